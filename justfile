@@ -27,6 +27,10 @@ fuzz-all MINUTES="60":
         RUSTC_BOOTSTRAP=1 cargo fuzz run "$target" -- -max_total_time=$(( {{MINUTES}} * 60 )) || exit 1; \
     done
 
+# Compares the public API of the library with its listing; `just api --update` writes the listing.
+api *ARGS:
+    .ci/public-api {{ARGS}}
+
 # The loop by itself, for WebAssembly.
 component:
     cargo build -p wattle-machine --target wasm32-wasip2

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use wattle_agent::capability::files::Files;
 use wattle_agent::model::Cassette;
-use wattle_agent::{Access, Host, Job, Settings};
+use wattle_agent::prelude::*;
 
 const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 {"reply": "ToolCall::Catalog(\"file_write\", \"sum.txt\", \"four\")"}
@@ -20,22 +20,17 @@ const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The engine, the programs and the network access, which all runs share.
-    let host = Host::built_in()?;
-    let model = Cassette::parse(RECORDING)?;
+    let agent = Agent::builder(Cassette::parse(RECORDING)?).build()?;
 
     // The files of the run are in memory, at most 1 MiB.
     let files = Arc::new(Files::overlay(None, 1 << 20));
-    let access = Access::new(&host, Arc::clone(&files));
-    let job = Job::new("Write the sum of two and two to sum.txt.", access.grants());
-
-    // The last argument receives each event of the run.
-    let report = wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
-    println!("{}", report.ending.text());
+    let run = agent.execute("Write the sum of two and two to sum.txt.").files(Arc::clone(&files));
+    let report = run.await?;
+    println!("{}", report.data);
     let changed: Vec<String> = files.changes()?.into_iter().map(|change| change.path).collect();
-    println!("{} step, changed files: {}", report.steps, changed.join(", "));
+    println!("{} rounds to the model, changed files: {}", report.trips.len(), changed.join(", "));
 
-    assert_eq!(report.ending.text(), "Two and two is four.");
-    assert_eq!((report.steps, changed), (1, vec!["sum.txt".to_owned()]));
+    assert_eq!(report.data, "Two and two is four.");
+    assert_eq!((report.trips.len(), changed), (2, vec!["sum.txt".to_owned()]));
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wattle_capability::TRUSTED;
 use wattle_capability::sys::Context;
 use wattle_catalog::{Catalog, Entry};
-use wattle_machine::{Call, Completion, Cost, Execution, Failure, SourceLine};
+use wattle_machine::{self as machine, Call, Completion, Cost, Execution, Failure, SourceLine};
 use wattle_rt::{
     Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
@@ -166,6 +166,10 @@ fn report(
     let cost =
         Cost { dur_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
     let results = outcome.texts();
+    let artifacts = outcome.artifacts.into_iter();
+    let artifacts = artifacts
+        .map(|wattle_rt::Artifact { name, data }| machine::Artifact { name, data })
+        .collect();
     // The model has not seen the text of a catalog program, so its lines mean nothing to it.
     let written = matches!(call, Call::Wat { .. });
     match outcome.exit {
@@ -218,6 +222,7 @@ fn report(
                 results,
                 failure,
                 answer: outcome.answer,
+                artifacts,
                 cost,
                 warnings,
                 fixes,

@@ -73,7 +73,7 @@ impl Touched {
                 self.writes.push(text);
             }
             Target::Key | Target::Keys => self.keys.push(text),
-            Target::Program | Target::Agent => self.programs.push(text),
+            Target::Program | Target::Agent | Target::Tool => self.programs.push(text),
             Target::Service(service) => self.services.push(format!("{service:?}").to_lowercase()),
         }
     }
@@ -85,6 +85,7 @@ impl Touched {
             Target::Key | Target::Keys => "key",
             Target::Program => "program",
             Target::Agent => "agent",
+            Target::Tool => "tool",
             Target::Service(_) => "service",
         };
         self.unknown.push(format!("{function}: any {kind}"));

@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
 use wattle_capability::PortFuture;
 use wattle_capability::agent::{Delegated, Delegates, Delegation};
 use wattle_machine::{Bound, Ending, Usage};
 use wattle_rt::{Code, Failure};
 
+use crate::agents::Agents;
+use crate::cancel::Cancel;
 use crate::error::StoreError;
-use crate::journal::{ParentRun, PendingApproval};
+use crate::journal::{ParentRun, PendingApproval, new_id};
 use crate::meter::Meter;
 
 /// Maximum number of levels below the run that a person or a client started.
@@ -60,6 +61,11 @@ impl RunTree {
             recording: tokio::sync::Mutex::default(),
         };
         RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
+    }
+
+    /// Creates the tree of a child run that only ends: the runs above it do not wait for it.
+    pub(crate) fn ending(above: ParentRun) -> RunTree {
+        RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::new(None) }
     }
 
     /// Returns the id of the run at the top. `own` is the id of this run.
@@ -129,7 +135,7 @@ pub struct ChildRequest {
     /// The tree, at the level of the child run.
     pub tree: RunTree,
     /// Cancels the child run.
-    pub cancel: CancellationToken,
+    pub cancel: Cancel,
 }
 
 /// The state in which a child run stopped.
@@ -150,6 +156,11 @@ pub trait ChildRuns: Send + Sync {
     /// Starts the child run, or goes on with it if it exists, and waits until it stops. The error of
     /// an unknown agent lists what was tried.
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>>;
+
+    /// Returns the agents that child runs can be of, which describe themselves to the model.
+    fn agents(&self) -> Agents {
+        Agents::default()
+    }
 }
 
 /// The reason why there is no child run.
@@ -166,14 +177,35 @@ pub enum ChildError {
     Store(#[from] StoreError),
 }
 
+/// The names of the agents that the programs of one run may ask. Clones share them. The programs of
+/// traits add names.
+#[derive(Clone, Debug, Default)]
+pub struct DelegateNames(Arc<Mutex<Vec<String>>>);
+
+impl DelegateNames {
+    /// Adds names.
+    pub(crate) fn add(&self, names: &[String]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            if !known.contains(name) {
+                known.push(name.clone());
+            }
+        }
+    }
+
+    fn list(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// The agents that the programs of one run may ask.
 pub(crate) struct RunDelegates {
     pub(crate) run: String,
     /// Their names.
-    pub(crate) names: Vec<String>,
+    pub(crate) names: DelegateNames,
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) cancel: Cancel,
     /// If true, a child run waits for a person, and so does this run.
     pub(crate) waits: AtomicBool,
 }
@@ -181,24 +213,25 @@ pub(crate) struct RunDelegates {
 /// Cancels a child run when the program that asked for it ends first. If this run waits for a person,
 /// its other child runs go on: the call that is repeated later finds them.
 struct CancelOnDrop<'a> {
-    token: CancellationToken,
+    cancel: Cancel,
     waits: &'a AtomicBool,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if !self.waits.load(Ordering::Relaxed) {
-            self.token.cancel();
+            self.cancel.cancel("the program that asked the agent has ended");
         }
     }
 }
 
 impl RunDelegates {
     fn check(&self, agent: &str) -> Result<(), Failure> {
-        if self.names.iter().any(|name| name == agent) {
+        let names = self.names.list();
+        if names.iter().any(|name| name == agent) {
             return Ok(());
         }
-        let names = self.names.join("`, `");
+        let names = names.join("`, `");
         let reason = format!("this run may not ask the agent `{agent}`; it may ask `{names}`");
         Err(Failure::new(Code::EACCESS, reason))
     }
@@ -206,19 +239,17 @@ impl RunDelegates {
     async fn ask_child(&self, delegation: Delegation) -> Result<Delegated, Failure> {
         let Delegation { agent, message, key } = delegation;
         self.check(&agent)?;
-        let key = key.ok_or_else(|| {
-            Failure::new(Code::EREMOTE, "only a recorded run can ask other agents")
-        })?;
-        let cancel = self.cancel.child_token();
-        let _guard = CancelOnDrop { token: cancel.clone(), waits: &self.waits };
+        // A run that is not recorded is never repeated.
+        let id = key.map_or_else(new_id, |key| child_id(&self.run, &key));
+        let cancel = self.cancel.child();
+        let _guard = CancelOnDrop { cancel: cancel.clone(), waits: &self.waits };
         let request = ChildRequest {
-            id: child_id(&self.run, &key),
+            id: id.clone(),
             agent: agent.clone(),
             message,
             tree: self.tree.child(&self.run)?,
             cancel,
         };
-        let id = request.id.clone();
         let end = self.children.run(request).await.map_err(|error| match error {
             ChildError::Unknown(why) => Failure::new(Code::ENOENT, why),
             ChildError::Refused(why) => Failure::new(Code::EREMOTE, why),

@@ -1,7 +1,7 @@
 //! The driver: performs the machine's effects and passes the results back to it.
 
 mod call;
-mod recall;
+mod contribute;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,24 +10,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
-use tokio_util::sync::CancellationToken;
 use wattle_capability::agent::Agents;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Purpose,
-    Role, Setup, State, Usage, Verdict, function_tools, step,
+    Ask, Call, Completion, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message,
+    Purpose, Role, Setup, State, TraitProgram, TraitPurpose, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::delegates::{ChildRuns, RunDelegates, RunTree};
+use crate::cancel::Cancel;
+use crate::delegates::{ChildRuns, DelegateNames, RunDelegates, RunTree};
+use crate::embed::Hooks;
 use crate::history::StepHistory;
 use crate::host::Host;
 use crate::journal::{self, PendingApproval, ResumePoint, TurnRecorder};
 use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest, ask_within};
+use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest};
 use crate::otel::RunSpans;
 use crate::output::{OutputSettings, RunOutput};
 use crate::report::Report;
@@ -35,8 +36,9 @@ use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::tenant::Tenant;
-use crate::trace::{CallOutcome, Trace};
+use crate::trace::{Author, CallOutcome, Trace};
 use call::CallState;
+pub(crate) use contribute::run_catalog;
 
 /// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
@@ -55,7 +57,7 @@ pub struct Job {
     /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
     /// Cancels the run.
-    pub cancel: CancellationToken,
+    pub cancel: Cancel,
     /// Counts the model usage of the run's programs. It must be the meter of the model that the
     /// programs may ask.
     pub meter: Meter,
@@ -63,19 +65,26 @@ pub struct Job {
     pub tree: RunTree,
     /// Starts the runs of other agents. Without it, programs cannot ask agents.
     pub children: Option<Arc<dyn ChildRuns>>,
+    /// The agents that programs may ask besides those of the settings.
+    pub delegates: DelegateNames,
     /// The output that the run must have, instead of that of the settings.
     pub output: Option<OutputSettings>,
+    /// What an embedding application adds to the run.
+    pub hooks: Hooks,
 }
 
 impl Job {
     /// Grants the job the agents that its settings name.
     pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
-        let Some(runs) = self.children.as_ref().filter(|_| !settings.delegates.is_empty()) else {
+        let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
+        let may_ask = may_build || !settings.delegates.is_empty();
+        let Some(runs) = self.children.as_ref().filter(|_| may_ask) else {
             return self;
         };
+        self.delegates.add(&settings.delegates);
         let delegates = RunDelegates {
             run: run.to_owned(),
-            names: settings.delegates.clone(),
+            names: self.delegates.clone(),
             tree: self.tree.clone(),
             children: Arc::clone(runs),
             cancel: self.cancel.clone(),
@@ -96,11 +105,13 @@ impl Job {
             grants: Arc::new(grants),
             workdir: None,
             signer: None,
-            cancel: CancellationToken::new(),
+            cancel: Cancel::new(),
             meter: Meter::default(),
             tree: RunTree::new(None),
             children: None,
+            delegates: DelegateNames::default(),
             output: None,
+            hooks: Hooks::default(),
         }
     }
 }
@@ -115,12 +126,24 @@ pub async fn run(
     job: Job,
     sink: &dyn Sink,
 ) -> Report {
-    let run_id = ulid::Ulid::generate().to_string();
+    run_as(journal::new_id(), host, model, settings, job, sink).await
+}
+
+/// Drives a job like [`run`], with this id.
+pub(crate) async fn run_as(
+    run_id: String,
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    job: Job,
+    sink: &dyn Sink,
+) -> Report {
     let driven = caught(&run_id, async {
         host.mask_run(model, &job.grants).await;
         let job = job.with_delegates(&run_id, settings);
         let setup = setup(host, model, settings, &job).await;
-        drive(host, model, settings, (job, setup), sink, (&run_id, None)).await
+        // On the heap, since a run's future is large and its callers' stacks may be small.
+        Box::pin(drive(host, model, settings, (job, setup), sink, (&run_id, None))).await
     });
     match driven.await {
         Ok(Ok(report)) => report,
@@ -142,6 +165,10 @@ pub(crate) async fn drive(
     let resumed = recorder.and_then(TurnRecorder::resumed);
     let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
     performer.functions = function_tools(&setup.programs);
+    performer.traits.clone_from(&setup.traits);
+    if let Some(resumed) = resumed {
+        performer.offer_added(&resumed.state);
+    }
     if let Some(resumed) = resumed {
         job.tree.charge(&resumed.state.usage());
     }
@@ -169,9 +196,19 @@ pub(crate) async fn drive(
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Refuse { step, call, reason } => {
                     let refused = Execution::Refused { reason };
-                    performer.trace.write(step, &call, &CallOutcome::of(&refused), 0);
+                    let called = (step, &call, &performer.catalog);
+                    performer.trace.write(called, &CallOutcome::of(&refused), 0);
+                }
+                Effect::Done { step, call } => {
+                    let done = Execution::Ran(Completion {
+                        results: call.args().to_vec(),
+                        ..Completion::default()
+                    });
+                    let called = (step, &call, &performer.catalog);
+                    performer.trace.write(called, &CallOutcome::of(&done), 0);
                 }
                 Effect::Recall { step, call } => task = Task::Recall { step, call },
+                Effect::Contribute { step, calls } => task = Task::Contribute { step, calls },
                 Effect::Validate { text } => task = Task::Validate { text },
                 Effect::Finish(ending) => {
                     let sealed = performer.trace.end(&ending);
@@ -183,7 +220,8 @@ pub(crate) async fn drive(
                         state.conversation().get(known..).unwrap_or_default(),
                     );
                     let (run_id, steps, usage) = (run_id.to_owned(), state.steps(), state.usage());
-                    return Ok(Report { run_id, ending, turns, steps, usage, sealed });
+                    let artifacts = state.artifacts().to_vec();
+                    return Ok(Report { run_id, ending, turns, steps, usage, artifacts, sealed });
                 }
             }
         }
@@ -191,9 +229,11 @@ pub(crate) async fn drive(
         let task_started = Instant::now();
         let input = tokio::select! {
             biased;
-            () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
+            () = job.cancel.cancelled() => {
+                Input::Cancel { reason: job.cancel.reason().to_owned() }
+            }
             limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
-            input = caught(run_id, performer.perform(&task)) => match input {
+            input = caught(run_id, Box::pin(performer.perform(&task))) => match input {
                 Ok(Ok(input)) => input,
                 Ok(Err(waiting)) => return Err(performer.suspend(waiting, &state)),
                 Err(Bug) => Input::Failed(BUG.to_owned()),
@@ -204,6 +244,9 @@ pub(crate) async fn drive(
         job.tree.charge(&spent);
         let spent = spent + job.tree.child_usage.take();
         (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
+        if matches!(task, Task::Contribute { .. }) {
+            performer.offer_added(&state);
+        }
     }
 }
 
@@ -259,6 +302,7 @@ enum Task {
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
     Recall { step: u32, call: Call },
+    Contribute { step: u32, calls: Vec<Call> },
     Validate { text: String },
     Nothing,
 }
@@ -266,8 +310,12 @@ enum Task {
 /// The context in which one run's tasks are performed.
 struct Performer<'a> {
     host: &'a Host,
-    /// The catalog when the run began.
+    /// The catalog when the run began, with the programs that traits added.
     catalog: Catalog,
+    /// The programs of the agent's traits.
+    traits: Vec<TraitProgram>,
+    children: Option<Arc<dyn ChildRuns>>,
+    delegates: DelegateNames,
     model: &'a dyn Model,
     settings: &'a Settings,
     grants: Arc<Grants>,
@@ -281,6 +329,7 @@ struct Performer<'a> {
     recorder: Option<&'a TurnRecorder>,
     spans: Option<RunSpans>,
     history: Arc<StepHistory>,
+    hooks: Hooks,
     /// The indices of the step's calls that have ended.
     done: Mutex<BTreeSet<usize>>,
 }
@@ -296,8 +345,11 @@ impl<'a> Performer<'a> {
         recorder: Option<&'a TurnRecorder>,
     ) -> Self {
         let resumed = recorder.and_then(TurnRecorder::resumed);
-        let author = (settings.agent.as_str(), model.name());
+        let session = job.session_id.clone();
+        let author = Author { agent: &settings.agent, model: model.name(), session };
         let output = (job.workdir.as_deref(), host.mask().clone());
+        let spans = host.collector();
+        let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, &author));
         let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account =
@@ -313,12 +365,12 @@ impl<'a> Performer<'a> {
         let stamp = stamp.under(job.tree.root(run_id));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
-        let session = job.session_id.as_deref();
-        let spans = host.collector();
-        let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, author, session));
         Performer {
             host,
             catalog,
+            traits: Vec::new(),
+            children: job.children.clone(),
+            delegates: job.delegates.clone(),
             model,
             settings,
             grants,
@@ -331,8 +383,16 @@ impl<'a> Performer<'a> {
             recorder,
             spans,
             history,
+            hooks: job.hooks.clone(),
             done: Mutex::default(),
         }
+    }
+
+    /// Offers the programs and the agents that traits added to the run.
+    fn offer_added(&mut self, state: &State) {
+        self.catalog = run_catalog(self.host, state);
+        self.functions = function_tools(state.programs());
+        self.delegates.add(state.added_delegates());
     }
 
     /// Advances the state machine, journals the turn with its events, and emits the events. If the
@@ -395,9 +455,13 @@ impl<'a> Performer<'a> {
                 None => self.ask(ask).await,
             },
             Task::Execute { step, calls } => {
+                if let Some(given) = self.hooks.before_calls(*step, calls).await {
+                    return Ok(self.given(*step, calls, given).await);
+                }
                 let time = self.host.runtime().limits().time;
+                let with = (&self.catalog, time);
                 let calls =
-                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, time));
+                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, with));
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {
@@ -411,7 +475,11 @@ impl<'a> Performer<'a> {
                 }
                 Input::Executed(executions)
             }
-            Task::Recall { step, call } => Input::Recalled(self.recall(*step, call).await),
+            Task::Recall { step, call } => {
+                let programs = self.host.internal_programs();
+                Input::Recalled(self.internal_call((*step, 0), call, &programs).await)
+            }
+            Task::Contribute { step, calls } => self.contribute(*step, calls).await,
             Task::Validate { text } => self.output.validate(text).await,
             Task::Nothing => Input::Failed(
                 "the run came to a state that waits for nothing; this is a bug".to_owned(),
@@ -420,13 +488,14 @@ impl<'a> Performer<'a> {
     }
 
     async fn ask(&self, ask: &Ask) -> Input {
-        let settings = &self.settings;
+        self.hooks.before_ask().await;
+        let (settings, messages) = (&self.settings, self.hooks.messages(&ask.messages));
         let function_choice = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
-            Purpose::Act | Purpose::Repair => settings.tool_call,
+            Purpose::Act | Purpose::Repair => self.hooks.tool_call().unwrap_or(settings.tool_call),
         };
         let request = ModelRequest {
-            messages: &ask.messages,
+            messages: messages.as_deref().unwrap_or(&ask.messages),
             functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
             function_choice,
             temperature: settings.temperature,
@@ -445,7 +514,9 @@ impl<'a> Performer<'a> {
             }
         };
         let from = SystemTime::now();
-        let asked = ask_within(self.model, &settings.timeouts, request, &mut on_delta).await;
+        let trip = self.hooks.begin_trip();
+        let model = (self.model, &settings.timeouts);
+        let asked = self.hooks.ask(model, request, &mut on_delta).await;
         if let Some(spans) = &self.spans {
             spans.chat(from, asked.as_ref().map_err(ToString::to_string));
         }
@@ -453,12 +524,16 @@ impl<'a> Performer<'a> {
             Ok(reply) => {
                 let usage = settings.prices.priced(self.model.name(), reply.usage);
                 self.tree.charge(&usage);
+                trip.end(Ok((&reply, usage)));
                 Input::Answer(reply.into_answer(usage))
             }
-            Err(error) if error.kind() == ModelErrorKind::Functions => {
-                Input::WithoutFunctions(error.to_string())
+            Err(error) => {
+                trip.end(Err(&error));
+                match error.kind() {
+                    ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
+                    _ => Input::Failed(error.to_string()),
+                }
             }
-            Err(error) => Input::Failed(error.to_string()),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The parts that all runs of a process share.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wattle_capability::egress::Egress;
 use wattle_capability::secrets::Vault;
 use wattle_capability::wattle::CatalogIndex;
@@ -14,6 +16,7 @@ use wattle_machine::{Dialect, FunctionTool, SystemPrompt, function_tools};
 use wattle_rt::{Grants, Limits, Runtime};
 use wattle_shell::Toolbox;
 
+use crate::delegates::MAX_DEPTH;
 use crate::error::HostError;
 use crate::functions::functions;
 use crate::listing::Listing;
@@ -40,7 +43,7 @@ pub struct Host {
     runtime: Runtime,
     reloader: Arc<CatalogReloader>,
     /// The programs of one agent, or `None` for the whole catalog.
-    agent: Option<AgentCatalog>,
+    agent: Option<Arc<AgentPrograms>>,
     /// The listings of sessions.
     listings: Arc<Cache<ListingKey, Arc<Listing>>>,
     egress: Egress,
@@ -48,16 +51,33 @@ pub struct Host {
     toolbox: Toolbox,
     collector: Option<Collector>,
     mask: Mask,
+    /// Permits for child runs that are active at each level below the top. A level waits only for
+    /// the one below it.
+    children: Arc<[Semaphore; MAX_DEPTH]>,
 }
 
 /// A session with its tenant, and the agent that it talks to.
 type ListingKey = (Tenant, String, Option<Arc<str>>);
 
-/// The programs that an agent is offered.
-#[derive(Clone)]
-struct AgentCatalog {
-    name: Arc<str>,
-    catalog: Catalog,
+/// The programs of an agent's runs.
+#[derive(Clone, Debug, Default)]
+pub struct AgentPrograms {
+    /// The agent's name.
+    pub name: Arc<str>,
+    /// The programs that the agent is offered.
+    pub offered: Catalog,
+    /// The programs of its traits, which the host calls.
+    pub internal: Catalog,
+    /// Values that all programs can read.
+    pub context: BTreeMap<String, String>,
+}
+
+/// Returns the maximum number of child runs that are active at one level. Each of them keeps a
+/// program of its caller in its slot of the engine, so that all levels together leave slots for the
+/// programs of the child runs, even at the deepest nesting of programs.
+fn concurrent_children(runtime: &Runtime) -> usize {
+    let slots = (runtime.limits().instances >> 2) as usize;
+    (slots.saturating_sub(2) / MAX_DEPTH).max(1)
 }
 
 impl Host {
@@ -75,6 +95,8 @@ impl Host {
         let listings = Arc::new(Cache::new(MAX_LISTINGS));
         let engine = Err(NO_ENGINE.to_owned());
         let toolbox = Toolbox::new(None)?;
+        let permits = concurrent_children(&runtime);
+        let children = Arc::new(std::array::from_fn(|_| Semaphore::new(permits)));
         Ok(Host {
             runtime,
             reloader: Arc::new(CatalogReloader::new(catalog.into())),
@@ -85,6 +107,7 @@ impl Host {
             toolbox,
             collector: None,
             mask: Mask::default(),
+            children,
         })
     }
 
@@ -149,24 +172,66 @@ impl Host {
         Host { engine: engine.map(Arc::new), ..self }
     }
 
+    /// Waits until a child run may be active at this level, from 1 below the top. Returns `None` if
+    /// there is no such level.
+    pub(crate) async fn child_permit(&self, level: usize) -> Option<SemaphorePermit<'_>> {
+        // The semaphores are never closed.
+        self.children.get(level.checked_sub(1)?)?.acquire().await.ok()
+    }
+
     /// Returns the runtime.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// Returns the host for runs of an agent, which is offered only the programs of `catalog`. The
-    /// programs themselves can start all others.
+    /// Returns the host for runs of an agent, which has only some programs. The programs themselves
+    /// can start all others.
     #[must_use]
-    pub fn for_agent(&self, agent: &str, catalog: Catalog) -> Host {
-        Host { agent: Some(AgentCatalog { name: agent.into(), catalog }), ..self.clone() }
+    pub fn for_agent(&self, programs: AgentPrograms) -> Host {
+        let AgentPrograms { name, offered, internal, context } = programs;
+        let (offered, internal) = (offered.with_context(&context), internal.with_context(&context));
+        let agent = Some(Arc::new(AgentPrograms { name, offered, internal, context }));
+        Host { agent, ..self.clone() }
+    }
+
+    /// Returns the host for runs of an agent that is offered further programs.
+    #[must_use]
+    pub(crate) fn with_offered(&self, agent: &str, programs: Vec<Entry>) -> Host {
+        let known = self.agent.as_deref().cloned().unwrap_or_default();
+        let offered = self.catalog().with(programs);
+        self.for_agent(AgentPrograms { name: agent.into(), offered, ..known })
+    }
+
+    /// Returns all programs: those of the host's agent precede those of the current catalog.
+    #[must_use]
+    pub fn all_programs(&self) -> Catalog {
+        let all = self.reloader.catalog();
+        match &self.agent {
+            Some(agent) => {
+                let offered = agent.offered.iter().map(|entry| entry.as_ref().clone());
+                all.with_context(&agent.context).with(offered)
+            }
+            None => all,
+        }
+    }
+
+    /// Returns the programs that the host itself calls: all programs, and those of the traits of the
+    /// host's agent.
+    #[must_use]
+    pub fn internal_programs(&self) -> Catalog {
+        let all = self.all_programs();
+        match &self.agent {
+            Some(agent) => all.with(agent.internal.iter().map(|entry| entry.as_ref().clone())),
+            None => all,
+        }
     }
 
     /// Returns the current catalog, or the programs of the host's agent. A run keeps the catalog
     /// with which it began.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
-        self.agent.as_ref().map_or_else(|| self.reloader.catalog(), |agent| agent.catalog.clone())
+        self.agent.as_ref().map_or_else(|| self.reloader.catalog(), |agent| agent.offered.clone())
     }
 
     /// Reloads the catalog's folders, at most once a second, and returns the changes since the last
@@ -215,12 +280,7 @@ impl Host {
     /// own programs precede those of the whole catalog.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
-        let all = self.reloader.catalog();
-        let catalog = match &self.agent {
-            Some(agent) => all.with(agent.catalog.iter().map(|entry| entry.as_ref().clone())),
-            None => all,
-        };
-        Arc::new(Programs::new(self.runtime.clone(), catalog))
+        Arc::new(Programs::new(self.runtime.clone(), self.all_programs()))
     }
 
     /// Returns the configured search engine.

@@ -27,9 +27,11 @@ mod act;
 pub mod agents;
 mod authority;
 mod bug;
+mod cancel;
 mod delegates;
 mod dialect;
 mod driver;
+mod embed;
 mod error;
 mod examples;
 mod folder;
@@ -49,6 +51,7 @@ pub mod moderation;
 mod orient;
 pub mod otel;
 pub mod output;
+pub mod prelude;
 mod programs;
 mod prompt;
 mod refusal;
@@ -68,12 +71,19 @@ mod wiring;
 
 pub use act::perform;
 pub use authority::{Touched, touched};
-pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, RunTree};
+pub use cancel::Cancel;
+pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames, RunTree};
 pub use dialect::DialectSetting;
 pub use driver::{Job, run};
+pub use embed::{
+    Agent, AgentBuilder, CallReport, CallResult, Execute, Handler, Hooks, IntoModel, Middleware,
+    NextCall, NextTrip, ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState,
+    RunStream, Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply, StreamItem,
+    Subscription, Tool, ToolContext, ToolError, Trip, TripRequest,
+};
 pub use error::{HostError, StoreError};
 pub use examples::{Difference, ExampleFault, check_example};
-pub use host::{Host, NO_ENGINE};
+pub use host::{AgentPrograms, Host, NO_ENGINE};
 pub use inference::ModelInference;
 pub use issues::IssueFile;
 pub use listing::Listing;
@@ -94,7 +104,7 @@ pub use store::{
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
-pub use wattle_machine::RecallContract;
+pub use wattle_machine::{Artifact, RecallContract};
 pub use wiring::{Access, Trusted};
 
 pub use {

@@ -42,7 +42,7 @@ const BASE: &[&str] = &[
 const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
 
 /// The built-in programs that the host calls. No prompt lists them.
-const HOSTS: &[&str] = &["recall"];
+const HOSTS: &[&str] = &["current_time", "recall"];
 
 /// The program that ends a run. The text dialect has a call of its own for that.
 const DONE: &str = "done";

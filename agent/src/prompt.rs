@@ -2,6 +2,7 @@
 
 use wattle_capability::TRUSTED;
 use wattle_capability::agent::AGENT;
+use wattle_capability::tool::TOOL;
 use wattle_machine::{
     CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, WithheldCapability,
 };
@@ -22,8 +23,10 @@ pub(crate) fn parts(
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
     // The prompt omits withheld capabilities of trusted runs, because a plain run cannot get them,
-    // and other agents, which only some agents may ask.
-    let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name) && c.name != AGENT.name);
+    // and other agents and tools of the application, which only some agents have.
+    let rare = [AGENT.name, TOOL.name];
+    let withheld =
+        withheld.iter().filter(|c| !TRUSTED.contains(&c.name) && !rare.contains(&c.name));
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) = capability
             .functions

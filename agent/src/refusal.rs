@@ -23,6 +23,7 @@ pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
 pub(crate) fn how_to_grant(capability: &str) -> &'static str {
     match capability {
         "ai" => "no model is configured: set `--base-url` and `--model`",
+        "tool" => "the application that started the run has no tools",
         _ => "it was not granted when the run was started",
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use wattle_machine::{Ending, Message, Usage};
+use wattle_machine::{Artifact, Ending, Message, Usage};
 
 use crate::ledger::FinalSeal;
 use crate::output::OutputError;
@@ -23,6 +23,8 @@ pub struct Report {
     pub steps: u32,
     /// Model usage of the run.
     pub usage: Usage,
+    /// The data that programs left for the application.
+    pub artifacts: Vec<Artifact>,
     /// The last seal of its trace, or `None` if the trace is not sealed.
     pub sealed: Option<FinalSeal>,
 }
@@ -50,6 +52,7 @@ impl Report {
             turns: Vec::new(),
             steps: 0,
             usage: Usage::default(),
+            artifacts: Vec::new(),
             sealed: None,
         }
     }

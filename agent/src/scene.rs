@@ -163,7 +163,19 @@ impl Scene {
         let value = state.get(name.to_owned()).await.map_err(|e| e.to_string())?;
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
+
+    /// Returns the items of memory, oldest first.
+    ///
+    /// # Errors
+    /// The memory cannot be read.
+    pub async fn memory(&self) -> Result<Vec<String>, String> {
+        let items = self.memory.list(ITEMS).await.map_err(|e| e.to_string())?;
+        Ok(items.into_iter().rev().map(|item| item.text.to_string()).collect())
+    }
 }
+
+/// Maximum number of items of memory that [`Scene::memory`] reads.
+const ITEMS: usize = 1_000;
 
 /// A repository that accepts every commit.
 struct AcceptingRepository;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wattle_capability::ai::Budget;
-use wattle_machine::RecallContract;
+use wattle_machine::{RecallContract, TraitProgram};
 
 use crate::agents::DEFAULT_AGENT;
 use crate::dialect::DialectSetting;
@@ -50,6 +50,11 @@ pub struct Settings {
     pub memory: Vec<String>,
     /// The rule by which runs recall items from memory, or `None` to recall nothing.
     pub recall: Option<RecallContract>,
+    /// The programs of the agent's traits, by names of [`Host::internal_programs`], in the order in
+    /// which they run.
+    ///
+    /// [`Host::internal_programs`]: crate::Host::internal_programs
+    pub traits: Vec<TraitProgram>,
     /// The output that all runs of the agent must have, unless their job sets another one. It is in
     /// the part of the prompt that all sessions share.
     pub output: Option<OutputSettings>,
@@ -75,6 +80,7 @@ impl Default for Settings {
             moderation: None,
             memory: Vec::new(),
             recall: None,
+            traits: Vec::new(),
             output: None,
         }
     }

@@ -53,6 +53,7 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
         programs: functions(&catalog, &listing, &job.grants),
         is_moderated: settings.moderation.is_some(),
         recall: settings.recall.clone(),
+        traits: settings.traits.clone(),
         memory: settings.memory.clone(),
         output: of_job.clone().or_else(|| of_agent.clone()),
     }

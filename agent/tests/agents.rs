@@ -4,6 +4,7 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wattle_agent::agents::{AgentResolver, AgentSpec, Agents};
@@ -38,6 +39,9 @@ retries = 1
 timeout = "2m"
 tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }]
 delegates = [{ id = "coder", name = "ask_the_coder", rule = "for programs" }]
+traits = ["calm", { id = "time_aware", context = { timezone = "UTC", time_interval = "60" } }]
+[context]
+user_id = "ada"
 [policy]
 deny = ["http"]
 ask = ["write:*"]
@@ -45,6 +49,11 @@ ask = ["write:*"]
 max_tokens_total = 1000
 max_cost = 0.5
 ai_calls = 3
+[[example]]
+message = "What colour has the house?"
+recording = "house/colour.txt"
+scene = { now = 2026-01-01T00:00:00Z, files = { "a.txt" = "one" } }
+expect.answer.contains = "blue"
 "#;
 
 #[test]
@@ -59,7 +68,9 @@ fn every_field_is_read_and_written() {
     assert_eq!(AgentSpec::of_json(&json).unwrap(), agent, "{json}");
     let mut origin = serde_json::json!({"by": "test"});
     agent.write_to(&mut origin);
-    assert_eq!(AgentSpec::of_origin(&origin).unwrap(), agent);
+    // A run has no use for the examples.
+    let without = AgentSpec { examples: Vec::new(), ..agent };
+    assert_eq!(AgentSpec::of_origin(&origin).unwrap(), without);
 }
 
 #[test]
@@ -234,4 +245,39 @@ fn the_manual_has_every_field() {
     for field in json.as_object().unwrap().keys() {
         assert!(manual.contains(&format!("`{field}`")), "docs/agents.md has no `{field}`");
     }
+}
+
+/// Returns the names of all functions in the Rust files below a folder.
+fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            functions(&path, names);
+        } else if name.ends_with(".rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let named = text.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
+            names.extend(named.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn the_tests_that_the_manual_names_exist() {
+    let manual = include_str!("../../docs/agents.md");
+    let (_, table) = manual.split_once("## What is tested where").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let mut known = BTreeSet::new();
+    functions(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut known);
+    let mut count = 0;
+    for row in rows {
+        let tests: Vec<&str> =
+            row.rsplit(" | ").next().unwrap().split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "{row}");
+        for test in tests {
+            assert!(known.contains(test), "there is no test `{test}`: {row}");
+            count += 1;
+        }
+    }
+    assert!(count >= 40, "only {count} tests were found");
 }

@@ -539,3 +539,47 @@ async fn an_unreadable_run_does_not_hide_the_others() {
     assert_eq!(ids, ["good"]);
     assert!(of.run("broken").await.is_err());
 }
+
+#[tokio::test]
+async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let of = Store::open(&path, HOUR).unwrap().tenant(&Tenant::default());
+    let event = |run: &str| Envelope {
+        run_id: run.to_owned(),
+        root_run_id: "top".to_owned(),
+        seq: 1,
+        ts: 0,
+        event: Event::Thinking { step: 1, content: "x".to_owned() },
+    };
+    let child = |run: &str| {
+        let mut child = opened(run);
+        let (run, root) = ("top".to_owned(), "top".to_owned());
+        child.start.parent = Some(wattle_agent::journal::ParentRun { run, root });
+        child
+    };
+    for run in [opened("top"), child("below"), opened("other")] {
+        let id = run.id.clone();
+        of.open(run).await.unwrap();
+        of.turn(&id, turn(), vec![event(&id)]).await.unwrap();
+    }
+    drop(of);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let roots = || -> Vec<(String, String)> {
+        let mut statement = file.prepare("SELECT run, root FROM event ORDER BY rowid").unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let recorded = roots();
+    let expected = [("top", "top"), ("below", "top"), ("other", "other")];
+    assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
+    // The same file, as a program before the migration wrote it.
+    file.execute_batch(
+        "DROP INDEX event_of_tree;
+         ALTER TABLE event DROP COLUMN root;
+         PRAGMA user_version = 10;",
+    )
+    .unwrap();
+    Store::open(&path, HOUR).unwrap();
+    assert_eq!(roots(), recorded);
+}

@@ -3,7 +3,7 @@
 //!
 //! A capability reaches the world only through the port of its grant: `kv` through a
 //! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`],
-//! `agent` through [`agent::Delegates`], `par` through [`par::Programs`], `help` through a
+//! `agent` through [`agent::Delegates`], `tool` through [`tool::ToolBox`], `par` through [`par::Programs`], `help` through a
 //! [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
@@ -40,6 +40,7 @@ pub mod search;
 pub mod shell;
 pub mod str;
 pub mod sys;
+pub mod tool;
 pub mod url;
 pub mod vfs;
 pub mod wattle;
@@ -72,6 +73,7 @@ pub const ALL: &[Capability] = &[
     ai::AI,
     par::PAR,
     agent::AGENT,
+    tool::TOOL,
     workbook::WORKBOOK,
     shell::SHELL,
     vfs::VFS,

@@ -42,6 +42,12 @@ capability! {
     #[prompt(signature)]
     fn done(result: str) ! EBOUND EACCESS ENOMEM = done;
 
+    /// Leaves data for the application that started the run, under a name such as chart.csv; no model
+    /// sees it
+    #[example = r#"(sys.artifact "sums.csv" "a,1") (out "saved")"# => "saved"]
+    #[prompt(omitted)]
+    fn artifact(name: str, data: bytes) ! EBOUND EACCESS ENOMEM = artifact;
+
     /// Fails with that code (ETRFM for 0) and reason
     #[example = r#"(catch $e $why (sys.fail EBOUND "too long")) (ret $why)"# => "too long"]
     #[prompt(omitted)]
@@ -206,6 +212,25 @@ fn done(run: &mut Run, result: &str) -> Result<(), Failure> {
         ));
     }
     run.answer(result)
+}
+
+/// Maximum length of an artifact's name, in bytes.
+const MAX_ARTIFACT_NAME: usize = 100;
+
+fn artifact(run: &mut Run, name: &str, data: &[u8]) -> Result<(), Failure> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_name = (1..=MAX_ARTIFACT_NAME).contains(&name.len())
+        && !name.starts_with('.')
+        && name.chars().all(is_allowed);
+    if !is_name {
+        let reason = format!(
+            "{} is not the name of an artifact: use letters, digits, `.`, `_` and `-`, at most \
+             {MAX_ARTIFACT_NAME}, and begin with no dot",
+            quote(name, crate::QUOTED)
+        );
+        return Err(Failure::new(Code::EBOUND, reason));
+    }
+    run.leave_artifact(name, data)
 }
 
 fn alloc(_run: &mut Run, size: i32) -> Result<Allocation, Failure> {

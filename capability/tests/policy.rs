@@ -100,6 +100,7 @@ fn rules_are_parsed_and_printed() {
         ("program:x", "program:x"),
         (r"program:\*", r"program:\*"),
         ("agent:*", "agent:*"),
+        ("tool:add_user", "tool:add_user"),
     ] {
         assert_eq!(text.parse::<Rule>().unwrap().to_string(), shown, "{text}");
         assert_eq!(shown.parse::<Rule>().unwrap().to_string(), shown);
@@ -136,6 +137,7 @@ fn a_star_alone_covers_everything_of_its_kind() {
         ("key:*", Target::Key, "tenant:a"),
         ("program:*", Target::Program, "file_read"),
         ("agent:*", Target::Agent, "ada"),
+        ("tool:*", Target::Tool, "add_user"),
     ] {
         let policy = Policy::new(Vec::new(), Vec::new(), vec![rule.parse().unwrap()]);
         assert_eq!(policy.verdict("shell.run", target, text), Verdict::Deny, "{rule}");

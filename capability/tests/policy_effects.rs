@@ -26,6 +26,7 @@ use wattle_capability::memory::{self, Memory, MemoryGrant};
 use wattle_capability::par::{Par, Programs};
 use wattle_capability::policy::Verdict;
 use wattle_capability::publish::Publish;
+use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::web::{Engine, EngineKind, Web};
 use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
 use world::World;
@@ -76,6 +77,7 @@ async fn attempt(
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
         .with(Agents(log.of(Arc::new(world::Echo) as Arc<dyn Delegates>, Target::Agent, "")))
+        .with(Tools(log.of(Arc::new(world::Echo) as Arc<dyn ToolBox>, Target::Tool, "")))
         .with(Issues::new(log.of(
             Arc::clone(&world.tracker) as Arc<dyn IssueTracker>,
             service(Service::Tickets),

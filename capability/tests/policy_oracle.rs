@@ -42,6 +42,8 @@ const PLACES: &[&str] = &[
     "program:x",
     "agent:*",
     "agent:ada",
+    "tool:*",
+    "tool:x",
 ];
 const URLS: &[&str] = &[
     "https://a.example/",
@@ -76,7 +78,7 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
     let of = |targets: Vec<Target>, texts: &'static [&'static str]| {
         (prop::sample::select(targets), prop::sample::select(texts))
     };
-    use Target::{Agent, Key, Keys, Program, Read, ReadTree, Tree, Url, Write};
+    use Target::{Agent, Key, Keys, Program, Read, ReadTree, Tool, Tree, Url, Write};
     let services = [
         Service::Model,
         Service::Images,
@@ -89,7 +91,7 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
         of(vec![Url, Target::Service(Service::Engine)], URLS),
         of(vec![Read, ReadTree, Write, Tree], PATHS),
         of(vec![Key, Keys], KEYS),
-        of(vec![Program, Agent], NAMES),
+        of(vec![Program, Agent, Tool], NAMES),
         of(services.map(Target::Service).to_vec(), &[""]),
     ]
 }

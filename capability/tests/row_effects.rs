@@ -38,7 +38,10 @@ const EFFECTS: &[(CallEffect, &str)] = &[
         "kv.set kv.del kv.incr kv.cas memory.add memory.remove ai.assist ai.embed \
          ai.classify ai.extract",
     ),
-    (CallEffect::Once, "http.post http.request issue.file wattle.run git.commit_push publish.run"),
+    (
+        CallEffect::Once,
+        "http.post http.request tool.call issue.file wattle.run git.commit_push publish.run",
+    ),
     (CallEffect::Writes, "fs.write fs.mkdir vfs.write agent.delegate"),
     (CallEffect::Changes, "fs.append fs.remove fs.move shell.run shell.result image.make"),
 ];

@@ -24,7 +24,7 @@ enum Kind {
 impl Entry {
     /// Returns the arguments for the program. Each given argument is checked against its type, and
     /// missing optional ones get their defaults. An empty text for an optional argument also
-    /// selects the default, unless the type is `string`.
+    /// selects the default, unless the type is `string`, and the text of the default always does.
     ///
     /// # Errors
     /// If a required argument is missing, an argument does not match its type, or there are too
@@ -66,7 +66,8 @@ pub(crate) fn check(
 fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
     let (name, type_hint) = (|| arg.name.clone(), arg.type_hint);
     let given = given
-        .filter(|text| arg.default.is_none() || type_hint == TypeHint::String || !text.is_empty());
+        .filter(|text| arg.default.is_none() || type_hint == TypeHint::String || !text.is_empty())
+        .filter(|text| arg.default.as_ref() != Some(text));
     match (given, &arg.default) {
         (None, Some(default)) => Ok(default.clone()),
         (None, None) => Err(Kind::Missing { arg: name(), type_hint }),

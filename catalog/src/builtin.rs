@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = files! {
     "csv_from_json.wat"
     "csv_sum.wat"
     "csv_to_json.wat"
+    "current_time.wat"
     "date_add.wat"
     "date_diff.wat"
     "date_format.wat"

@@ -151,7 +151,14 @@ impl Entry {
             value.is_none()
         });
         self.fixed = fixed;
-        self.context = Arc::new(context.clone());
+        Arc::make_mut(&mut self.context).extend(context.clone());
+    }
+
+    /// Returns the program with more values that it can read.
+    pub(crate) fn with_values(&self, values: &BTreeMap<String, String>) -> Entry {
+        let mut context = values.clone();
+        context.extend(self.context.iter().map(|(key, value)| (key.clone(), value.clone())));
+        Entry { context: Arc::new(context), ..self.clone() }
     }
 
     /// Returns the origin of the program.

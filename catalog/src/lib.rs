@@ -44,5 +44,5 @@ pub use name::Name;
 pub use nearest::{nearest_key, nearest_name};
 pub use problem::Problem;
 pub use rank::{Field, Index};
-pub use select::{SelectError, ToolRef};
+pub use select::{SelectError, ToolRef, scalar_map};
 pub use skeleton::skeleton;

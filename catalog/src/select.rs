@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::argument::{excerpt, with_article};
 use crate::{Catalog, Entry, Name};
@@ -73,8 +73,33 @@ struct ToolTable {
     alias: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     context: BTreeMap<String, String>,
+}
+
+/// Reads a map whose values are texts, numbers or truth values, all of them as text.
+///
+/// # Errors
+/// If a value is a list, a table or a date.
+pub fn scalar_map<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a text, a number, `true` or `false`")]
+    enum Scalar {
+        Text(String),
+        Int(i64),
+        Float(f64),
+        Bool(bool),
+    }
+    let map = BTreeMap::<String, Scalar>::deserialize(deserializer)?;
+    let text = |scalar| match scalar {
+        Scalar::Text(text) => text,
+        Scalar::Int(number) => number.to_string(),
+        Scalar::Float(number) => number.to_string(),
+        Scalar::Bool(value) => value.to_string(),
+    };
+    Ok(map.into_iter().map(|(key, value)| (key, text(value))).collect())
 }
 
 impl From<ToolForm> for ToolRef {
@@ -201,6 +226,22 @@ impl Catalog {
         let known = self.iter().map(|entry| (entry.name().clone(), Arc::clone(entry)));
         let new = entries.into_iter().map(|entry| (entry.name().clone(), Arc::new(entry)));
         Catalog::of_entries(known.chain(new).collect())
+    }
+}
+
+impl Catalog {
+    /// Returns the catalog with values that all programs can read. The values of a program's own
+    /// context precede them. They are not arguments.
+    #[must_use]
+    pub fn with_context(&self, values: &BTreeMap<String, String>) -> Catalog {
+        if values.is_empty() {
+            return self.clone();
+        }
+        let with = |entry: &Arc<Entry>| {
+            let entry = Entry::with_values(entry, values);
+            (entry.name().clone(), Arc::new(entry))
+        };
+        Catalog::of_entries(self.iter().map(with).collect())
     }
 }
 

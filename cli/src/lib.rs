@@ -100,10 +100,10 @@ fn log(cli: &Cli) {
 fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {
-        Some(Command::Run(args)) => commands::run::run(args, outer),
+        Some(Command::Run(args)) => commands::run::run(*args, outer),
         Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, outer)),
         Some(Command::Session(command)) => commands::session::session(command, outer),
-        Some(Command::Repl(args)) => repl::run(args.flags.into(), outer),
+        Some(Command::Repl(args)) => repl::run(args.flags.into(), args.context, outer),
         Some(Command::Serve(args)) => serve::serve(args, outer),
         Some(Command::Exec(args)) => commands::exec::exec(args, outer),
         Some(Command::Shell(args)) => commands::shell::shell(args, outer),
@@ -129,7 +129,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Config(command)) => commands::config::config(command, outer),
         Some(Command::Completions { shell }) => commands::completions::completions(shell),
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
-            repl::run(Layer::default(), outer)
+            repl::run(Layer::default(), Vec::new(), outer)
         }
         None => Err(Fault::usage("no command is given")
             .hint("`wattle --help` lists the commands, `wattle demo` plays recorded runs")),

@@ -4,7 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use strsim::osa_distance;
+use wattle_agent::agents::{AgentProblem, Agents};
 use wattle_agent::rt::truncate;
+
+/// The keys of expectations, for a hint.
+pub(crate) const EXPECTATIONS: &str =
+    "add `expect.answer`, `expect.files`, `expect.kv`, `expect.memory` or `expect.program`";
 
 /// An error in a file of a suite, a recording or a results file.
 ///
@@ -90,9 +95,40 @@ impl EvalError {
         EvalError { line, ..error }
     }
 
+    /// Converts an error of the TOML parser about a part of an agent's example.
+    pub(crate) fn example(
+        path: &Path,
+        (number, part): (usize, &str),
+        error: &toml::de::Error,
+    ) -> Self {
+        let error = EvalError::toml(path, "", error);
+        let message = format!("example {number}: `{part}`: {}", error.message);
+        EvalError { line: None, message, ..error }
+    }
+
+    /// Converts a problem of an agent's file.
+    pub(crate) fn agent(problem: AgentProblem) -> Self {
+        let AgentProblem { path, line, message } = problem;
+        EvalError { line, ..EvalError::load(&path, message) }
+    }
+
+    pub(crate) fn unknown_agent(path: &Path, name: &str, agents: &Agents) -> Self {
+        let known: Vec<String> = agents.list().iter().map(|agent| agent.name.clone()).collect();
+        EvalError::load(path, format!("there is no agent `{name}`")).hint(format!(
+            "known agents are {}; those of a suite are files in its folder `agents`",
+            known.join(", ")
+        ))
+    }
+
+    /// The baseline was asked to work on a task of an agent.
+    pub(crate) fn baseline_with_agent(dir: &Path, agent: &str) -> Self {
+        let message = format!("the baseline has no agents, and a task is for `{agent}`");
+        EvalError::load(dir, message).hint("leave out `--baseline` or `--agent`")
+    }
+
     pub(crate) fn expects_nothing(path: &Path) -> Self {
         EvalError::load(path, "the task has no expectation, so every answer would pass")
-            .hint("add `expect.answer`, `expect.files`, `expect.kv` or `expect.program`")
+            .hint(EXPECTATIONS)
     }
 
     pub(crate) fn has_attempts(path: &Path, count: usize) -> Self {

@@ -11,8 +11,9 @@ use crate::rule::Rule;
 
 /// The expectations of a task. An attempt must meet all of them.
 ///
-/// A file or key of the fixtures without a rule must keep its content: no task is solved by a
-/// program that damages what it was not asked to change. Other files and keys may be added.
+/// A file or key of the fixtures without a rule must keep its content, and so must the memory: no
+/// task is solved by a program that damages what it was not asked to change. Other files, keys and
+/// items of memory may be added.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The rule for the answer.
@@ -21,6 +22,8 @@ pub struct Expectation {
     pub files: BTreeMap<String, Rule>,
     /// The rules for values of the state, by key.
     pub kv: BTreeMap<String, Rule>,
+    /// The rule for the items of memory, one on each line, oldest first.
+    pub memory: Option<Rule>,
     /// A program that checks the result. Its argument 0 is the answer, and it can read the files
     /// and the state. Each of its results is a problem, and so is an exit code other than 0.
     pub program: Option<String>,
@@ -34,6 +37,7 @@ impl Expectation {
         !(self.answer.as_ref().is_some_and(says)
             || self.files.values().any(says)
             || self.kv.values().any(says)
+            || self.memory.as_ref().is_some_and(says)
             || self.program.is_some())
     }
 
@@ -62,6 +66,10 @@ impl Expectation {
                 rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()),
             );
         }
+        if let Some(rule) = &self.memory {
+            let items = scene.memory().await?.join("\n");
+            problems.extend(rule.problems("the memory", Some(&items)));
+        }
         problems.extend(self.damage(scene, fixtures).await?);
         if let Some(source) = &self.program {
             problems.extend(run_check(source, host, scene, answer).await?);
@@ -69,7 +77,7 @@ impl Expectation {
         Ok(problems)
     }
 
-    /// Returns the files and keys without a rule whose content differs from the fixtures.
+    /// Returns the files, keys and items of memory without a rule that differ from the fixtures.
     async fn damage(&self, scene: &Scene, fixtures: &Fixtures) -> Result<Vec<String>, String> {
         let mut damage = Vec::new();
         for (path, before) in &fixtures.files {
@@ -80,6 +88,12 @@ impl Expectation {
         for (key, before) in &fixtures.kv {
             if !self.kv.contains_key(key) && scene.value(key).await?.as_ref() != Some(before) {
                 damage.push(format!("the key `{key}` was changed, but should not be"));
+            }
+        }
+        if self.memory.is_none() && !fixtures.memory.is_empty() {
+            let items = scene.memory().await?;
+            for before in fixtures.memory.iter().filter(|before| !items.contains(before)) {
+                damage.push(format!("the item {before:?} was removed, but should not be"));
             }
         }
         Ok(damage)

@@ -17,11 +17,14 @@ use crate::task::Budget;
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskKeys {
     pub(crate) prompt: String,
+    pub(crate) agent: Option<String>,
     now: Option<toml::value::Datetime>,
     #[serde(default)]
     files: BTreeMap<String, String>,
     #[serde(default)]
     kv: BTreeMap<String, String>,
+    #[serde(default)]
+    memory: Vec<String>,
     #[serde(default)]
     http: Vec<HttpKeys>,
     #[serde(default)]
@@ -32,6 +35,28 @@ pub(crate) struct TaskKeys {
     pub(crate) budget: BudgetKeys,
     #[serde(default)]
     pub(crate) samples: Samples,
+}
+
+/// The scene of an agent's example. All keys are optional.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SceneKeys {
+    now: Option<toml::value::Datetime>,
+    random: Vec<u32>,
+    files: BTreeMap<String, String>,
+    kv: BTreeMap<String, String>,
+    memory: Vec<String>,
+    http: Vec<HttpKeys>,
+    ai: Vec<AiAnswer>,
+}
+
+impl From<SceneKeys> for Fixtures {
+    fn from(keys: SceneKeys) -> Fixtures {
+        let SceneKeys { now, random, files, kv, memory, http, ai } = keys;
+        let (now, http) = (now.map(|now| now.to_string()), http.into_iter().map(|one| one.0));
+        let http = http.collect();
+        Fixtures { now, random, files, kv, memory, http, ai, ..Fixtures::default() }
+    }
 }
 
 /// The settings in `eval.toml`, which apply to all tasks.
@@ -58,6 +83,7 @@ pub(crate) struct ExpectKeys {
     answer: Option<Rule>,
     files: BTreeMap<String, Rule>,
     kv: BTreeMap<String, Rule>,
+    memory: Option<Rule>,
     program: Option<String>,
 }
 
@@ -108,24 +134,23 @@ impl TryFrom<RawHttp> for HttpKeys {
 
 impl TaskKeys {
     pub(crate) fn fixtures(&mut self) -> Fixtures {
-        Fixtures {
-            now: self.now.take().map(|now| now.to_string()),
+        let scene = SceneKeys {
+            now: self.now.take(),
             files: std::mem::take(&mut self.files),
             kv: std::mem::take(&mut self.kv),
-            http: std::mem::take(&mut self.http)
-                .into_iter()
-                .map(|HttpKeys(answer)| answer)
-                .collect(),
+            memory: std::mem::take(&mut self.memory),
+            http: std::mem::take(&mut self.http),
             ai: std::mem::take(&mut self.ai),
-            ..Fixtures::default()
-        }
+            ..SceneKeys::default()
+        };
+        scene.into()
     }
 }
 
 impl From<ExpectKeys> for Expectation {
     fn from(keys: ExpectKeys) -> Self {
-        let ExpectKeys { answer, files, kv, program } = keys;
-        Expectation { answer, files, kv, program }
+        let ExpectKeys { answer, files, kv, memory, program } = keys;
+        Expectation { answer, files, kv, memory, program }
     }
 }
 

@@ -7,6 +7,9 @@
 //! sorts what was wrong at the first try, and [`compare`] tells whether two sets of attempts differ
 //! by more than chance.
 //!
+//! A task may be for an agent, which a suite declares in its folder `agents`. [`Suite::of_agents`]
+//! makes tasks of the examples in the files of agents.
+//!
 //! ```
 //! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};
 //! use wattle_eval::{Answers, Approach, Contender, Plan, Suite, evaluate};
@@ -29,11 +32,13 @@
 //! # Ok(()) }
 //! ```
 
+mod agent;
 mod attempt;
 mod baseline;
 mod compare;
 mod error;
 mod errors;
+mod example;
 mod expect;
 mod keys;
 mod meter;

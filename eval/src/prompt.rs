@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::catalog::Fixtures;
 use wattle_agent::machine::Dialect;
 use wattle_agent::model::FunctionTool;
 use wattle_agent::{Host, Scene, Settings};
 
+use crate::agent::parts;
 use crate::attempt::Approach;
 use crate::baseline;
 use crate::suite::fingerprint;
@@ -15,26 +17,35 @@ use crate::trial::grants;
 
 static DATE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d{4}-\d{2}-\d{2}").ok());
 
-/// Returns a hash of all that a model is given before a task: the system prompt and the functions
-/// that it may call. Dates do not count, so that an evaluation can be resumed on another day.
+/// Returns a hash of all that a model is given before a task: the system prompt, the functions that
+/// it may call, and the agents that it works for. Dates do not count, so that an evaluation can be
+/// resumed on another day.
 pub(crate) async fn fingerprint_of(
     host: &Host,
     settings: &Settings,
     approach: Approach,
+    (agent, agents): (Option<&AgentSpec>, &Agents),
 ) -> Result<String, String> {
+    let (host, settings, tree) = match agent {
+        None => (host.clone(), settings.clone(), String::new()),
+        Some(agent) => {
+            let parts = parts(agent, host, settings, agents)?;
+            (parts.host, parts.settings, tree_of(agent, agents)?)
+        }
+    };
     let scene = Scene::new(&Fixtures::default()).await?;
-    let grants = grants(host, &scene, false);
+    let grants = grants(&host, &scene, false);
     let listing = host.listing(None, "");
     let (prompt, functions) = match approach {
         Approach::Programs => {
-            (host.prompt(settings, &grants, &listing, Dialect::Text).to_string(), String::new())
+            (host.prompt(&settings, &grants, &listing, Dialect::Text).to_string(), String::new())
         }
         Approach::Native => (
-            host.prompt(settings, &grants, &listing, Dialect::Native).to_string(),
+            host.prompt(&settings, &grants, &listing, Dialect::Native).to_string(),
             text(&host.functions(&listing, &grants))?,
         ),
         Approach::Tools => {
-            let (system, schemas) = baseline::instructions(host, &grants);
+            let (system, schemas) = baseline::instructions(&host, &grants);
             (system.to_owned(), text(&schemas)?)
         }
     };
@@ -42,7 +53,26 @@ pub(crate) async fn fingerprint_of(
         Some(date) => date.replace_all(&prompt, "DATE").into_owned(),
         None => prompt,
     };
-    Ok(fingerprint(&[&prompt, &functions]))
+    let mut parts = vec![prompt.as_str(), functions.as_str()];
+    // Without an agent, the hash is that of earlier versions.
+    parts.extend(agent.map(|_| tree.as_str()));
+    Ok(fingerprint(&parts))
+}
+
+/// Returns the declarations of an agent and of all agents below it, without their examples.
+fn tree_of(agent: &AgentSpec, agents: &Agents) -> Result<String, String> {
+    let mut tree = vec![AgentSpec { examples: Vec::new(), ..agent.clone() }];
+    let mut at = 0;
+    while let Some(agent) = tree.get(at) {
+        let new = agent.delegates.iter().filter(|one| tree.iter().all(|own| own.name != one.id));
+        let new: Vec<AgentSpec> = new
+            .filter_map(|one| agents.get(&one.id))
+            .map(|agent| AgentSpec { examples: Vec::new(), ..agent.as_ref().clone() })
+            .collect();
+        tree.extend(new);
+        at += 1;
+    }
+    serde_json::to_string(&tree).map_err(|why| why.to_string())
 }
 
 fn text(functions: &[FunctionTool]) -> Result<String, String> {

@@ -97,6 +97,7 @@ impl Results {
             attempt.verdict != Verdict::Error
                 && (&attempt.task, &attempt.model, attempt.approach)
                     == (&wanted.task, &wanted.model, wanted.approach)
+                && attempt.agent == wanted.agent
                 && (attempt.trial, attempt.recorded) == (wanted.trial, wanted.recorded)
                 && attempt.fingerprint == wanted.fingerprint
         };

@@ -1,5 +1,6 @@
 //! Runs every task with every contender, several at once. Known results are reused.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,23 +93,26 @@ pub async fn evaluate(
 ) -> Result<Evaluation, EvalError> {
     let mut prompts = Vec::new();
     for contender in contenders {
-        let prompt = prompt::fingerprint_of(host, &suite.settings, contender.approach).await;
-        prompts.push(prompt.map_err(|why| EvalError::load(&suite.dir, why))?);
+        prompts.push(prompts_of(host, suite, contender.approach).await?);
     }
-    let trials = contenders.iter().zip(&prompts).flat_map(|(contender, prompt)| {
+    let trials = contenders.iter().zip(&prompts).flat_map(|(contender, prompts)| {
         let numbered =
-            move |task| (1..=plan.repeat).map(move |number| (contender, prompt, task, number));
+            move |task| (1..=plan.repeat).map(move |number| (contender, prompts, task, number));
         suite.tasks.iter().flat_map(numbered)
     });
     let other_prompt = AtomicUsize::new(0);
-    let work = trials.map(|(contender, prompt, task, number)| {
+    let work = trials.map(|(contender, prompts, task, number)| {
+        let agent = suite.agent_of(task);
+        let name = agent.as_ref().map(|agent| agent.name.as_str());
         let trial = Trial {
             task,
             model: contender.model.clone(),
             approach: contender.approach,
             number,
             recorded: matches!(contender.answers, Answers::Recorded),
-            prompt: prompt.clone(),
+            prompt: prompts.get(name.unwrap_or_default()).cloned().unwrap_or_default(),
+            agent,
+            agents: &suite.agents,
         };
         let other_prompt = &other_prompt;
         async move {
@@ -152,6 +156,31 @@ pub async fn evaluate(
     Ok(evaluation)
 }
 
+/// Returns the fingerprints of the prompts that the agents of a suite's tasks get, by their names.
+/// The name of the model alone is empty.
+async fn prompts_of(
+    host: &Host,
+    suite: &Suite,
+    approach: Approach,
+) -> Result<BTreeMap<String, String>, EvalError> {
+    let mut prompts = BTreeMap::new();
+    for task in &suite.tasks {
+        let agent = suite.agent_of(task);
+        let name = agent.as_ref().map_or("", |agent| agent.name.as_str());
+        if prompts.contains_key(name) {
+            continue;
+        }
+        if approach == Approach::Tools && agent.is_some() {
+            return Err(EvalError::baseline_with_agent(&suite.dir, name));
+        }
+        let of = (agent.as_deref(), &suite.agents);
+        let prompt = prompt::fingerprint_of(host, &suite.settings, approach, of).await;
+        let prompt = prompt.map_err(|why| EvalError::load(&suite.dir, why))?;
+        prompts.insert(name.to_owned(), prompt);
+    }
+    Ok(prompts)
+}
+
 /// The outcome of a trial.
 enum TrialOutcome {
     Made { attempt: Attempt, conversation: Option<Box<Conversation>> },
@@ -170,7 +199,9 @@ async fn attempt(
     let Trial { task, number, .. } = *trial;
     let (model, file): (Arc<dyn Model>, _) = match &contender.answers {
         Answers::Recorded => {
-            match suite.recordings.find(&contender.model, contender.approach, task, number) {
+            let own = task.recording.clone();
+            let find = || suite.recordings.find(&contender.model, contender.approach, task, number);
+            match own.or_else(find) {
                 None => return Ok(TrialOutcome::Unrecorded),
                 Some(path) => match recording::open(&path) {
                     Ok(cassette) => (Arc::new(cassette), None),

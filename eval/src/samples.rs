@@ -27,12 +27,17 @@ pub struct Sample {
     answer: Option<String>,
     files: BTreeMap<String, String>,
     kv: BTreeMap<String, String>,
+    /// All items of memory.
+    memory: Option<Vec<String>>,
     /// Files and keys that do not exist.
     removed: Vec<String>,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected an answer, or a table with answer, files, kv, removed")]
+#[serde(
+    untagged,
+    expecting = "expected an answer, or a table with answer, files, kv, memory, removed"
+)]
 enum SampleKeys {
     Answer(String),
     Result(ResultKeys),
@@ -46,6 +51,7 @@ struct ResultKeys {
     files: BTreeMap<String, String>,
     #[serde(default)]
     kv: BTreeMap<String, String>,
+    memory: Option<Vec<String>>,
     #[serde(default)]
     removed: Vec<String>,
 }
@@ -57,10 +63,11 @@ impl From<SampleKeys> for Sample {
                 answer: Some(answer),
                 files: BTreeMap::new(),
                 kv: BTreeMap::new(),
+                memory: None,
                 removed: Vec::new(),
             },
-            SampleKeys::Result(ResultKeys { answer, files, kv, removed }) => {
-                Sample { answer, files, kv, removed }
+            SampleKeys::Result(ResultKeys { answer, files, kv, memory, removed }) => {
+                Sample { answer, files, kv, memory, removed }
             }
         }
     }
@@ -115,6 +122,9 @@ impl Task {
         for part in &parts {
             fixtures.files.extend(part.files.clone());
             fixtures.kv.extend(part.kv.clone());
+            if let Some(memory) = &part.memory {
+                fixtures.memory.clone_from(memory);
+            }
             part.removed.iter().for_each(|path| _ = fixtures.files.remove(path));
             part.removed.iter().for_each(|key| _ = fixtures.kv.remove(key));
         }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 
-/// The results for each model and approach: a row for each kind of task, followed by a row for all
-/// tasks.
+/// The results for each model, approach and agent: a row for each kind of task, followed by a row
+/// for all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scorecard {
     /// The rows.
@@ -24,6 +24,9 @@ pub struct Row {
     pub model: String,
     /// The way in which it worked on the tasks.
     pub approach: Approach,
+    /// The agent that worked on the tasks. Empty for the model alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agent: String,
     /// The kind of tasks, or `None` for all tasks.
     pub kind: Option<String>,
     /// The sums.
@@ -112,30 +115,33 @@ impl Scorecard {
     /// Sums up attempts. Models are ordered by their first attempt.
     #[must_use]
     pub fn of(attempts: &[Attempt]) -> Scorecard {
-        let mut groups: Vec<(&str, Approach)> = Vec::new();
+        let mut groups: Vec<(&str, Approach, &str)> = Vec::new();
         for attempt in attempts {
-            let group = (attempt.model.as_str(), attempt.approach);
+            let group = (attempt.model.as_str(), attempt.approach, attempt.agent.as_str());
             if !groups.contains(&group) {
                 groups.push(group);
             }
         }
         let mut card = Scorecard::default();
-        for (model, approach) in &groups {
-            let own: Vec<&Attempt> =
-                attempts.iter().filter(|a| a.model == *model && a.approach == *approach).collect();
+        for (model, approach, agent) in &groups {
+            let is_own =
+                |a: &&Attempt| a.model == *model && a.approach == *approach && a.agent == *agent;
+            let own: Vec<&Attempt> = attempts.iter().filter(is_own).collect();
             let mut kinds: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
             own.iter().for_each(|attempt| kinds.entry(attempt.kind()).or_default().push(attempt));
             let row = |kind: Option<&str>, score| {
-                let (model, kind) = ((*model).to_owned(), kind.map(str::to_owned));
-                Row { model, approach: *approach, kind, score }
+                let (model, agent) = ((*model).to_owned(), (*agent).to_owned());
+                Row { model, approach: *approach, agent, kind: kind.map(str::to_owned), score }
             };
             card.rows.extend(
                 kinds.into_iter().map(|(kind, attempts)| row(Some(kind), Score::of(attempts))),
             );
             card.rows.push(row(None, Score::of(own)));
         }
-        let both = groups.iter().filter(|group| group.1 == Approach::Programs);
-        card.comparisons = both.filter_map(|(model, _)| compare(model, attempts)).collect();
+        let is_alone =
+            |group: &&(&str, Approach, &str)| group.1 == Approach::Programs && group.2.is_empty();
+        let both = groups.iter().filter(is_alone);
+        card.comparisons = both.filter_map(|(model, ..)| compare(model, attempts)).collect();
         card
     }
 }
@@ -145,7 +151,8 @@ impl Scorecard {
 fn compare(model: &str, attempts: &[Attempt]) -> Option<Comparison> {
     let attempts_of = |approach: Approach| {
         attempts.iter().filter(move |a| {
-            a.model == model && a.approach == approach && a.verdict != Verdict::Error
+            let is_own = a.model == model && a.approach == approach && a.agent.is_empty();
+            is_own && a.verdict != Verdict::Error
         })
     };
     let tasks = |approach| {

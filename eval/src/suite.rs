@@ -1,8 +1,10 @@
 //! Suites: folders of tasks.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::{DialectSetting, Settings};
 
 use crate::error::EvalError;
@@ -12,6 +14,8 @@ use crate::task::{Budget, Task};
 
 /// The file with a suite's settings.
 const SETTINGS: &str = "eval.toml";
+/// The folder of a suite's agents.
+const AGENTS: &str = "agents";
 /// The kind of tasks directly in the suite's folder.
 const GENERAL: &str = "general";
 /// Maximum size of a file of a suite, in bytes.
@@ -28,26 +32,46 @@ pub struct Suite {
     pub tasks: Vec<Task>,
     /// The recordings.
     pub recordings: Recordings,
-    /// The settings of the model's requests.
+    /// The agents that tasks may name.
+    pub(crate) agents: Agents,
+    /// The agent of the tasks that name none.
+    pub(crate) agent: Option<Arc<AgentSpec>>,
+    /// The settings of the model's requests. With the dialect `auto`, that of an attempt follows
+    /// from its agent and its model, and otherwise from the contender.
     pub(crate) settings: Settings,
 }
 
 impl Suite {
-    /// Loads the tasks `DIR/*.toml` and `DIR/KIND/*.toml`, and the common settings `DIR/eval.toml`.
+    /// Loads the tasks `DIR/*.toml` and `DIR/KIND/*.toml`, the common settings `DIR/eval.toml`, and
+    /// the agents `DIR/agents/*.toml`.
     ///
     /// # Errors
     /// All errors that were found, at least one.
     pub fn load(dir: &Path) -> Result<Suite, Vec<EvalError>> {
+        Suite::load_with(dir, &[])
+    }
+
+    /// Loads a suite like [`load`](Suite::load), with the agents of further folders. They replace
+    /// agents of the same name in the suite's folder.
+    ///
+    /// # Errors
+    /// All errors that were found, at least one.
+    pub fn load_with(dir: &Path, agents: &[PathBuf]) -> Result<Suite, Vec<EvalError>> {
         let (text, keys) = settings(dir).map_err(|error| vec![error])?;
         let budget = keys.budget.with_defaults(Budget::default());
         let mut settings = Settings { dialect: DialectSetting::Text, ..Settings::default() };
         settings.temperature = keys.temperature.unwrap_or(settings.temperature);
         settings.max_tokens = keys.max_tokens.map_or(settings.max_tokens, std::num::NonZero::get);
 
-        let (mut tasks, mut errors) = (Vec::new(), Vec::new());
+        let own = Some(dir.join(AGENTS)).filter(|own| own.is_dir());
+        let folders: Vec<PathBuf> = own.into_iter().chain(agents.iter().cloned()).collect();
+        let agents = Agents::open(&folders);
+        let mut errors: Vec<EvalError> =
+            agents.problems().into_iter().map(EvalError::agent).collect();
+        let mut tasks = Vec::new();
         let files = files(dir).map_err(|error| vec![error])?;
         for (kind, path) in files {
-            match task(kind, &path, budget, &text) {
+            match task(kind, &path, budget, &text, &agents) {
                 Ok(task) => tasks.push(task),
                 Err(error) => errors.push(error),
             }
@@ -65,8 +89,29 @@ impl Suite {
             about: keys.about.trim().to_owned(),
             tasks,
             recordings,
+            agents,
+            agent: None,
             settings,
         })
+    }
+
+    /// Returns the agents that tasks may name.
+    #[must_use]
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
+    /// Gives the tasks that name no agent to this one.
+    pub fn set_agent(&mut self, agent: Arc<AgentSpec>) {
+        self.agent = Some(agent).filter(|agent| !agent.is_default());
+    }
+
+    /// Returns the agent that works on a task, or `None` if that is the model alone.
+    pub(crate) fn agent_of(&self, task: &Task) -> Option<Arc<AgentSpec>> {
+        match &task.agent {
+            Some(name) => self.agents.get(name),
+            None => self.agent.clone(),
+        }
     }
 
     /// Adds a text to the system prompt of every attempt.
@@ -101,7 +146,8 @@ fn files(dir: &Path) -> Result<Vec<(String, PathBuf)>, EvalError> {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             return Err(EvalError::load(&path, "the file's name is not UTF-8"));
         };
-        if path.is_dir() && name != Recordings::FOLDER && !name.starts_with('.') {
+        let is_kind = ![Recordings::FOLDER, AGENTS].contains(&name) && !name.starts_with('.');
+        if path.is_dir() && is_kind {
             files.extend(
                 entries(&path)?
                     .into_iter()
@@ -127,7 +173,13 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, EvalError> {
         .collect()
 }
 
-fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Task, EvalError> {
+fn task(
+    kind: String,
+    path: &Path,
+    common: Budget,
+    settings: &str,
+    agents: &Agents,
+) -> Result<Task, EvalError> {
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let plain = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
@@ -143,6 +195,9 @@ fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Tas
     if keys.prompt.trim().is_empty() {
         return Err(EvalError::load(path, "the prompt is empty"));
     }
+    if let Some(agent) = keys.agent.as_ref().filter(|agent| agents.get(agent).is_none()) {
+        return Err(EvalError::unknown_agent(path, agent, agents));
+    }
     let fixtures = keys.fixtures();
     let budget = keys.budget.with_defaults(common);
     let expect = crate::expect::Expectation::from(keys.expect);
@@ -151,8 +206,8 @@ fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Tas
     }
     let fingerprint = fingerprint(&[settings, &without_samples(path, &text)?]);
     let (id, prompt) = (format!("{kind}/{name}"), keys.prompt.trim().to_owned());
-    let samples = keys.samples;
-    Ok(Task { id, kind, prompt, fixtures, expect, samples, budget, fingerprint })
+    let (agent, samples, recording) = (keys.agent, keys.samples, None);
+    Ok(Task { id, kind, prompt, agent, fixtures, expect, samples, recording, budget, fingerprint })
 }
 
 /// Returns a task's file without its samples and comments, which no attempt depends on.

@@ -23,18 +23,34 @@ const HEAD: [&str; 12] = [
 /// Number of left-aligned columns, which are text. Numbers are right-aligned.
 const TEXT_COLUMNS: usize = 3;
 
+/// The head of the column with the agents, which is only there if an agent worked on a task.
+const AGENT: &str = "agent";
+
+/// Index of the column with the agents.
+const AGENT_COLUMN: usize = 2;
+
 impl fmt::Display for Scorecard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = vec![HEAD.map(str::to_owned)];
+        let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+        let mut agents = vec![AGENT];
         for row in &self.rows {
             let kind = row.kind.as_deref().unwrap_or("all");
-            lines.push(line(&row.model, row.approach, kind, &row.score));
+            lines.push(line(&row.model, row.approach, kind, &row.score).to_vec());
+            agents.push(&row.agent);
         }
         for Comparison { model, programs, tools } in &self.comparisons {
-            lines.push(line(model, Approach::Programs, "both ways", programs));
-            lines.push(line(model, Approach::Tools, "both ways", tools));
+            lines.push(line(model, Approach::Programs, "both ways", programs).to_vec());
+            lines.push(line(model, Approach::Tools, "both ways", tools).to_vec());
+            agents.extend(["", ""]);
         }
-        write(f, &lines, TEXT_COLUMNS)
+        if agents.iter().skip(1).all(|agent| agent.is_empty()) {
+            return write(f, &lines, TEXT_COLUMNS);
+        }
+        for (line, agent) in lines.iter_mut().zip(agents) {
+            let shown = if agent.is_empty() { "-" } else { agent };
+            line.insert(AGENT_COLUMN, shown.to_owned());
+        }
+        write(f, &lines, TEXT_COLUMNS + 1)
     }
 }
 
@@ -44,18 +60,18 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
 }
 
 /// Writes lines with aligned columns. The first columns are text and left-aligned.
-pub(crate) fn write<const COLUMNS: usize>(
+pub(crate) fn write(
     f: &mut fmt::Formatter<'_>,
-    lines: &[[String; COLUMNS]],
+    lines: &[impl AsRef<[String]>],
     text_columns: usize,
 ) -> fmt::Result {
-    let mut widths = [0; COLUMNS];
+    let mut widths = vec![0; lines.first().map_or(0, |line| line.as_ref().len())];
     for line in lines {
-        let cells = widths.iter_mut().zip(line);
+        let cells = widths.iter_mut().zip(line.as_ref());
         cells.for_each(|(width, cell)| *width = cell.chars().count().max(*width));
     }
     for line in lines {
-        let cells = line.iter().zip(widths).enumerate();
+        let cells = line.as_ref().iter().zip(widths.iter().copied()).enumerate();
         let padded = cells.map(|(at, (cell, width))| {
             if at < text_columns { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });

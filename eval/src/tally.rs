@@ -50,6 +50,16 @@ pub(crate) struct Count {
     pub(crate) errors: Vec<FirstTryError>,
 }
 
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.programs = self.programs.saturating_add(other.programs);
+        self.valid = self.valid.saturating_add(other.valid);
+        self.failures = self.failures.saturating_add(other.failures);
+        self.repairs = self.repairs.saturating_add(other.repairs);
+        self.errors.extend(other.errors);
+    }
+}
+
 impl Tally {
     /// Records an event.
     pub(crate) fn record(&self, envelope: &Envelope) {

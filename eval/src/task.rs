@@ -1,5 +1,6 @@
 //! Tasks: a prompt, fixtures, expectations and a budget.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use wattle_agent::catalog::Fixtures;
@@ -17,12 +18,16 @@ pub struct Task {
     pub kind: String,
     /// The prompt for the model.
     pub prompt: String,
+    /// The name of the agent that works on it. Without it, the agent of the evaluation.
+    pub agent: Option<String>,
     /// The files, state and answers that its programs can access.
     pub fixtures: Fixtures,
     /// The expectations of the result.
     pub expect: Expectation,
     /// Results, right and wrong, that the expectations can tell apart.
     pub samples: Samples,
+    /// The recording of the example of an agent, which is used instead of the suite's.
+    pub(crate) recording: Option<PathBuf>,
     /// The limits of an attempt.
     pub budget: Budget,
     /// A hash of the task without its samples, and of the suite's settings.

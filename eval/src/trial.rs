@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
+use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::machine::{Bound, Ending, Envelope, Settings as LoopSettings, Stop};
 use wattle_agent::model::{Model, ModelErrorKind};
 use wattle_agent::rt::Grants;
 use wattle_agent::{DialectSetting, Host, Job, Scene, Settings, now_ms};
 
+use crate::agent::{self, AgentTask};
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::baseline;
 use crate::meter::MeteredModel;
@@ -24,6 +26,10 @@ pub(crate) struct Trial<'a> {
     pub(crate) task: &'a Task,
     pub(crate) model: String,
     pub(crate) approach: Approach,
+    /// The agent that works on the task, if it is not the model alone.
+    pub(crate) agent: Option<Arc<AgentSpec>>,
+    /// The agents that it may ask.
+    pub(crate) agents: &'a Agents,
     pub(crate) number: u32,
     pub(crate) recorded: bool,
     /// The hash of the prompt that the model gets.
@@ -65,7 +71,7 @@ impl Trial<'_> {
     ) -> Option<Performance> {
         let started = Instant::now();
         let scene = match Scene::new(&self.task.fixtures).await {
-            Ok(scene) => scene,
+            Ok(scene) => Arc::new(scene),
             Err(why) => {
                 let why = format!("failed to set up the task's fixtures: {why}");
                 return Some(Performance {
@@ -75,22 +81,36 @@ impl Trial<'_> {
             }
         };
         let stop = cancel.child_token();
-        let meter = MeteredModel::new(model, self.task.budget.tokens, stop.clone());
+        let meter = Arc::new(MeteredModel::new(model, self.task.budget.tokens, stop.clone()));
         let budget = self.task.budget;
         let machine = LoopSettings { max_steps: budget.steps, ..settings.machine };
         let settings = Settings { machine, timeout: Some(budget.time), ..settings.clone() };
         let run = match self.approach {
             Approach::Programs | Approach::Native => {
-                let dialect = match self.approach {
-                    Approach::Native => DialectSetting::Native,
+                let dialect = match (settings.dialect, self.approach) {
+                    (DialectSetting::Auto, _) => DialectSetting::Auto,
+                    (_, Approach::Native) => DialectSetting::Native,
                     _ => DialectSetting::Text,
                 };
                 let settings = Settings { dialect, ..settings };
-                self.programs(host, &settings, &meter, &scene, stop).await
+                match &self.agent {
+                    None => self.programs(host, &settings, &meter, &scene, stop).await,
+                    Some(agent) => {
+                        let task = self.agent_task(host, settings, &meter, &scene);
+                        match agent::run(task, agent, &self.task.prompt, &stop).await {
+                            Ok(run) => run,
+                            Err(why) => {
+                                let attempt = self.error(why.to_string());
+                                let conversation = meter.conversation();
+                                return Some(Performance { attempt, conversation });
+                            }
+                        }
+                    }
+                }
             }
             Approach::Tools => {
                 let grants = self.grants(host, &scene);
-                baseline::run(host, &settings, &meter, &self.task.prompt, grants, &stop).await
+                baseline::run(host, &settings, &*meter, &self.task.prompt, grants, &stop).await
             }
         };
         if cancel.is_cancelled() && matches!(run.ending, Ending::Cancelled { .. }) {
@@ -112,6 +132,24 @@ impl Trial<'_> {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
     }
 
+    /// Returns the task as an agent works on it.
+    fn agent_task(
+        &self,
+        host: &Host,
+        settings: Settings,
+        meter: &Arc<MeteredModel>,
+        scene: &Arc<Scene>,
+    ) -> AgentTask {
+        AgentTask {
+            host: host.clone(),
+            agents: self.agents.clone(),
+            settings,
+            scene: Arc::clone(scene),
+            model: Arc::<MeteredModel>::clone(meter),
+            with_ai: !self.task.fixtures.ai.is_empty(),
+        }
+    }
+
     /// Runs the agent's loop, in which the model answers with programs.
     async fn programs(
         &self,
@@ -123,7 +161,7 @@ impl Trial<'_> {
     ) -> Run {
         let tally = Tally::default();
         let grants = self.grants(host, scene);
-        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), grants) };
+        let job = Job { cancel: cancel.into(), ..Job::new(self.task.prompt.as_str(), grants) };
         let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| {
             tally.record(envelope)
         })
@@ -154,6 +192,8 @@ impl Trial<'_> {
         } else if let Ending::Exhausted { bound: Bound::Time, .. } = ending {
             problems
                 .push(format!("it took longer than the limit of {} ms", budget.time.as_millis()));
+        } else if let Ending::Invalid { errors, .. } = ending {
+            problems.push(format!("the answer does not match its schema: {}", errors.join("; ")));
         } else if let Ending::Failed { message } = ending {
             problems.push(message.strip_prefix("error: ").unwrap_or(message).to_owned());
         }
@@ -176,6 +216,7 @@ impl Trial<'_> {
             task: self.task.id.clone(),
             model: self.model.clone(),
             approach: self.approach,
+            agent: self.agent.as_ref().map(|agent| agent.name.clone()).unwrap_or_default(),
             trial: self.number,
             recorded: self.recorded,
             fingerprint: self.task.fingerprint.clone(),

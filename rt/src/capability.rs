@@ -96,7 +96,7 @@ pub enum PromptDetail {
 ///   it points to).
 /// - Texts that name a resource outside the program, on which authority and policy are based:
 ///   `url`, `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
-///   `program` and `agent` ([`Target`](crate::Target)). Otherwise they are like `str`.
+///   `program`, `agent` and `tool` ([`Target`](crate::Target)). Otherwise they are like `str`.
 /// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
 ///   access any file), `file_query` (may read any file), `plan` (may name any program) and
 ///   `command` (may name any program and any key). The function gets an

@@ -352,7 +352,7 @@ macro_rules! names {
         }
     )*};
 }
-names!(Url, Read, Write, Tree, Key, Keys, Program, Agent);
+names!(Url, Read, Write, Tree, Key, Keys, Program, Agent, Tool);
 
 macro_rules! holds {
     ($($(#[$doc:meta])* $name:ident: $($target:ident)*;)*) => {$(
@@ -429,6 +429,8 @@ pub mod word {
     pub type program = Named<super::Program>;
     /// An agent.
     pub type agent = Named<super::Agent>;
+    /// A tool of the application.
+    pub type tool = Named<super::Tool>;
     /// An array of URLs.
     pub type urls = Holding<super::Arr, super::Urls>;
     /// An array of program calls.

@@ -46,7 +46,7 @@ pub use guard::{Gate, Guard, GuardFuture, Preview, QuestionReply};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Allocation, Record, Value};
 pub use kind::Unadmitted;
-pub use outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+pub use outcome::{Artifact, Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};

@@ -18,6 +18,8 @@ pub struct Outcome {
     /// The result that answers the user and ends the agent's run. `None` unless the program
     /// returned 0.
     pub answer: Option<String>,
+    /// The data that it left for the application. Empty unless the program returned 0.
+    pub artifacts: Vec<Artifact>,
     /// The host call that explains a non-zero exit: the last one that failed with the code that the
     /// program returned.
     pub failure: Option<CallFailure>,
@@ -52,6 +54,7 @@ impl Outcome {
             exit: Exit::Trapped(trap),
             results,
             answer: None,
+            artifacts: Vec::new(),
             failure: None,
             log: Vec::new(),
             calls: Vec::new(),
@@ -66,6 +69,15 @@ impl Outcome {
     pub fn texts(&self) -> Vec<String> {
         self.results.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
+}
+
+/// Data that a program leaves for the application that started its run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// The name.
+    pub name: String,
+    /// The data.
+    pub data: Vec<u8>,
 }
 
 /// The way in which a program ended.

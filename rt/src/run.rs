@@ -9,6 +9,7 @@ use wasmtime::{Memory, ResourceLimiter};
 use crate::deadline::{Deadline, Pause};
 use crate::growing::GrowingStrings;
 use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
+use crate::outcome::Artifact;
 use crate::tape::{RecordedValue, TapeCursor};
 use crate::{
     Account, CallEffect, Calls, Code, Config, Failure, Grants, MemoryCharge, Outcome, Target,
@@ -45,6 +46,12 @@ impl NestedContext {
     }
 }
 
+/// Maximum number of artifacts of one program.
+const MAX_ARTIFACTS: usize = 32;
+
+/// Maximum size of all artifacts of one program, in bytes.
+const MAX_ARTIFACT_BYTES: usize = 4 << 20;
+
 /// A run of a program: its arguments, its grants, its results so far, and the state that
 /// capabilities keep for it.
 ///
@@ -56,6 +63,7 @@ pub struct Run {
     states: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
     results: Vec<Vec<u8>>,
     answer: Option<String>,
+    artifacts: Vec<Artifact>,
     log: Vec<String>,
     /// The number of bytes that the host may still hold for this program: results, arrays and logs.
     budget: usize,
@@ -144,6 +152,7 @@ impl Run {
             states: Vec::new(),
             results: Vec::new(),
             answer: None,
+            artifacts: Vec::new(),
             log: Vec::new(),
             budget: memory_limit,
             held: account.nothing(),
@@ -363,6 +372,36 @@ impl Run {
         Ok(())
     }
 
+    /// Leaves data for the application that started the run. The model does not see it. The data
+    /// counts only if the program returns 0. An artifact replaces an earlier one of the same name.
+    ///
+    /// # Errors
+    /// `EACCESS` in a nested program, which returns its results to its parent. `EBOUND` if the
+    /// program has left too many. `ENOMEM` for the same reason as
+    /// [`emit_result`](Run::emit_result).
+    pub fn leave_artifact(&mut self, name: &str, data: &[u8]) -> Result<(), Failure> {
+        if self.level > 0 {
+            let reason = "a program that another one started cannot leave artifacts; it returns \
+                          its results to that program";
+            return Err(Failure::new(Code::EACCESS, reason));
+        }
+        let others = || self.artifacts.iter().filter(|known| known.name != name);
+        let bytes: usize = others().map(|known| known.data.len()).sum();
+        if others().count() >= MAX_ARTIFACTS
+            || bytes.saturating_add(data.len()) > MAX_ARTIFACT_BYTES
+        {
+            let reason = format!(
+                "a program leaves at most {MAX_ARTIFACTS} artifacts of together {} MiB",
+                MAX_ARTIFACT_BYTES >> 20
+            );
+            return Err(Failure::new(Code::EBOUND, reason));
+        }
+        self.charge(data.len())?;
+        self.artifacts.retain(|known| known.name != name);
+        self.artifacts.push(Artifact { name: name.to_owned(), data: data.to_vec() });
+        Ok(())
+    }
+
     /// Adds a line to the run's log. Lines are truncated at 4,096 bytes, and lines after the first
     /// 1,000 are dropped.
     pub fn log(&mut self, line: &str) {
@@ -420,6 +459,10 @@ impl Run {
 
     pub(crate) fn take_answer(&mut self) -> Option<String> {
         self.answer.take()
+    }
+
+    pub(crate) fn take_artifacts(&mut self) -> Vec<Artifact> {
+        std::mem::take(&mut self.artifacts)
     }
 
     pub(crate) fn take_log(&mut self) -> Vec<String> {

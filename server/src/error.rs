@@ -330,6 +330,7 @@ impl From<FollowError> for ApiError {
     fn from(error: FollowError) -> ApiError {
         match error {
             FollowError::Unknown => ApiError::internal("the run is gone"),
+            FollowError::Below(_) | FollowError::UnknownEvent(_) => ApiError::internal(error),
             FollowError::Suspended(_) => ApiError::stopping(),
             FollowError::Store(error) => error.into(),
         }

@@ -54,6 +54,12 @@ pub(crate) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
+/// Returns the schema of a value of one of two types.
+fn either<T: JsonSchema, U: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let (one, other) = (generator.subschema_for::<T>(), generator.subschema_for::<U>());
+    schemars::json_schema!({"anyOf": [one, other]})
+}
+
 impl Route {
     /// Creates a route that needs a token with a scope.
     pub(crate) fn new(
@@ -105,9 +111,9 @@ impl Route {
         self.with(status, description, Some(Content::Json(schema::<T>)))
     }
 
-    /// Adds an answer with a stream of events.
-    pub(crate) fn events<T: JsonSchema>(self, description: &'static str) -> Route {
-        self.with(200, description, Some(Content::Events(schema::<T>)))
+    /// Adds an answer with a stream of events, of one type or of another one, as the query says.
+    pub(crate) fn events<T: JsonSchema, U: JsonSchema>(self, description: &'static str) -> Route {
+        self.with(200, description, Some(Content::Events(either::<T, U>)))
     }
 
     /// Adds an answer with a body of this media type.

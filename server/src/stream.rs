@@ -1,5 +1,6 @@
 //! The events of a run as server-sent events and as WebSocket messages.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +10,18 @@ use axum::http::HeaderName;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::TenantStore;
 use wattle_agent::machine::{Envelope, Event};
-use wattle_agent::service::{FollowError, Follower, RunService};
+use wattle_agent::service::{Chunks, FollowError, Follower, RunService, TreeFollower};
 
 /// Cancels a run when it is dropped before it is disarmed, for clients that ask for that.
 pub(crate) struct CancelOnDrop(Option<(RunService, TenantStore, String)>);
+
+/// The reason of a run that is cancelled because its client left.
+const DISCONNECTED: &str = "the client closed the connection";
 
 impl CancelOnDrop {
     /// Creates the guard of a run.
@@ -34,18 +39,103 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let Some((service, store, run)) = self.0.take() else { return };
         tokio::spawn(async move {
-            if let Err(cause) = service.cancel(&store, &run).await {
+            if let Err(cause) = service.cancel(&store, &run, DISCONNECTED).await {
                 tracing::warn!(run, %cause, "failed to cancel a run");
             }
         });
     }
 }
 
+/// The events that a stream has.
+pub(crate) enum Source {
+    /// Those of one run.
+    Run {
+        follower: Follower,
+        /// The number of the newest kept event that was sent.
+        newest: u64,
+    },
+    /// Those of a run and of all child runs below it.
+    Tree(TreeFollower),
+}
+
+impl Source {
+    /// The events of one run with numbers above `after`.
+    pub(crate) fn run(follower: Follower, after: u64) -> Source {
+        Source::Run { follower, newest: after }
+    }
+
+    /// Returns the next event and its `id`. A kept event has one, and a live one has none, so that
+    /// a client that reconnects names the last kept one.
+    async fn next(&mut self) -> Result<Option<(Arc<Envelope>, Option<String>)>, FollowError> {
+        match self {
+            Source::Run { follower, newest } => {
+                let Some(event) = follower.next().await? else { return Ok(None) };
+                let id = (event.seq > *newest).then(|| event.seq.to_string());
+                *newest = event.seq.max(*newest);
+                Ok(Some((event, id)))
+            }
+            Source::Tree(follower) => {
+                let next = follower.next().await?;
+                Ok(next.map(|next| (next.event, next.cursor.map(|cursor| cursor.to_string()))))
+            }
+        }
+    }
+
+    /// Returns true for the last event.
+    fn is_last(&self, event: &Event) -> bool {
+        // Child runs may end after the run at the top of a tree.
+        matches!(self, Source::Run { .. })
+            && matches!(event, Event::Response { .. } | Event::Error { .. })
+    }
+}
+
+/// The events of a stream in the form that the client asked for.
+pub(crate) struct RunEvents {
+    source: Source,
+    /// The view as chunks, if the client asked for it.
+    chunks: Option<Chunks>,
+    ready: VecDeque<Piece>,
+}
+
+/// A frame of a stream or a message of a WebSocket.
+struct Piece {
+    text: String,
+    id: Option<String>,
+    /// If true, no other one follows.
+    is_last: bool,
+}
+
+impl RunEvents {
+    /// Creates the events of a source, as chunks or as they are.
+    pub(crate) fn new(source: Source, as_chunks: bool) -> RunEvents {
+        let chunks = as_chunks.then(Chunks::default);
+        RunEvents { source, chunks, ready: VecDeque::new() }
+    }
+
+    async fn next(&mut self) -> Result<Option<Piece>, FollowError> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Ok(Some(piece));
+            }
+            let Some((event, id)) = self.source.next().await? else { return Ok(None) };
+            let is_last = self.source.is_last(&event.event);
+            let texts = match &mut self.chunks {
+                None => vec![text(event.as_ref())],
+                Some(chunks) => chunks.next(&event).iter().map(text).collect(),
+            };
+            let pieces = texts.into_iter().map(|text| Piece { text, id: None, is_last: false });
+            self.ready.extend(pieces);
+            // A client that has only some of the chunks of an event gets them all again.
+            if let Some(last) = self.ready.back_mut() {
+                (last.id, last.is_last) = (id, is_last);
+            }
+        }
+    }
+}
+
 /// The state of a stream.
 struct Events {
-    follower: Follower,
-    /// The number of the newest kept event that was sent.
-    newest: u64,
+    events: RunEvents,
     is_over: bool,
     stopping: CancellationToken,
     on_disconnect: Option<CancelOnDrop>,
@@ -54,13 +144,12 @@ struct Events {
 /// Returns a response with the events as its body. The stream ends after the last event, or with a
 /// frame of the type `suspended` if the run goes on later.
 pub(crate) fn sse(
-    follower: Follower,
-    after: u64,
+    events: RunEvents,
     heartbeat: Duration,
     stopping: CancellationToken,
     on_disconnect: Option<CancelOnDrop>,
 ) -> Response {
-    let events = Events { follower, newest: after, is_over: false, stopping, on_disconnect };
+    let events = Events { events, is_over: false, stopping, on_disconnect };
     let frames = stream::unfold(events, |mut events| async {
         let frame = events.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), events))
@@ -75,27 +164,24 @@ pub(crate) fn sse(
 }
 
 impl Events {
-    /// Returns the next frame. A kept event has its number as `id:`; a live one has none, so that a
-    /// client that reconnects names the last kept one.
+    /// Returns the next frame.
     async fn next_frame(&mut self) -> Option<Frame> {
         if self.is_over {
             return None;
         }
         let next = tokio::select! {
-            next = self.follower.next() => next,
+            next = self.events.next() => next,
             () = self.stopping.cancelled() => Err(stopped()),
         };
         match next {
-            Ok(Some(event)) => {
-                let is_kept = event.seq > self.newest;
+            Ok(Some(Piece { text, id, is_last })) => {
                 let frame = Frame::default();
-                let frame = if is_kept { frame.id(event.seq.to_string()) } else { frame };
-                self.newest = self.newest.max(event.seq);
-                if is_last(&event.event) {
+                let frame = if let Some(id) = id { frame.id(id) } else { frame };
+                if is_last {
                     self.is_over = true;
                     self.finish();
                 }
-                Some(frame.data(text(&event)))
+                Some(frame.data(text))
             }
             Ok(None) => {
                 self.finish();
@@ -120,14 +206,14 @@ impl Events {
 /// Sends the events to a WebSocket, and then `{"type":"done"}`. What the client sends is ignored.
 pub(crate) async fn websocket(
     mut socket: WebSocket,
-    mut follower: Follower,
+    mut events: RunEvents,
     stopping: CancellationToken,
     write_time: Duration,
 ) {
     loop {
         let (message, is_last) = tokio::select! {
-            next = follower.next() => match next {
-                Ok(Some(event)) => (text(&event), false),
+            next = events.next() => match next {
+                Ok(Some(piece)) => (piece.text, false),
                 Ok(None) => (json!({"type": "done"}).to_string(), true),
                 Err(cause) => (suspended(&cause), true),
             },
@@ -148,8 +234,8 @@ pub(crate) async fn websocket(
     }
 }
 
-fn text(event: &Arc<Envelope>) -> String {
-    serde_json::to_string(event.as_ref()).unwrap_or_default()
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn suspended(cause: &FollowError) -> String {
@@ -158,8 +244,4 @@ fn suspended(cause: &FollowError) -> String {
 
 fn stopped() -> FollowError {
     FollowError::Suspended("the server stops; follow the run again when it is back".to_owned())
-}
-
-fn is_last(event: &Event) -> bool {
-    matches!(event, Event::Response { .. } | Event::Error { .. })
 }

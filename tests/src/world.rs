@@ -25,7 +25,8 @@ pub struct World {
     pub host: Host,
     /// The store of the sessions. Jobs have the state of the session `s`.
     pub store: TenantStore,
-    dir: tempfile::TempDir,
+    /// The workdir.
+    pub dir: tempfile::TempDir,
 }
 
 impl World {

@@ -79,7 +79,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     let steps = world.steps();
     assert_eq!(steps.len(), 3, "a program that did not compile is in the trace");
     assert_eq!(steps[0]["tool"], "file_read");
-    assert_eq!(steps[0]["args"], serde_json::json!(["notes.txt"]));
+    assert_eq!(steps[0]["args"], serde_json::json!({"path": "notes.txt"}));
     assert_eq!(steps[0]["exit_code"], 0);
     assert_eq!(steps[1]["exit_code"], Json::Null);
     assert!(steps[1]["error"].as_str().unwrap().contains("unknown-function"));
@@ -271,16 +271,19 @@ async fn cancelling_reaches_a_running_program_and_an_open_request() {
         let cancel = job.cancel.clone();
         let canceller = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            cancel.cancel();
+            cancel.cancel("enough");
         };
         let settings = Settings::default();
         let ((report, events), ()) = tokio::join!(world.run(&model, &settings, job), canceller);
-        assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
+        assert_eq!(
+            report.ending,
+            Ending::Cancelled { text: "stopped: cancelled (enough)".to_owned() }
+        );
         let results =
             events.iter().filter(|e| matches!(&e.event, Event::ToolResult { success: false, .. }));
         assert_eq!(results.count(), closed, "every started call is reported as ended");
     }
-    assert_eq!(world.steps()[0]["error"], "stopped: cancelled");
+    assert_eq!(world.steps()[0]["error"], "stopped: cancelled (enough)");
 }
 
 #[tokio::test]
@@ -374,7 +377,7 @@ async fn a_session_can_be_continued_after_a_run() {
         let model = Scripted::new(answers);
         let job = world.job("go");
         if cancelled {
-            job.cancel.cancel();
+            job.cancel.cancel("");
         }
         let (report, _) = world.run(&model, settings, job).await;
         let messages: Vec<String> =

@@ -4,7 +4,12 @@ use std::num::NonZeroI32;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Artifact;
 use crate::event::Source;
+use crate::recall::shorten;
+
+/// Maximum length of the reason for a failure, in characters.
+const MAX_REASON: usize = 500;
 
 /// A program to run, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +67,7 @@ impl Call {
 /// The outcome of a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "almost every execution is of the largest variant")]
 pub enum Execution {
     /// The program ended by itself.
     Ran(Completion),
@@ -101,6 +107,11 @@ impl Execution {
         }
     }
 
+    /// Returns true if the program ended by itself, without a failure.
+    pub fn succeeded(&self) -> bool {
+        self.exit_code() == Some(0)
+    }
+
     /// Returns the fixes made to the program before it ran.
     pub fn fixes(&self) -> &[String] {
         match self {
@@ -109,11 +120,40 @@ impl Execution {
         }
     }
 
+    /// Returns the results of a program that the host called.
+    ///
+    /// # Errors
+    /// The reason why it failed, in at most 500 characters.
+    pub(crate) fn texts(&self) -> Result<&[String], String> {
+        let why = match self {
+            Self::Ran(Completion { results, failure: None, .. }) => return Ok(results),
+            Self::Ran(Completion { failure: Some(failure), .. }) => {
+                let code = failure.exit_code.to_string();
+                let name = failure.name.as_deref().unwrap_or(&code);
+                match &failure.reason {
+                    Some(reason) => format!("{name}: {reason}"),
+                    None => name.to_owned(),
+                }
+            }
+            Self::Rejected { diagnostic } => diagnostic.clone(),
+            Self::Refused { reason } | Self::Stopped { reason, .. } => reason.clone(),
+        };
+        Err(shorten(&why, MAX_REASON))
+    }
+
     /// Returns the answer that ends the run, if the program set one and did not fail.
     pub fn answer(&self) -> Option<&str> {
         match self {
             Self::Ran(Completion { answer, failure: None, .. }) => answer.as_deref(),
             _ => None,
+        }
+    }
+
+    /// Returns the data that the program left for the application.
+    pub fn artifacts(&self) -> &[Artifact] {
+        match self {
+            Self::Ran(Completion { artifacts, .. }) => artifacts,
+            Self::Rejected { .. } | Self::Refused { .. } | Self::Stopped { .. } => &[],
         }
     }
 
@@ -136,6 +176,9 @@ pub struct Completion {
     /// The answer that the program ends the run with. Ignored if the program failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// The data that the program left for the application.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
     /// The cost of the execution.
     pub cost: Cost,
     /// Warnings for the author, one sentence each.

@@ -1,6 +1,6 @@
 //! The events of a run, as sinks, traces, the REPL and the server receive them.
 //!
-//! The order within a step is `recalled`, `thinking`, then `tool_start` and `tool_result` for each
+//! The order within a step is `contributed`, `recalled`, `thinking`, then `tool_start` and `tool_result` for each
 //! call. If a program does not compile and the model is asked to repair it, `retry` takes the place
 //! of `tool_result`. Exactly one `response` or `error` ends a run. `parked` is the last event of this
 //! process, and the run can be resumed later.
@@ -113,6 +113,27 @@ pub enum Event {
         /// The reason, if the program failed. The run continues without its items.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    /// A program of one of the agent's traits added something that the model sees, or it failed.
+    Contributed {
+        /// The step, counted from 1.
+        step: u32,
+        /// The program, such as `house_style.prompt`.
+        program: String,
+        /// The reason, if the program failed. The run continues without its addition.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A call left data for the application. The data is not part of the event.
+    Artifact {
+        /// The step, counted from 1.
+        step: u32,
+        /// The call within the step, counted from 1.
+        call: u32,
+        /// The name. An artifact replaces an earlier one of the same name.
+        name: String,
+        /// The size of the data, in bytes.
+        bytes: u64,
     },
     /// The run ended with a result.
     Response {

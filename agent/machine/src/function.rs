@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::mark::one_line;
+use crate::{
+    mark::one_line,
+    parts::{ArgLine, ProgramLine},
+};
 
 /// Name of the function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
@@ -118,6 +121,27 @@ impl ProgramFunction {
     pub fn name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         self.program.chars().map(plain).take(MAX_NAME_BYTES).collect()
+    }
+
+    /// Returns the program as a line of a list.
+    pub(crate) fn line(&self) -> ProgramLine {
+        let argument = |param: &Param| ArgLine {
+            name: param.name.clone(),
+            type_hint: match param.kind {
+                ParamKind::Text => "string",
+                ParamKind::Integer => "int",
+                ParamKind::Number => "float",
+                ParamKind::Boolean => "bool",
+                ParamKind::Json => "json",
+            }
+            .to_owned(),
+            optional: param.default.is_some(),
+        };
+        ProgramLine {
+            name: self.program.clone(),
+            args: self.params.iter().map(argument).collect(),
+            description: self.description.clone(),
+        }
     }
 
     /// Returns true if a built-in function has the same name.

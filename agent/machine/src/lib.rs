@@ -30,8 +30,10 @@
 //! [`Call`] is a program to run, and [`Execution`] is its outcome. [`Event`]s report the progress
 //! of the run, and [`system_prompt`] writes the model's instructions.
 
+mod artifact;
 mod call;
 mod confusable;
+mod contribution;
 mod dialect;
 mod ending;
 mod event;
@@ -50,7 +52,9 @@ mod reader;
 mod recall;
 mod state;
 
+pub use artifact::Artifact;
 pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
+pub use contribution::{Addition, Contribution, TraitProgram, TraitPurpose};
 pub use dialect::Dialect;
 pub use ending::{Bound, Ending};
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};

@@ -22,6 +22,9 @@ pub struct Message {
     /// If true, the host wrote the message, with items recalled from memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recalled: bool,
+    /// If true, the host wrote the message, with the text of an agent's trait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contributed: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -67,7 +70,21 @@ impl Message {
     }
 
     fn of(role: Role, content: String) -> Self {
-        Self { role, content, calls: Vec::new(), answers: None, stable: 0, recalled: false }
+        Self {
+            role,
+            content,
+            calls: Vec::new(),
+            answers: None,
+            stable: 0,
+            recalled: false,
+            contributed: false,
+        }
+    }
+
+    /// Returns true if the message is neither the user's nor the model's nor an observation: the
+    /// host added it before the model was asked.
+    pub fn is_added(&self) -> bool {
+        self.recalled || self.contributed
     }
 }
 

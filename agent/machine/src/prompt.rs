@@ -194,7 +194,7 @@ const MAX_NAME: usize = 64;
 
 /// Describes a program on one line. The author's text is cleaned, so that it cannot add lines to
 /// the list.
-fn program_line(program: &ProgramLine) -> String {
+pub(crate) fn program_line(program: &ProgramLine) -> String {
     let argument = |arg: &ArgLine| {
         let (name, mark) = (one_line(&arg.name, MAX_NAME), if arg.optional { "?" } else { "" });
         match arg.type_hint.as_str() {

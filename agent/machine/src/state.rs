@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::{
+    artifact::Artifact,
     call::{Call, Execution},
+    contribution::{Contribution, TraitProgram},
     dialect::{Dialect, PlannedCall},
     ending::{Bound, Ending},
     event::{Dollars, Event, Usage},
@@ -63,6 +65,24 @@ pub struct State {
     /// Length of the conversation at the last recall, without the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recall_tried: Option<usize>,
+    /// The programs of the agent's traits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) traits: Vec<TraitProgram>,
+    /// If true, the build programs have run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_built: bool,
+    /// The last text of each prompt program.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) notes: BTreeMap<String, String>,
+    /// The names of catalog programs that build programs added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tools: Vec<String>,
+    /// The names of agents that build programs added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) delegates: Vec<String>,
+    /// The data that programs left for the application.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) artifacts: Vec<Artifact>,
     pub(crate) phase: Phase,
 }
 
@@ -109,6 +129,12 @@ impl State {
             recall: setup.recall,
             memory: setup.memory,
             recall_tried: None,
+            traits: setup.traits,
+            is_built: false,
+            notes: BTreeMap::new(),
+            tools: Vec::new(),
+            delegates: Vec::new(),
+            artifacts: Vec::new(),
             phase: Phase::Ready,
         }
     }
@@ -122,6 +148,26 @@ impl State {
     /// Returns the current dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Returns the programs that the model may call.
+    pub fn programs(&self) -> &[ProgramFunction] {
+        &self.programs
+    }
+
+    /// Returns the names of catalog programs that traits added to the run.
+    pub fn added_tools(&self) -> &[String] {
+        &self.tools
+    }
+
+    /// Returns the names of agents that traits added to the run.
+    pub fn added_delegates(&self) -> &[String] {
+        &self.delegates
+    }
+
+    /// Returns the data that programs left for the application, in the order of their last changes.
+    pub fn artifacts(&self) -> &[Artifact] {
+        &self.artifacts
     }
 
     /// Returns the number of steps that ran calls.
@@ -177,6 +223,9 @@ pub struct Setup {
     /// The contract on the run's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputContract>,
+    /// The programs of the agent's traits, in the order in which they run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traits: Vec<TraitProgram>,
 }
 
 /// Limits and policies of a run.
@@ -263,6 +312,9 @@ pub enum Input {
     Executed(Vec<Execution>),
     /// The program of an [`Effect::Recall`] has ended. If it failed, the run continues.
     Recalled(Execution),
+    /// The programs of an [`Effect::Contribute`] have ended. There is one outcome for each call, in
+    /// the same order. If one failed, the run continues.
+    Contributed(Vec<Contribution>),
     /// The run was cancelled.
     Cancel {
         /// The cause, such as `interrupted by the user`. May be empty.
@@ -327,12 +379,27 @@ pub enum Effect {
         /// The reason, and what would be valid.
         reason: String,
     },
+    /// The model gave its answer as the argument of a function call. The trace records the call.
+    Done {
+        /// The step that the call ends, counted from 1.
+        step: u32,
+        /// The call.
+        call: Call,
+    },
     /// Run the program that recalls items from memory, and return [`Input::Recalled`].
     Recall {
         /// The step that the items are for, counted from 1.
         step: u32,
         /// The call, with the recent conversation as its first argument.
         call: Call,
+    },
+    /// Run the programs of the agent's traits, one after the other, and return
+    /// [`Input::Contributed`].
+    Contribute {
+        /// The step that they precede, counted from 1.
+        step: u32,
+        /// The calls.
+        calls: Vec<Call>,
     },
     /// Validate an answer against the contract and return [`Input::Validated`].
     Validate {
@@ -382,6 +449,8 @@ pub(crate) enum Phase {
     Ready,
     /// The verdict on the user's message.
     Moderating,
+    /// The outcome of the programs of traits.
+    Contributing { turn: Turn, programs: Vec<TraitProgram> },
     /// The report of the program that recalls.
     Recalling(Turn),
     /// The model's answer.
@@ -395,6 +464,9 @@ pub(crate) enum Phase {
         planned: Vec<PlannedCall>,
         /// Notes for the model about the form of its answer.
         notes: Vec<String>,
+        /// The answer of a run that ends with this step because all calls are silent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        closing: Option<String>,
     },
     /// The validation of an answer.
     Validating(PendingAnswer),

@@ -246,16 +246,27 @@ fn an_exclusive_program_runs_alone_and_the_others_are_refused() {
 
 #[test]
 fn results_of_a_silent_program_stay_out_of_the_conversation_and_its_failures_do_not() {
+    let both = calling(&[("a", "quiet", "{}"), ("b", "now", "{}")]);
+    let (state, _) = answered(Dialect::Native, both);
+    let (state, effects) = step(state, Input::Executed(vec![ran("a secret"), ran("12:00")]));
+    let results = results(&state);
+    assert!(results[0].1.contains("(done;") && !results[0].1.contains("secret"), "{results:?}");
+    assert!(format!("{effects:?}").contains("a secret"), "whoever watches sees it");
+    let (state, _) = step(state, Input::Answer(calling(&[("c", "quiet", "{}")])));
+    let refused = Execution::Refused { reason: "no such key".into() };
+    let (state, _) = step(state, Input::Executed(vec![refused]));
+    assert!(state.conversation().last().unwrap().content.contains("no such key"));
+}
+
+#[test]
+fn a_turn_whose_calls_are_all_silent_ends_the_run() {
     for dialect in [Dialect::Native, Dialect::Text] {
-        let (state, _) = answered(dialect, calling(&[("a", "quiet", "{}")]));
+        let said = ModelAnswer { text: "Noted.".into(), ..calling(&[("a", "quiet", "{}")]) };
+        let (state, _) = answered(dialect, said);
         let (state, effects) = step(state, Input::Executed(vec![ran("a secret")]));
-        let last = &state.conversation().last().unwrap().content;
-        assert!(last.contains("(done;") && !last.contains("a secret"), "{last}");
-        assert!(format!("{effects:?}").contains("a secret"), "whoever watches sees it");
-        let (state, _) = step(state, Input::Answer(calling(&[("b", "quiet", "{}")])));
-        let (state, _) =
-            step(state, Input::Executed(vec![Execution::Refused { reason: "no such key".into() }]));
-        assert!(state.conversation().last().unwrap().content.contains("no such key"));
+        let ending = Ending::Answered { text: "Noted.".into(), data: None };
+        assert_eq!(effects.last(), Some(&Effect::Finish(ending)), "{dialect:?}");
+        assert!(!format!("{:?}", state.conversation()).contains("a secret"));
     }
 }
 

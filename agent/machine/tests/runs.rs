@@ -32,6 +32,9 @@ fn input(kind: &str, payload: &str) -> Input {
             serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls"),
         ),
         "recalled" => Input::Recalled(serde_json::from_str(payload).expect("a report of a call")),
+        "contributed" => {
+            Input::Contributed(serde_json::from_str(payload).expect("outcomes of programs"))
+        }
         "valid" => Input::Validated(Ok(serde_json::from_str(payload).expect("a value"))),
         "invalid" => Input::Validated(Err(payload.lines().map(str::to_owned).collect())),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
@@ -78,8 +81,14 @@ fn show(effect: &Effect) -> String {
         Effect::Refuse { step, call, reason } => {
             format!("refuse (step {step}) {}: {reason}\n", serde_json::to_string(call).unwrap())
         }
+        Effect::Done { step, call } => {
+            format!("done (step {step}) {}\n", serde_json::to_string(call).unwrap())
+        }
         Effect::Recall { step, call } => {
             format!("recall (step {step}) {}\n", serde_json::to_string(call).unwrap())
+        }
+        Effect::Contribute { step, calls } => {
+            format!("contribute (step {step}) {}\n", serde_json::to_string(calls).unwrap())
         }
         Effect::Validate { text } => format!("validate {text}\n"),
         Effect::Moderate { message } => format!("moderate {message}\n"),

@@ -17,27 +17,32 @@ impl DelegateRef {
 
 /// Returns the programs of an agent's delegates.
 pub(super) fn programs(agent: &AgentSpec, agents: &Agents) -> Result<Vec<Entry>, AgentError> {
-    agent.delegates.iter().map(|delegate| program(agent, delegate, agents)).collect()
+    let program = |delegate: &DelegateRef| {
+        let asked = agents.get(&delegate.id).ok_or_else(|| AgentError::UnknownDelegate {
+            agent: agent.name.clone(),
+            id: delegate.id.clone(),
+            nearest: agents.nearest(&delegate.id),
+        })?;
+        program(&agent.name, delegate, (asked.shown_name(), &asked.description))
+    };
+    agent.delegates.iter().map(program).collect()
 }
 
-fn program(
-    agent: &AgentSpec,
+/// Returns the program through which an agent asks another one, which people know by the shown name
+/// and the description.
+pub(crate) fn program(
+    agent: &str,
     delegate: &DelegateRef,
-    agents: &Agents,
+    (shown, description): (&str, &str),
 ) -> Result<Entry, AgentError> {
-    let asked = agents.get(&delegate.id).ok_or_else(|| AgentError::UnknownDelegate {
-        agent: agent.name.clone(),
-        id: delegate.id.clone(),
-        nearest: agents.nearest(&delegate.id),
-    })?;
     let name: Name = delegate
         .program()
         .parse()
-        .map_err(|_| AgentError::DelegateName(agent.name.clone(), delegate.program()))?;
-    let about = match (&delegate.rule, asked.description.trim()) {
-        (Some(rule), _) => format!("Ask the agent {}: {}", asked.shown_name(), rule.trim()),
-        (None, "") => format!("Ask the agent {}", asked.shown_name()),
-        (None, about) => format!("Ask the agent {}: {about}", asked.shown_name()),
+        .map_err(|_| AgentError::DelegateName(agent.to_owned(), delegate.program()))?;
+    let about = match (&delegate.rule, description.trim()) {
+        (Some(rule), _) => format!("Ask the agent {shown}: {}", rule.trim()),
+        (None, "") => format!("Ask the agent {shown}"),
+        (None, about) => format!("Ask the agent {shown}: {about}"),
     };
     let message = Arg {
         name: "message".to_owned(),
@@ -54,6 +59,6 @@ fn program(
         timeout: None,
         ..Meta::default()
     };
-    let body = format!("(ret (agent.delegate \"{}\" (arg 0)))\n", asked.name);
-    Ok(Entry::of_agent(&agent.name, name, meta, body))
+    let body = format!("(ret (agent.delegate \"{}\" (arg 0)))\n", delegate.id);
+    Ok(Entry::of_agent(agent, name, meta, body))
 }

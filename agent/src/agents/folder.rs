@@ -1,4 +1,4 @@
-//! Reading the files of agents.
+//! Reading the files of agents and traits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,9 @@ use wattle_catalog::files_in;
 
 use super::read::{MAX_FILE, SpecError};
 use super::spec::AgentSpec;
+use super::traits::TraitSpec;
 
-/// Maximum number of agents in one folder.
+/// Maximum number of files in one folder.
 const MAX_FILES: usize = 1_000;
 
 /// A file or folder that cannot be used.
@@ -28,7 +29,7 @@ pub struct AgentProblem {
 }
 
 impl AgentProblem {
-    fn new(path: &Path, message: impl Into<String>) -> AgentProblem {
+    pub(super) fn new(path: &Path, message: impl Into<String>) -> AgentProblem {
         AgentProblem { path: path.to_owned(), line: None, message: message.into() }
     }
 }
@@ -43,41 +44,84 @@ impl fmt::Display for AgentProblem {
     }
 }
 
+/// A declaration that a file contains.
+pub(super) trait Declaration: Sized {
+    /// Reads the declaration from TOML.
+    fn parse(text: &str) -> Result<Self, SpecError>;
+}
+
+impl Declaration for AgentSpec {
+    fn parse(text: &str) -> Result<Self, SpecError> {
+        AgentSpec::parse(text)
+    }
+}
+
+impl Declaration for TraitSpec {
+    fn parse(text: &str) -> Result<Self, SpecError> {
+        TraitSpec::parse(text)
+    }
+}
+
 /// A file of a folder, as it was when it was read.
-#[derive(Clone, Debug)]
-struct AgentFile {
+#[derive(Debug)]
+struct DeclaredFile<T> {
     stamp: Option<(SystemTime, u64)>,
-    /// The agent, or the one of the file's previous version if the new one is invalid.
-    agent: Option<Arc<AgentSpec>>,
+    /// The declaration, or that of the file's previous version if the new one is invalid.
+    declared: Option<Arc<T>>,
     problem: Option<AgentProblem>,
 }
 
-/// A folder of agents: its files that end in `.toml`.
-#[derive(Clone, Debug, Default)]
-pub(super) struct AgentFolder {
+impl<T> Clone for DeclaredFile<T> {
+    fn clone(&self) -> Self {
+        let DeclaredFile { stamp, declared, problem } = self;
+        DeclaredFile { stamp: *stamp, declared: declared.clone(), problem: problem.clone() }
+    }
+}
+
+/// A folder of declarations: its files that end in `.toml`.
+#[derive(Debug)]
+pub(super) struct DeclaredFolder<T> {
     path: PathBuf,
-    files: BTreeMap<PathBuf, AgentFile>,
+    /// If true, the folder need not exist.
+    is_optional: bool,
+    files: BTreeMap<PathBuf, DeclaredFile<T>>,
     problem: Option<AgentProblem>,
 }
 
-impl AgentFolder {
+impl<T> Clone for DeclaredFolder<T> {
+    fn clone(&self) -> Self {
+        let DeclaredFolder { path, is_optional, files, problem } = self;
+        DeclaredFolder {
+            path: path.clone(),
+            is_optional: *is_optional,
+            files: files.clone(),
+            problem: problem.clone(),
+        }
+    }
+}
+
+impl<T: Declaration> DeclaredFolder<T> {
     /// Creates a folder that has not been read.
-    pub(super) fn new(path: PathBuf) -> AgentFolder {
-        AgentFolder { path, ..AgentFolder::default() }
+    pub(super) fn new(path: PathBuf, is_optional: bool) -> Self {
+        DeclaredFolder { path, is_optional, files: BTreeMap::new(), problem: None }
     }
 
     /// Reads the files that changed since the last scan.
-    pub(super) fn rescan(&self) -> AgentFolder {
-        let path = self.path.clone();
+    pub(super) fn rescan(&self) -> Self {
+        let (path, is_optional) = (self.path.clone(), self.is_optional);
+        if is_optional && !path.exists() {
+            return DeclaredFolder::new(path, is_optional);
+        }
         let paths = match files_in(&path, "toml") {
             Ok(paths) => paths,
             Err(why) => {
                 let problem = AgentProblem::new(&path, format!("failed to read the folder: {why}"));
-                return AgentFolder { path, files: BTreeMap::new(), problem: Some(problem) };
+                let files = BTreeMap::new();
+                return DeclaredFolder { path, is_optional, files, problem: Some(problem) };
             }
         };
         let problem = (paths.len() > MAX_FILES).then(|| {
-            let message = format!("it has more than {MAX_FILES} agents; the others are left out");
+            let message = format!("it has more than {MAX_FILES} files; the others are left out");
             AgentProblem::new(&path, message)
         });
         let files = paths.into_iter().take(MAX_FILES).map(|file| {
@@ -85,12 +129,12 @@ impl AgentFolder {
             let read = read(&file, known);
             (file, read)
         });
-        AgentFolder { files: files.collect(), path, problem }
+        DeclaredFolder { files: files.collect(), path, is_optional, problem }
     }
 
-    /// Returns the agents, in the order of the file names, each with its file.
-    pub(super) fn agents(&self) -> impl Iterator<Item = (&Path, &Arc<AgentSpec>)> {
-        self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.agent.as_ref()?)))
+    /// Returns the declarations, in the order of the file names, each with its file.
+    pub(super) fn declared(&self) -> impl Iterator<Item = (&Path, &Arc<T>)> {
+        self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.declared.as_ref()?)))
     }
 
     /// Returns the problems.
@@ -99,26 +143,26 @@ impl AgentFolder {
     }
 }
 
-fn read(path: &Path, known: Option<&AgentFile>) -> AgentFile {
+fn read<T: Declaration>(path: &Path, known: Option<&DeclaredFile<T>>) -> DeclaredFile<T> {
     let data = fs::symlink_metadata(path).ok();
     let stamp = data.and_then(|data| Some((data.modified().ok()?, data.len())));
     if let Some(known) = known.filter(|known| known.stamp.is_some() && known.stamp == stamp) {
         return known.clone();
     }
     let parsed = text(path).and_then(|text| {
-        AgentSpec::parse(&text).map_err(|SpecError { line, message }| AgentProblem {
+        T::parse(&text).map_err(|SpecError { line, message }| AgentProblem {
             line,
             ..AgentProblem::new(path, message)
         })
     });
     match parsed {
-        Ok(agent) => AgentFile { stamp, agent: Some(Arc::new(agent)), problem: None },
+        Ok(declared) => DeclaredFile { stamp, declared: Some(Arc::new(declared)), problem: None },
         Err(mut problem) => {
-            let agent = known.and_then(|known| known.agent.clone());
-            if agent.is_some() {
+            let declared = known.and_then(|known| known.declared.clone());
+            if declared.is_some() {
                 problem.message.push_str("; its previous version stays in use");
             }
-            AgentFile { stamp, agent, problem: Some(problem) }
+            DeclaredFile { stamp, declared, problem: Some(problem) }
         }
     }
 }

@@ -19,18 +19,25 @@
 //! assert_eq!(error.to_string(), "line 2: unknown key `promt`; did you mean `prompt`?");
 //! ```
 
+mod context;
 mod delegate;
 mod folder;
 mod parts;
 mod read;
 mod registry;
 mod spec;
+mod traits;
 
+pub(crate) use delegate::program as delegate_program;
 pub use folder::AgentProblem;
 pub use parts::{AgentBase, AgentError, AgentParts};
 pub use read::SpecError;
+pub(crate) use read::is_name;
 pub use registry::{AgentResolver, Agents, UnknownAgent};
-pub use spec::{AgentBudget, AgentPolicy, AgentRepair, AgentSpec, DelegateRef, Parsed};
+pub use spec::{
+    AgentBudget, AgentExample, AgentPolicy, AgentRepair, AgentSpec, DelegateRef, Parsed,
+};
+pub use traits::{NamedTrait, TraitPrograms, TraitRef, TraitSpec};
 
 /// The name of the built-in agent, which changes nothing.
 pub const DEFAULT_AGENT: &str = "default";

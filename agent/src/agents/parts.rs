@@ -4,13 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use wattle_capability::policy::{Policy, Rule};
-use wattle_catalog::{SelectError, ToolRef};
+use wattle_catalog::{Catalog, SelectError, ToolRef};
+use wattle_machine::RecallContract;
 
+use super::context;
 use super::delegate;
 use super::read::OUTPUT;
 use super::registry::Agents;
 use super::spec::{AgentPolicy, AgentSpec, Parsed};
-use crate::host::Host;
+use super::traits::TraitParts;
+use crate::host::{AgentPrograms, Host};
 use crate::model::{Model, Models};
 use crate::output::{OutputSchema, OutputSettings};
 use crate::settings::Settings;
@@ -61,8 +64,62 @@ pub enum AgentError {
         /// The agent with the most similar name.
         nearest: Option<String>,
     },
+    /// A trait does not exist.
+    UnknownTrait {
+        /// The agent's name.
+        agent: String,
+        /// The trait's name.
+        id: String,
+        /// The trait with the most similar name.
+        nearest: Option<String>,
+    },
+    /// A program of a trait cannot be used.
+    TraitProgram {
+        /// The agent's name.
+        agent: String,
+        /// The program, such as `house_style.prompt`.
+        name: String,
+        /// The reason.
+        why: String,
+    },
+    /// A text refers to a value that the context does not have.
+    MissingContext {
+        /// The agent's name.
+        agent: String,
+        /// The place of the text.
+        place: String,
+        /// The key of the value.
+        key: String,
+    },
     /// The name of a delegate's program is invalid, or that of another program.
     DelegateName(String, String),
+    /// The name of an agent is invalid.
+    InvalidName(String),
+    /// A tool of the application is invalid.
+    InvalidTool {
+        /// The agent's name.
+        agent: String,
+        /// The tool's name.
+        tool: String,
+        /// The rule that it breaks.
+        why: String,
+    },
+    /// The name of a tool or of a delegate's program is that of another program.
+    NameTaken {
+        /// The agent's name.
+        agent: String,
+        /// The name.
+        name: String,
+    },
+    /// The schema of the answers cannot be used.
+    InvalidOutput {
+        /// The agent's name.
+        agent: String,
+        /// The reason.
+        why: String,
+    },
+    /// The engine cannot be created.
+    Engine(String),
 }
 
 impl fmt::Display for AgentError {
@@ -76,70 +133,154 @@ impl fmt::Display for AgentError {
                     None => Ok(()),
                 }
             }
+            AgentError::UnknownTrait { agent, id, nearest } => {
+                write!(f, "the agent `{agent}`: there is no trait `{id}`")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+                    None => Ok(()),
+                }
+            }
+            AgentError::TraitProgram { agent, name, why } => {
+                write!(f, "the agent `{agent}`: `{name}`: {why}")
+            }
+            AgentError::MissingContext { agent, place, key } => write!(
+                f,
+                "the agent `{agent}`: {place} uses `${{{key}}}`, which its context does not have; \
+                 set it in `context`, or give it with the request"
+            ),
             AgentError::DelegateName(agent, name) => write!(
                 f,
                 "the agent `{agent}`: `{name}` cannot be the name of a delegate's program; give \
                  it another `name`"
             ),
+            AgentError::InvalidName(name) => write!(
+                f,
+                "{} cannot be the name of an agent: it needs a lowercase letter, followed by \
+                 lowercase letters, digits, `_`, `-` and `.`",
+                wattle_rt::quote(name, 60)
+            ),
+            AgentError::InvalidTool { agent, tool, why } => {
+                write!(
+                    f,
+                    "the agent `{agent}`: the tool {} is invalid: {why}",
+                    wattle_rt::quote(tool, 60)
+                )
+            }
+            AgentError::NameTaken { agent, name } => write!(
+                f,
+                "the agent `{agent}`: there is another program or delegate `{name}`; give the tool \
+                 or the delegate another name"
+            ),
+            AgentError::InvalidOutput { agent, why } => {
+                write!(f, "the agent `{agent}`: the output: {why}")
+            }
+            AgentError::Engine(why) => write!(f, "failed to create the engine: {why}"),
         }
     }
 }
 
 impl std::error::Error for AgentError {}
 
+impl AgentError {
+    pub(super) fn context(agent: &AgentSpec, place: impl Into<String>, key: String) -> AgentError {
+        AgentError::MissingContext { agent: agent.name.clone(), place: place.into(), key }
+    }
+}
+
 impl AgentSpec {
     /// Returns the parts of the agent's runs.
     ///
     /// # Errors
-    /// If a tool or a delegate does not exist.
+    /// If a tool, a trait, a delegate or the program of the memory contract does not exist, or a
+    /// value of the context is missing.
     pub fn parts(&self, base: AgentBase<'_>) -> Result<AgentParts, AgentError> {
+        let agent = self.with_traits(&base.agents.traits())?;
+        let catalog = base.host.catalog();
+        let traits = TraitParts::of(&agent, &catalog)?;
         Ok(AgentParts {
-            host: self.host(base)?,
-            settings: self.settings(base),
-            policy: self.policy(),
+            settings: agent.settings(base, &traits)?,
+            host: agent.host(base, &catalog, traits)?,
+            policy: agent.policy(),
         })
     }
 
-    /// Returns the host with the programs that the agent is offered.
-    fn host(&self, base: AgentBase<'_>) -> Result<Host, AgentError> {
-        let catalog = base.host.catalog();
+    /// Returns the host with the programs that the agent is offered, and those that it calls for the
+    /// agent.
+    fn host(
+        &self,
+        base: AgentBase<'_>,
+        catalog: &Catalog,
+        traits: TraitParts,
+    ) -> Result<Host, AgentError> {
         let tool = |error| AgentError::Tool { agent: self.name.clone(), error };
         let delegates = delegate::programs(self, base.agents)?;
-        let selected = match &self.tools {
-            None => catalog.clone(),
-            Some(tools) => {
+        let tools = self.tool_refs(&traits.tools)?;
+        let own = match &self.tools {
+            None => catalog.select(&tools).map_err(tool)?,
+            Some(_) => {
                 let always = ALWAYS.iter().filter(|name| catalog.get(name).is_some());
                 let missing = always.filter(|name| !tools.iter().any(|tool| tool.id == **name));
-                let tools: Vec<ToolRef> =
-                    tools.iter().cloned().chain(missing.map(|name| ToolRef::new(*name))).collect();
+                let missing = missing.map(|name| ToolRef::new(*name));
+                let tools: Vec<ToolRef> = tools.iter().cloned().chain(missing).collect();
                 catalog.select(&tools).map_err(tool)?
             }
         };
-        if let Some(taken) =
-            delegates.iter().find(|one| selected.get(one.name().as_str()).is_some())
+        let own = own.iter().map(|entry| entry.as_ref().clone());
+        let offered = match &self.tools {
+            None => catalog.with(own),
+            Some(_) => Catalog::default().with(own),
+        };
+        if let Some(contract) = &self.memory_contract
+            && offered.get(&contract.program).is_none()
+        {
+            catalog.select(&[ToolRef::new(contract.program.as_str())]).map_err(tool)?;
+        }
+        if let Some(taken) = delegates.iter().find(|one| offered.get(one.name().as_str()).is_some())
         {
             let name = taken.name().to_string();
             return Err(AgentError::DelegateName(self.name.clone(), name));
         }
-        Ok(match self.tools.is_none() && delegates.is_empty() {
-            true => base.host.clone(),
-            false => base.host.for_agent(&self.name, selected.with(delegates)),
-        })
+        let changes = self.tools.is_some() || !tools.is_empty() || !delegates.is_empty();
+        if !changes && traits.programs.is_empty() && self.context.is_empty() {
+            return Ok(base.host.clone());
+        }
+        Ok(base.host.for_agent(AgentPrograms {
+            name: self.name.as_str().into(),
+            offered: offered.with(delegates),
+            internal: Catalog::default().with(traits.programs.into_iter().map(|(_, entry)| entry)),
+            context: self.context.clone(),
+        }))
+    }
+
+    /// Returns the agent's tools and those of its traits, with the values of the context in theirs.
+    fn tool_refs(&self, of_traits: &[ToolRef]) -> Result<Vec<ToolRef>, AgentError> {
+        let all = self.tools.iter().flatten().chain(of_traits);
+        let filled = |tool: &ToolRef| {
+            let context = context::filled(&tool.context, &self.context).map_err(|key| {
+                AgentError::context(self, format!("the context of `{}`", tool.id), key)
+            })?;
+            Ok(ToolRef { context, ..tool.clone() })
+        };
+        all.map(filled).collect()
     }
 
     /// Returns the settings of the agent's runs.
-    fn settings(&self, base: AgentBase<'_>) -> Settings {
+    fn settings(&self, base: AgentBase<'_>, traits: &TraitParts) -> Result<Settings, AgentError> {
         let mut settings = base.settings.clone();
         settings.agent.clone_from(&self.name);
         settings.delegates = self.delegates.iter().map(|delegate| delegate.id.clone()).collect();
-        if !self.prompt.trim().is_empty() {
-            settings.preamble = Some(match &settings.preamble {
-                Some(preamble) => format!("{preamble}\n\n{}", self.prompt.trim()),
-                None => self.prompt.trim().to_owned(),
-            });
-        }
+        let texts = settings.preamble.iter().map(String::as_str).chain([self.prompt.trim()]);
+        let texts = texts.chain(traits.prompt.iter().map(String::as_str));
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        settings.preamble = (!texts.is_empty()).then(|| texts.join("\n\n"));
+        settings.traits = traits.programs.iter().map(|(program, _)| program.clone()).collect();
         settings.memory.extend(self.memory.iter().cloned());
-        settings.recall = self.memory_contract.clone().or(settings.recall);
+        if let Some(contract) = &self.memory_contract {
+            let context = context::filled(&contract.context, &self.context).map_err(|key| {
+                AgentError::context(self, "the context of `memory_contract`", key)
+            })?;
+            settings.recall = Some(RecallContract { context, ..contract.clone() });
+        }
         if let Some(schema) = self.output() {
             settings.output = Some(schema);
         }
@@ -164,7 +305,7 @@ impl AgentSpec {
         let ai = &mut settings.ai;
         ai.calls = self.budget.ai_calls.map_or(ai.calls, |calls| calls.min(ai.calls));
         ai.tokens = self.budget.ai_tokens.map_or(ai.tokens, |tokens| tokens.min(ai.tokens));
-        settings
+        Ok(settings)
     }
 
     /// Returns the output that the agent's runs must have. The schema was checked when the agent was

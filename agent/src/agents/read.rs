@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use wattle_catalog::nearest_key;
 use wattle_rt::truncate;
 
 use super::spec::AgentSpec;
+use super::traits::TraitSpec;
 use crate::output::OutputSchema;
 
 /// Maximum size of an agent's file, in bytes.
@@ -47,11 +49,7 @@ impl AgentSpec {
     /// # Errors
     /// If the text is not TOML, has an unknown key, or a value is invalid.
     pub fn parse(text: &str) -> Result<AgentSpec, SpecError> {
-        let spec: AgentSpec = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let line = before.map(|before| before.matches('\n').count() + 1);
-            SpecError { line, message: explain(error.message()) }
-        })?;
+        let spec: AgentSpec = of_toml(text)?;
         spec.check().map_err(|(key, message)| SpecError {
             line: line_of(text, key),
             message: format!("`{key}`: {message}"),
@@ -102,8 +100,31 @@ impl AgentSpec {
     }
 }
 
+impl TraitSpec {
+    /// Reads a trait from TOML.
+    ///
+    /// # Errors
+    /// If the text is not TOML, has an unknown key, or a value is invalid.
+    pub fn parse(text: &str) -> Result<TraitSpec, SpecError> {
+        let spec: TraitSpec = of_toml(text)?;
+        match spec.check() {
+            Ok(()) => Ok(spec),
+            Err(message) => Err(SpecError { line: line_of(text, "name"), message }),
+        }
+    }
+}
+
+/// Reads a declaration, and explains the reader's error.
+fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map(|before| before.matches('\n').count() + 1);
+        SpecError { line, message: explain(error.message()) }
+    })
+}
+
 /// Returns true for the name of an agent.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b);
     text.len() <= MAX_NAME
         && text.starts_with(|first: char| first.is_ascii_lowercase())

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 
 use super::DEFAULT_AGENT;
-use super::folder::{AgentFolder, AgentProblem};
+use super::folder::{AgentProblem, DeclaredFolder};
+use super::parts::AgentError;
 use super::read::is_name;
 use super::spec::AgentSpec;
+use super::traits::{TraitSpec, Traits};
 
 /// Minimum time between two scans of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,6 +30,16 @@ pub trait AgentResolver: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>>;
 }
 
+/// The subfolder of a folder of agents that has their traits.
+const TRAITS: &str = "traits";
+
+/// A folder of agents with its traits.
+#[derive(Clone)]
+struct AgentFolder {
+    agents: DeclaredFolder<AgentSpec>,
+    traits: DeclaredFolder<TraitSpec>,
+}
+
 /// The agents of some folders, and the built-in `default`. Cheap to clone; all clones see the same
 /// files.
 #[derive(Clone)]
@@ -41,9 +53,16 @@ struct Inner {
 #[derive(Clone)]
 struct Loaded {
     folders: Vec<AgentFolder>,
+    traits: Traits,
     agents: BTreeMap<String, Arc<AgentSpec>>,
     problems: Vec<AgentProblem>,
     checked: Instant,
+}
+
+impl fmt::Debug for Agents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.state().agents.keys()).finish()
+    }
 }
 
 impl Default for Agents {
@@ -58,7 +77,11 @@ impl Agents {
     /// [`problems`](Agents::problems).
     #[must_use]
     pub fn open(folders: &[PathBuf]) -> Agents {
-        let folders = folders.iter().cloned().map(AgentFolder::new).collect();
+        let folder = |path: &PathBuf| AgentFolder {
+            agents: DeclaredFolder::new(path.clone(), false),
+            traits: DeclaredFolder::new(path.join(TRAITS), true),
+        };
+        let folders = folders.iter().map(folder).collect();
         Agents(Arc::new(Inner { resolver: None, state: Mutex::new(Loaded::read(folders)) }))
     }
 
@@ -86,10 +109,34 @@ impl Agents {
         self.state().agents.get(name).cloned()
     }
 
+    /// Returns the file of the agent with this name, or `None` if no file declares it.
+    #[must_use]
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        let state = self.state();
+        let declares = |folder: &AgentFolder| {
+            let mut agents = folder.agents.declared();
+            agents.find(|(_, agent)| agent.name == name).map(|(path, _)| path.to_owned())
+        };
+        state.folders.iter().rev().find_map(declares)
+    }
+
     /// Returns all agents, sorted by name.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<AgentSpec>> {
         self.state().agents.values().cloned().collect()
+    }
+
+    /// Returns the traits by name: those of the folders, and the built-in ones.
+    pub(super) fn traits(&self) -> Traits {
+        self.state().traits.clone()
+    }
+
+    /// Returns an agent with its traits by value, so that a run keeps the traits that it began with.
+    ///
+    /// # Errors
+    /// If there is no such trait.
+    pub fn complete(&self, agent: &AgentSpec) -> Result<AgentSpec, AgentError> {
+        agent.with_traits(&self.state().traits)
     }
 
     /// Returns the problems of the files and folders.
@@ -106,16 +153,14 @@ impl Agents {
         let mut tried = Vec::new();
         if let Some(resolver) = &self.0.resolver {
             match resolver.resolve(reference).await {
-                Ok(Some(agent)) => return Ok(Arc::new(agent)),
+                Ok(Some(agent)) => match self.complete(&agent) {
+                    Ok(agent) => return Ok(Arc::new(agent)),
+                    Err(why) => {
+                        return Err(UnknownAgent::unresolved(reference, &why.to_string()));
+                    }
+                },
                 Ok(None) => tried.push("the resolver".to_owned()),
-                Err(why) => {
-                    let tried = vec![format!("the resolver ({why})")];
-                    return Err(UnknownAgent {
-                        reference: reference.to_owned(),
-                        tried,
-                        nearest: None,
-                    });
-                }
+                Err(why) => return Err(UnknownAgent::unresolved(reference, &why)),
             }
         }
         tried.push("the names".to_owned());
@@ -147,24 +192,55 @@ impl Agents {
 
 impl Loaded {
     fn read(folders: Vec<AgentFolder>) -> Loaded {
-        let folders: Vec<AgentFolder> = folders.iter().map(AgentFolder::rescan).collect();
-        let mut agents = BTreeMap::from([(DEFAULT_AGENT.to_owned(), Arc::default())]);
+        let rescan = |folder: &AgentFolder| AgentFolder {
+            agents: folder.agents.rescan(),
+            traits: folder.traits.rescan(),
+        };
+        let folders: Vec<AgentFolder> = folders.iter().map(rescan).collect();
         let mut problems: Vec<AgentProblem> = Vec::new();
+        let mut traits: Traits =
+            TraitSpec::built_in().into_iter().map(|one| (one.name.clone(), one)).collect();
         for folder in &folders {
-            let mut named: BTreeMap<&str, &std::path::Path> = BTreeMap::new();
-            for (path, agent) in folder.agents() {
-                if let Some(first) = named.insert(&agent.name, path) {
-                    let message =
-                        format!("the agent `{}` is also in {}", agent.name, first.display());
-                    problems.push(AgentProblem { path: path.to_owned(), line: None, message });
-                } else {
-                    agents.insert(agent.name.clone(), Arc::clone(agent));
+            let each = folder.traits.declared();
+            let named = by_name(each, "trait", |one| &one.name, &mut problems);
+            traits.extend(named.into_iter().map(|(name, (_, one))| (name, one.as_ref().clone())));
+            problems.extend(folder.traits.problems().cloned());
+        }
+        let mut agents = BTreeMap::from([(DEFAULT_AGENT.to_owned(), Arc::default())]);
+        for folder in &folders {
+            let each = folder.agents.declared();
+            for (name, (path, agent)) in by_name(each, "agent", |one| &one.name, &mut problems) {
+                match agent.with_traits(&traits) {
+                    Ok(agent) => _ = agents.insert(name, Arc::new(agent)),
+                    Err(why) => problems.push(AgentProblem::new(path, why.to_string())),
                 }
             }
-            problems.extend(folder.problems().cloned());
+            problems.extend(folder.agents.problems().cloned());
         }
-        Loaded { folders, agents, problems, checked: Instant::now() }
+        Loaded { folders, traits, agents, problems, checked: Instant::now() }
     }
+}
+
+/// Returns the declarations of a folder by name. The first file with a name counts; the others are
+/// problems.
+fn by_name<'a, T: 'a>(
+    declared: impl Iterator<Item = (&'a Path, &'a Arc<T>)>,
+    kind: &str,
+    name: impl Fn(&T) -> &String,
+    problems: &mut Vec<AgentProblem>,
+) -> BTreeMap<String, (&'a Path, &'a Arc<T>)> {
+    let mut named: BTreeMap<String, (&Path, &Arc<T>)> = BTreeMap::new();
+    for (path, one) in declared {
+        let name = name(one);
+        match named.get(name) {
+            Some((first, _)) => {
+                let message = format!("the {kind} `{name}` is also in {}", first.display());
+                problems.push(AgentProblem::new(path, message));
+            }
+            None => _ = named.insert(name.clone(), (path, one)),
+        }
+    }
+    named
 }
 
 /// The error for a reference to an agent that does not exist.
@@ -176,6 +252,13 @@ pub struct UnknownAgent {
     pub tried: Vec<String>,
     /// The agent with the most similar name.
     pub nearest: Option<String>,
+}
+
+impl UnknownAgent {
+    fn unresolved(reference: &str, why: &str) -> UnknownAgent {
+        let tried = vec![format!("the resolver ({why})")];
+        UnknownAgent { reference: reference.to_owned(), tried, nearest: None }
+    }
 }
 
 impl fmt::Display for UnknownAgent {

@@ -1,12 +1,13 @@
 //! The declaration of an agent.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value as Json;
 use wattle_capability::policy::Rule;
-use wattle_catalog::ToolRef;
+use wattle_catalog::{ToolRef, scalar_map};
 use wattle_machine::{Dollars, OnMaxSteps, RecallContract};
 
 use crate::dialect::DialectSetting;
@@ -14,6 +15,7 @@ use crate::model::{FunctionChoice, ThinkingEffort};
 use crate::span::Span;
 
 use super::DEFAULT_AGENT;
+use super::traits::TraitRef;
 
 /// The key of an agent in the data of a request.
 const ORIGIN: &str = "agent";
@@ -77,6 +79,13 @@ pub struct AgentSpec {
     /// The programs that the agent is offered. Without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolRef>>,
+    /// Values for the agent's tools, traits and memory. No model sees them. A request may add to
+    /// them and replace them.
+    #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, String>,
+    /// The parts that it shares with other agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traits: Vec<TraitRef>,
     /// The agents that it may hand parts of its task to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<DelegateRef>,
@@ -101,6 +110,9 @@ pub struct AgentSpec {
     /// Limits on what a run may use.
     #[serde(default, skip_serializing_if = "AgentBudget::is_empty")]
     pub budget: AgentBudget,
+    /// Examples, with which the agent is tested. No model sees them, and no run has them.
+    #[serde(default, rename = "example", skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<AgentExample>,
 }
 
 impl AgentSpec {
@@ -126,6 +138,8 @@ impl AgentSpec {
             retries: None,
             timeout: None,
             tools: None,
+            context: BTreeMap::new(),
+            traits: Vec::new(),
             delegates: Vec::new(),
             memory: Vec::new(),
             memory_contract: None,
@@ -134,6 +148,7 @@ impl AgentSpec {
             policy: AgentPolicy::default(),
             narrowed_by: Vec::new(),
             budget: AgentBudget::default(),
+            examples: Vec::new(),
         }
     }
 
@@ -149,12 +164,24 @@ impl AgentSpec {
         )
     }
 
-    /// Returns the agent as a delegate of another one, whose rules also apply to it.
+    /// Returns the agent as a delegate of another one, whose rules also apply to it. It has the
+    /// values of the other's context that it does not set itself.
     #[must_use]
     pub fn delegated_by(&self, other: &AgentSpec) -> AgentSpec {
         let mut agent = self.clone();
         let rules = other.narrowed_by.iter().chain([&other.policy]);
         agent.narrowed_by.extend(rules.filter(|rules| !rules.is_empty()).cloned());
+        for (key, value) in &other.context {
+            agent.context.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        agent
+    }
+
+    /// Returns the agent with the values of a request, which replace its own.
+    #[must_use]
+    pub fn with_context(&self, values: &BTreeMap<String, String>) -> AgentSpec {
+        let mut agent = self.clone();
+        agent.context.extend(values.clone());
         agent
     }
 
@@ -167,8 +194,9 @@ impl AgentSpec {
     /// Adds the agent to the data of a request for a run, so that a resumed run has the same one.
     /// The data must be an object. The default agent is not added.
     pub fn write_to(&self, origin: &mut Json) {
+        let agent = AgentSpec { examples: Vec::new(), ..self.clone() };
         if let (false, Json::Object(fields), Ok(agent)) =
-            (*self == AgentSpec::default(), origin, serde_json::to_value(self))
+            (agent == AgentSpec::default(), origin, serde_json::to_value(&agent))
         {
             fields.insert(ORIGIN.to_owned(), agent);
         }
@@ -272,6 +300,25 @@ impl AgentBudget {
     pub fn is_empty(&self) -> bool {
         *self == AgentBudget::default()
     }
+}
+
+/// An `[[example]]`: a message to the agent, and what has to come of it.
+///
+/// The scene and the expectations are data here: who runs the examples knows their keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentExample {
+    /// The message.
+    pub message: String,
+    /// A recording of the model's answers: a path relative to the folder of the agent's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+    /// The files, state and answers that the agent's programs can access.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub scene: toml::Table,
+    /// The expectations of the answer, the files and the state afterwards.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub expect: toml::Table,
 }
 
 /// A value that is written as text.

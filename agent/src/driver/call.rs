@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use wattle_catalog::Catalog;
 use wattle_machine::{Call, Execution, Input};
 use wattle_rt::tape::Tape as _;
 
@@ -16,33 +17,45 @@ use crate::trace::CallOutcome;
 impl Performer<'_> {
     /// Writes a trace line for each pending call that was aborted after `elapsed`.
     pub(super) fn abort_pending_calls(&self, task: &Task, input: &Input, elapsed: Duration) {
+        let cancelled;
         let reason = match input {
-            Input::Cancel { .. } => "cancelled",
+            Input::Cancel { reason } if reason.is_empty() => "cancelled",
+            Input::Cancel { reason } => {
+                cancelled = format!("cancelled ({reason})");
+                &cancelled
+            }
             Input::Expired { .. } => "the run's time was up",
             Input::Failed(message) => message,
             _ => return,
         };
         let (step, calls) = match task {
-            Task::Execute { step, calls } => (*step, calls.as_slice()),
+            Task::Execute { step, calls } | Task::Contribute { step, calls } => {
+                (*step, calls.as_slice())
+            }
             Task::Recall { step, call } => (*step, std::slice::from_ref(call)),
             Task::Moderate { .. } | Task::Ask(_) | Task::Validate { .. } | Task::Nothing => return,
+        };
+        let catalog = match task {
+            Task::Execute { .. } => self.catalog.clone(),
+            _ => self.host.internal_programs(),
         };
         let execution = Execution::Refused { reason: format!("stopped: {reason}") };
         let outcome = CallOutcome::of(&execution);
         let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, call) in calls.iter().enumerate().filter(|(at, _)| !done.contains(at)) {
-            self.trace.write(step, call, &outcome, elapsed);
+            self.trace.write((step, call, &catalog), &outcome, elapsed);
         }
     }
 
     /// Runs a call of a step, and writes its trace line. `at` is its index among the calls of the
-    /// step. A program that sets no time limit of its own runs at most as long as `time`.
+    /// step, and `programs` is the catalog in which its program is found. A program that sets no time
+    /// limit of its own runs at most as long as `time`.
     pub(super) async fn call(
         &self,
         (step, at): (u32, usize),
         call: &Call,
-        time: Duration,
+        (programs, time): (&Catalog, Duration),
     ) -> Result<CallState, String> {
         let (started, from) = (Instant::now(), SystemTime::now());
         let tape = self.recorder.map(|recorder| recorder.tape(at));
@@ -50,9 +63,11 @@ impl Performer<'_> {
             Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
             None => Arc::clone(&self.grants),
         };
-        let performed =
-            perform_within(self.host.runtime(), &self.catalog, &grants, call, time).await;
-        let execution = performed.map_err(|broken| {
+        let performed = self.hooks.perform(call, |call| {
+            let grants = &grants;
+            async move { perform_within(self.host.runtime(), programs, grants, &call, time).await }
+        });
+        let (execution, is_changed) = performed.await.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);
                 tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
@@ -60,6 +75,9 @@ impl Performer<'_> {
             broken.to_string()
         })?;
         if let Some(tape) = tape {
+            if is_changed {
+                tape.mark_changed();
+            }
             tape.flush().await.map_err(|halt| halt.to_string())?;
             let asked = tape.waiting();
             if !asked.is_empty() {
@@ -70,13 +88,33 @@ impl Performer<'_> {
         }
         let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = CallOutcome::of(&execution);
-        self.trace.write(step, call, &outcome, elapsed);
+        self.trace.write((step, call, programs), &outcome, elapsed);
         if let Some(spans) = &self.spans {
             spans.tool(from, (step, at + 1), call, &outcome);
         }
         self.history.add(step, call, &outcome, elapsed);
         self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(at);
         Ok(CallState::Done(Box::new(execution)))
+    }
+}
+
+impl Performer<'_> {
+    /// Takes the results that an application gives for calls that it ran itself. A replay takes them
+    /// as they were recorded.
+    pub(super) async fn given(&self, step: u32, calls: &[Call], given: Vec<Execution>) -> Input {
+        for (at, (call, execution)) in calls.iter().zip(&given).enumerate() {
+            if let Some(recorder) = self.recorder {
+                let tape = recorder.tape(at);
+                tape.mark_changed();
+                if let Err(halt) = tape.flush().await {
+                    return Input::Failed(halt.to_string());
+                }
+            }
+            let outcome = CallOutcome::of(execution);
+            self.trace.write((step, call, &self.catalog), &outcome, 0);
+            self.history.add(step, call, &outcome, 0);
+        }
+        Input::Executed(given)
     }
 }
 

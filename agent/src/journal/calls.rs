@@ -1,8 +1,9 @@
 //! The recorded calls of a run, for people.
 
 use serde::Serialize;
-use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
+use wattle_rt::tape::RecordedValue;
 
+use super::tape::HOST_NAMES;
 use super::{RecordedCall, RecordedEffect, SharedJournal};
 use crate::error::StoreError;
 use crate::trace::clip;
@@ -46,15 +47,14 @@ pub async fn calls(journal: &SharedJournal, run: &str) -> Result<Vec<CallView>, 
     let mut views = Vec::new();
     for (number, turn) in (0..).zip(journal.turns(run).await?) {
         let step = turn.effects.iter().find_map(|effect| match effect {
-            RecordedEffect::Execute { step, .. } | RecordedEffect::Recall { step, .. } => {
-                Some(*step)
-            }
+            RecordedEffect::Execute { step, .. }
+            | RecordedEffect::Contribute { step, .. }
+            | RecordedEffect::Recall { step, .. } => Some(*step),
             _ => None,
         });
         let Some(step) = step else { continue };
         let recorded = journal.calls_of(run, number).await?.into_iter();
-        let to_outside =
-            recorded.filter(|call| call.id.function != PROGRAM && call.id.function != QUESTION);
+        let to_outside = recorded.filter(|call| !HOST_NAMES.contains(&&*call.id.function));
         views.extend(to_outside.map(|call| view(step, call)));
     }
     Ok(views)

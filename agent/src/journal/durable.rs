@@ -7,19 +7,20 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
-use wattle_machine::{Event, Input, Message, Setup, Usage};
+use wattle_machine::{Artifact, Event, Input, Message, Setup, State, Usage};
 use wattle_rt::Grants;
-use wattle_rt::tape::{PROGRAM, QUESTION};
 
 use super::budget::charge_ai;
-use super::tape::describe;
+use super::tape::{HOST_NAMES, describe};
 use super::{
     Approval, Journal, Lock, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord,
     RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
-use crate::delegates::{ChildRuns, RunTree};
+use crate::cancel::Cancel;
+use crate::delegates::{ChildRuns, DelegateNames, RunTree};
 use crate::driver::{self, Job, Suspended};
+use crate::embed::Hooks;
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
@@ -203,7 +204,7 @@ pub struct ResumeOptions {
     /// The key that seals the trace; without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
     /// Cancels the run.
-    pub cancel: tokio_util::sync::CancellationToken,
+    pub cancel: Cancel,
     /// The settings that the journal does not keep: deadlines, prices, the content guard.
     pub settings: Settings,
     /// Counts the model usage of the run's programs.
@@ -216,6 +217,8 @@ pub struct ResumeOptions {
     pub answers: Vec<(String, Approval)>,
     /// If true, a run that was parked because it repeatedly ended its process is tried again.
     pub release: bool,
+    /// What an embedding application adds to the run.
+    pub hooks: Hooks,
 }
 
 /// Resumes a run that was stopped or waits for approvals, and drives it to its end. The effect that
@@ -292,8 +295,10 @@ pub async fn resume(
         meter: with.meter,
         tree: with.tree,
         children: with.children,
+        delegates: DelegateNames::default(),
         cancel: with.cancel,
         output: None,
+        hooks: with.hooks,
     }
     .with_delegates(run, &settings);
     let setup = start.setup;
@@ -336,18 +341,20 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
     };
     let doing = turn.effects.iter().find_map(|effect| match effect {
         RecordedEffect::Ask(asked) => Some(format!("step {}: the model was asked", asked.step)),
-        RecordedEffect::Execute { step, calls } => {
+        RecordedEffect::Execute { step, calls } | RecordedEffect::Contribute { step, calls } => {
             let programs: Vec<&str> = calls.iter().map(|call| call.label()).collect();
             Some(format!("step {step}: {} ran", programs.join(", ")))
         }
         RecordedEffect::Recall { step, call } => Some(format!("step {step}: {} ran", call.label())),
         RecordedEffect::Moderate { .. } => Some("the message was moderated".to_owned()),
         RecordedEffect::Validate { .. } => Some("the answer was validated".to_owned()),
-        RecordedEffect::Emit(_) | RecordedEffect::Refuse { .. } | RecordedEffect::Finish(_) => None,
+        RecordedEffect::Emit(_)
+        | RecordedEffect::Refuse { .. }
+        | RecordedEffect::Done { .. }
+        | RecordedEffect::Finish(_) => None,
     });
     let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
-    let external =
-        || calls.iter().filter(|call| call.id.function != PROGRAM && call.id.function != QUESTION);
+    let external = || calls.iter().filter(|call| !HOST_NAMES.contains(&&*call.id.function));
     let last = external().find(|call| call.result.is_none()).or_else(|| external().next_back());
     let call = last.map(|call| {
         let state = if call.result.is_none() { "under way" } else { "done" };
@@ -365,13 +372,14 @@ async fn drive(
     sink: &dyn Sink,
     (journal, recorder): (&SharedJournal, &TurnRecorder),
 ) -> RunOutcome {
-    let driven =
-        driver::drive(host, model, settings, (job, setup), sink, (&recorder.run, Some(recorder)));
+    let record = (recorder.run.as_str(), Some(recorder));
+    // On the heap, since a run's future is large and its callers' stacks may be small.
+    let driven = Box::pin(driver::drive(host, model, settings, (job, setup), sink, record));
     match caught(&recorder.run, driven).await {
         Ok(Ok(report)) => RunOutcome::Done(report),
         Err(Bug) => RunOutcome::Done(Report::failed(recorder.run.clone(), BUG.to_owned())),
         Ok(Err(Suspended { run_id, waiting, seq, .. })) => {
-            let stamp = Stamp::from(&run_id, sink, seq);
+            let stamp = Stamp::from(&run_id, sink, seq).under(recorder.root());
             let parked = |waiting: &PendingApproval| Event::Parked {
                 call: waiting.call.clone(),
                 question: waiting.question.clone(),
@@ -462,11 +470,23 @@ pub async fn conversation(
     journal: &SharedJournal,
     run: &RunRecord,
 ) -> Result<Vec<Message>, StoreError> {
+    Ok(state(journal, run).await?.conversation().to_vec())
+}
+
+/// Returns the data that the programs of a run left for the application so far.
+///
+/// # Errors
+/// The journal cannot be read.
+pub async fn artifacts(
+    journal: &SharedJournal,
+    run: &RunRecord,
+) -> Result<Vec<Artifact>, StoreError> {
+    Ok(state(journal, run).await?.artifacts().to_vec())
+}
+
+/// Returns the state of a run after its last turn.
+async fn state(journal: &SharedJournal, run: &RunRecord) -> Result<State, StoreError> {
     let turns = journal.turns(&run.id).await?;
-    let state = turns
-        .into_iter()
-        .fold(wattle_machine::State::new(run.start.setup.clone()), |state, turn| {
-            wattle_machine::step(state, turn.input).0
-        });
-    Ok(state.conversation().to_vec())
+    let fresh = State::new(run.start.setup.clone());
+    Ok(turns.into_iter().fold(fresh, |state, turn| wattle_machine::step(state, turn.input).0))
 }

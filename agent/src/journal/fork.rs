@@ -106,8 +106,8 @@ fn events(run: &str, turn: &Turn) -> Vec<Envelope> {
 fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart {
     let mut history: Vec<Message> =
         conversation.iter().filter(|message| message.role != Role::System).cloned().collect();
-    // The new run recalls for itself.
-    history.pop_if(|last| last.recalled);
+    // The new run recalls for itself, and its traits contribute anew.
+    while history.pop_if(|last| last.is_added()).is_some() {}
     let message = match history.pop_if(|last| last.role == Role::User) {
         Some(last) => format!("{}\n\n{message}", last.content),
         None => message,

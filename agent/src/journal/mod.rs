@@ -35,8 +35,8 @@ pub(crate) use approval::record_answers;
 pub use approval::{Approval, PendingApproval, waiting};
 pub use calls::{CallView, calls};
 pub use durable::{
-    ParkedRun, ResumeError, ResumeOptions, RunOutcome, conversation, end, lock_session, new_id,
-    resume, run,
+    ParkedRun, ResumeError, ResumeOptions, RunOutcome, artifacts, conversation, end, lock_session,
+    new_id, resume, run,
 };
 pub(crate) use durable::{lock_run, refuse};
 pub use fork::{ForkError, fork};

@@ -120,6 +120,11 @@ impl TurnRecorder {
         })
     }
 
+    /// Returns the id of the run at the top of the run's tree.
+    pub(crate) fn root(&self) -> &str {
+        self.tree.root(&self.run)
+    }
+
     /// Returns the point from which the run was resumed, or `None` for a new run.
     pub(crate) fn resumed(&self) -> Option<&ResumePoint> {
         self.resumed.as_ref()

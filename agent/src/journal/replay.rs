@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use wattle_capability::par::Par;
+use wattle_catalog::Catalog;
 use wattle_machine::{Call, Completion, Cost, Execution, Input, OutputContract, State};
 use wattle_rt::Grants;
 
-use super::tape::{Mode, RunTape};
+use super::tape::{Mode, RunTape, is_changed};
 use super::turn::{EffectRecorder, describe_difference, excerpts};
 use super::{Difference, RecordedEffect, RunRecord, RunStart, SharedJournal, Turn};
+use crate::driver::run_catalog;
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::settings::Settings;
@@ -46,23 +48,30 @@ pub async fn replay(
     let mut before: Option<&Turn> = None;
     for (at, turn) in (0..).zip(&turns) {
         let number = state.steps().saturating_add(1);
-        let executions = match &turn.input {
-            Input::Executed(executions) => executions.as_slice(),
-            // A recall that needed an approval was refused, and its tape has no answer.
-            Input::Recalled(Execution::Refused { .. }) => &[],
-            Input::Recalled(execution) => std::slice::from_ref(execution),
-            _ => &[],
+        let executions: Vec<&Execution> = match &turn.input {
+            Input::Executed(executions) => executions.iter().collect(),
+            Input::Recalled(execution) => vec![execution],
+            Input::Contributed(all) => all.iter().map(|one| &one.execution).collect(),
+            _ => Vec::new(),
         };
         if let Some(before) = before.filter(|_| !executions.is_empty() && number >= from) {
             let calls = before.effects.iter().find_map(|effect| match effect {
-                RecordedEffect::Execute { calls, .. } => Some(calls.as_slice()),
-                RecordedEffect::Recall { call, .. } => Some(std::slice::from_ref(call)),
+                RecordedEffect::Execute { calls, .. } => Some((calls.as_slice(), false)),
+                RecordedEffect::Contribute { calls, .. } => Some((calls.as_slice(), true)),
+                RecordedEffect::Recall { call, .. } => Some((std::slice::from_ref(call), true)),
                 _ => None,
             });
+            let (calls, is_internal) = calls.unwrap_or_default();
+            let catalog =
+                if is_internal { host.internal_programs() } else { run_catalog(host, &state) };
             let tapes = journal.calls_of(&run.id, at - 1).await?;
-            for (program, (call, recorded)) in
-                (0..).zip(calls.unwrap_or_default().iter().zip(executions))
-            {
+            for (program, (call, recorded)) in (0..).zip(calls.iter().zip(executions)) {
+                // A program of the host that needed an approval was refused, and its tape has no
+                // answer. A replay has no middleware, so it takes the outcome as it was recorded.
+                let is_refused = is_internal && matches!(recorded, Execution::Refused { .. });
+                if is_refused || is_changed(&tapes, program) {
+                    continue;
+                }
                 let past = tapes.iter().filter(|call| call.program == program).cloned();
                 let tape = RunTape::new(
                     Arc::clone(journal),
@@ -73,7 +82,7 @@ pub async fn replay(
                 );
                 played.programs += 1;
                 if let Some(differs) =
-                    compare_execution(host, &grants, call, recorded, tape).await?
+                    compare_execution((host, &catalog), &grants, call, recorded, tape).await?
                 {
                     return Ok(ReplayReport { difference: Some((number, differs)), ..played });
                 }
@@ -138,7 +147,7 @@ fn grants(host: &Host, start: &RunStart) -> Grants {
 
 /// Runs a program again on its tape, and compares the results.
 async fn compare_execution(
-    host: &Host,
+    (host, catalog): (&Host, &Catalog),
     grants: &Grants,
     call: &Call,
     recorded: &Execution,
@@ -146,8 +155,7 @@ async fn compare_execution(
 ) -> Result<Option<Difference>, StoreError> {
     let tape = Arc::new(tape);
     let grants = Arc::new(grants.clone().taped(Arc::<RunTape>::clone(&tape)));
-    let catalog = host.catalog();
-    let again = crate::act::perform(host.runtime(), &catalog, &grants, call).await;
+    let again = crate::act::perform(host.runtime(), catalog, &grants, call).await;
     let again = again.map_err(StoreError::unreadable)?;
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
@@ -210,6 +218,8 @@ fn name(effect: &RecordedEffect) -> &'static str {
         RecordedEffect::Execute { .. } => "the programs to run",
         RecordedEffect::Refuse { .. } => "a call that is not run",
         RecordedEffect::Recall { .. } => "the program that recalls",
+        RecordedEffect::Done { .. } => "the call that ends the run",
+        RecordedEffect::Contribute { .. } => "the programs of traits",
         RecordedEffect::Validate { .. } => "the answer to validate",
         RecordedEffect::Emit(_) => "an event",
         RecordedEffect::Finish(_) => "the end of the run",

@@ -20,6 +20,20 @@ const FLUSH_BYTES: usize = 1 << 20;
 /// Maximum number of buffered bytes.
 const MAX_BUFFERED: usize = 64 << 20;
 
+/// The function name that stands for middleware which changed a call or its outcome.
+pub(super) const CHANGED: &str = "middleware";
+
+/// The names on a tape that are no host functions.
+pub(super) const HOST_NAMES: &[&str] = &[PROGRAM, QUESTION, CHANGED];
+
+/// Returns true if middleware changed the call of this program, or its outcome.
+pub(super) fn is_changed<'a>(
+    calls: impl IntoIterator<Item = &'a RecordedCall>,
+    program: u32,
+) -> bool {
+    calls.into_iter().any(|call| call.program == program && call.id.function == CHANGED)
+}
+
 /// Number of path parts per level of nested programs.
 const PATH_PARTS: usize = 3;
 
@@ -90,6 +104,29 @@ impl RunTape {
         let past = past.into_iter().filter(|call| call.program == program);
         let past = past.map(|call| ((Arc::clone(&call.id.path), call.id.number), call)).collect();
         RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
+    }
+
+    /// Records that middleware changed the call or its outcome. A replay does not run the program,
+    /// because it has no middleware.
+    pub(crate) fn mark_changed(&self) {
+        let id = CallId {
+            path: Arc::from([]),
+            number: u32::MAX,
+            function: CHANGED.into(),
+            digest: [0; 16],
+            args: String::new(),
+            effect: CallEffect::None,
+        };
+        let call = RecordedCall {
+            turn: self.turn,
+            program: self.program,
+            id,
+            times: 1,
+            result: Some(Ok(RecordedValue::Unit)),
+        };
+        if !is_changed(self.past.values(), self.program) {
+            self.lock().pending.push(call);
+        }
     }
 
     /// Returns the program's pending questions.

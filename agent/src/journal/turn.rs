@@ -39,6 +39,20 @@ pub enum RecordedEffect {
         /// The program.
         call: Call,
     },
+    /// The model gave its answer as the argument of a function call.
+    Done {
+        /// The step, counted from 1.
+        step: u32,
+        /// The call.
+        call: Call,
+    },
+    /// The programs of the agent's traits were run.
+    Contribute {
+        /// The step that they precede, counted from 1.
+        step: u32,
+        /// The programs.
+        calls: Vec<Call>,
+    },
     /// An answer was validated.
     Validate {
         /// The answer.
@@ -106,6 +120,10 @@ impl EffectRecorder {
             }
             Effect::Recall { step, call } => {
                 RecordedEffect::Recall { step: *step, call: call.clone() }
+            }
+            Effect::Done { step, call } => RecordedEffect::Done { step: *step, call: call.clone() },
+            Effect::Contribute { step, calls } => {
+                RecordedEffect::Contribute { step: *step, calls: calls.clone() }
             }
             Effect::Validate { text } => RecordedEffect::Validate { text: text.clone() },
             Effect::Emit(event) => RecordedEffect::Emit(event.clone()),

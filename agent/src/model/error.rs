@@ -45,12 +45,20 @@ pub enum ModelErrorKind {
     Malformed,
     /// A recording cannot be read or written, or has no matching turn.
     Cassette,
+    /// The application did not let the request through.
+    Application,
 }
 
 impl ModelError {
     /// Returns the kind of failure.
     pub fn kind(&self) -> ModelErrorKind {
         self.kind
+    }
+
+    /// Creates the error of an application that does not let a request through.
+    #[must_use]
+    pub fn application(reason: impl Into<String>) -> ModelError {
+        error(ModelErrorKind::Application, reason.into())
     }
 
     /// Returns true if retrying is pointless until a setting changes (key, model, URL, recording).

@@ -55,6 +55,11 @@ pub trait Model: Send + Sync {
     /// Returns the model's name in the endpoint or the recording.
     fn name(&self) -> &str;
 
+    /// Returns the name of the provider, or an empty text if the model knows none.
+    fn provider(&self) -> &str {
+        ""
+    }
+
     /// Returns true if the model supports function calling, as far as is known from its replies so
     /// far.
     fn takes_functions(&self) -> bool {

@@ -348,6 +348,10 @@ impl Model for RemoteModel {
         &self.endpoint.model
     }
 
+    fn provider(&self) -> &str {
+        self.endpoint.base_url.host_str().unwrap_or_default()
+    }
+
     fn takes_functions(&self) -> bool {
         self.endpoint.quirks.functions && !self.functions_refused.load(Ordering::Relaxed)
     }

@@ -9,7 +9,7 @@ use wattle_machine::{Call, Ending};
 use super::Collector;
 use super::encode::{Sample, Span, metrics, traces};
 use crate::model::{Mask, ModelReply};
-use crate::trace::{CallOutcome, clip};
+use crate::trace::{Author, CallOutcome, clip};
 
 /// Maximum number of spans of one run. Further ones are counted, and the root span contains the
 /// count.
@@ -41,17 +41,16 @@ impl RunSpans {
     pub(crate) fn new(
         (collector, mask): (&Collector, &Mask),
         run_id: &str,
-        (agent, model): (&str, &str),
-        session: Option<&str>,
+        Author { agent, model, session }: &Author<'_>,
     ) -> Self {
         RunSpans {
             collector: collector.clone(),
             run_id: run_id.to_owned(),
             root: id(),
             from: SystemTime::now(),
-            agent: agent.to_owned(),
-            model: model.to_owned(),
-            session: session.map(str::to_owned),
+            agent: (*agent).to_owned(),
+            model: (*model).to_owned(),
+            session: session.clone(),
             mask: mask.clone(),
             collected: Mutex::default(),
         }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
-use tokio_util::sync::CancellationToken;
 use wattle_capability::files::Files;
 
 use super::drive::Lineage;
 use super::error::AnswerError;
 use super::live::Outcome;
 use super::{LiveRun, RunService};
-use crate::agents::AgentSpec;
+use crate::agents::{AgentSpec, Agents};
+use crate::cancel::Cancel;
 use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, SEPARATOR};
 use crate::error::StoreError;
 use crate::journal::{
@@ -27,6 +27,9 @@ use crate::store::TenantStore;
 
 /// The name of the question about a child run that an operator has to release.
 const RELEASE: &str = "release";
+
+/// The reason of a run that is cancelled because the run above it has ended.
+const PARENT_ENDED: &str = "the run that started it has ended";
 
 /// The port of one run to its child runs.
 #[derive(Clone)]
@@ -72,7 +75,7 @@ impl RunService {
             if self.live(store.tenant(), &id).is_some() {
                 continue;
             }
-            if let Err(cause) = self.resume_cancelled(store, child).await {
+            if let Err(cause) = self.resume_cancelled(store, child, PARENT_ENDED).await {
                 tracing::error!(run = id, %cause, "failed to end a child run");
             }
         }
@@ -80,6 +83,10 @@ impl RunService {
 }
 
 impl ChildRuns for ServiceChildren {
+    fn agents(&self) -> Agents {
+        self.service.0.assembler.agents()
+    }
+
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
         let own = self.clone();
         // A task of its own, since a program's stack is too small for starting a run.
@@ -104,17 +111,14 @@ impl ServiceChildren {
             None => self.origin_of(&request.agent).await?,
         };
         let ChildRequest { id, message, tree, cancel, .. } = request;
-        // The semaphores are never closed.
-        let _permit = match self.service.0.children.get(tree.depth.saturating_sub(1)) {
-            Some(level) => tokio::select! {
-                permit = level.acquire() => permit.ok(),
-                () = cancel.cancelled() => None,
-            },
-            None => None,
+        let _permit = tokio::select! {
+            permit = self.service.0.host.child_permit(tree.depth) => permit,
+            () = cancel.cancelled() => None,
         };
+        let root = tree.root(&id).to_owned();
         let lineage = Lineage { tree: Some(tree), files: self.files.clone() };
         let recorded = self.store.last_event(&id).await?;
-        let (live, is_new) = self.service.add(self.store.tenant(), &id, recorded);
+        let (live, is_new) = self.service.add(self.store.tenant(), (&id, &root), recorded);
         if is_new {
             self.drive((id, message, origin), known, (Arc::clone(&live), cancel), lineage).await;
         }
@@ -161,7 +165,7 @@ impl ServiceChildren {
         &self,
         (id, message, origin): (String, String, Json),
         known: Option<RunRecord>,
-        (live, cancel): (Arc<LiveRun>, CancellationToken),
+        (live, cancel): (Arc<LiveRun>, Cancel),
         lineage: Lineage,
     ) {
         let (service, store) = (self.service.clone(), self.store.clone());
@@ -175,7 +179,7 @@ impl ServiceChildren {
             cancel.cancelled().await;
             // A process that stops suspends the caller and this run; neither is cancelled.
             if !suspending.is_cancelled() {
-                of_caller.cancel.cancel();
+                of_caller.cancel.cancel(cancel.reason());
             }
             std::future::pending().await
         };
@@ -271,7 +275,7 @@ pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, Stor
 
 /// Records answers to the pending approvals of a run and of its child runs. Returns those that are
 /// still pending.
-pub(super) async fn record_all(
+pub(crate) async fn record_all(
     store: &TenantStore,
     run: &str,
     answers: &[(String, Approval)],

@@ -12,8 +12,10 @@ use super::error::{AnswerError, StartError};
 use super::live::{LiveRun, Outcome};
 use super::queue::Position;
 use super::{RunHandle, RunService};
-use crate::delegates::RunTree;
+use crate::cancel::Cancel;
+use crate::delegates::{DelegateNames, RunTree};
 use crate::driver::Job;
+use crate::embed::Hooks;
 use crate::journal::{
     self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunFilter, RunOutcome,
     RunRecord, SharedJournal, Status,
@@ -22,7 +24,6 @@ use crate::reload::CatalogDiff;
 use crate::report::Report;
 use crate::store::{TenantStore, own_session};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::sync::CancellationToken;
 
 /// The reason of a run that is suspended because its process stops.
 const STOPPING: &str = "the process stops; the run goes on in the next one";
@@ -58,7 +59,7 @@ impl RunService {
         lock: Lock,
     ) -> RunHandle {
         let id = run.id.clone();
-        let (live, is_new) = self.add(store.tenant(), &run.id, 0);
+        let (live, is_new) = self.add(store.tenant(), (&run.id, &run.id), 0);
         let handle = RunHandle { id, live: Arc::clone(&live) };
         if !is_new {
             return handle;
@@ -86,20 +87,21 @@ impl RunService {
             .sessions
             .queue(store.tenant(), run.session.as_deref(), self.0.limits.waiting)
             .await?;
-        let token = CancellationToken::new();
-        Ok(self.drive_resumed(store.clone(), run, release, (position, slot), token).await?)
+        let cancel = Cancel::new();
+        Ok(self.drive_resumed(store.clone(), run, release, (position, slot), cancel).await?)
     }
 
-    /// Ends a run that is not active in this process as cancelled.
+    /// Ends a run that is not active in this process as cancelled for a reason.
     pub(super) async fn resume_cancelled(
         &self,
         store: &TenantStore,
         run: RunRecord,
+        reason: &str,
     ) -> Result<(), AnswerError> {
         let slot = self.slot()?;
         let position = self.0.sessions.queue(store.tenant(), None, usize::MAX).await?;
-        let cancel = CancellationToken::new();
-        cancel.cancel();
+        let cancel = Cancel::new();
+        cancel.cancel(reason);
         self.drive_resumed(store.clone(), run, false, (position, slot), cancel).await?;
         Ok(())
     }
@@ -110,12 +112,13 @@ impl RunService {
         run: RunRecord,
         release: bool,
         (position, slot): (Position, OwnedSemaphorePermit),
-        cancel: CancellationToken,
+        cancel: Cancel,
     ) -> Result<RunHandle, StartError> {
         let recorded = store.last_event(&run.id).await?;
-        let (live, is_new) = self.add(store.tenant(), &run.id, recorded);
+        let root = run.start.parent.as_ref().map_or(&run.id, |parent| &parent.root);
+        let (live, is_new) = self.add(store.tenant(), (&run.id, root), recorded);
         if cancel.is_cancelled() {
-            live.cancel.cancel();
+            live.cancel.cancel(cancel.reason());
         }
         let handle = RunHandle { id: run.id.clone(), live: Arc::clone(&live) };
         if !is_new {
@@ -239,7 +242,9 @@ impl RunService {
             meter,
             tree: lineage.tree.unwrap_or_else(|| RunTree::new(max_tokens)),
             children: Some(self.children(store, &origin, &files)),
+            delegates: DelegateNames::default(),
             output,
+            hooks: Hooks::default(),
         };
         let to = (&journal, id.clone(), origin);
         match journal::run(&host, &*model, &settings, job, live, to).await {
@@ -284,8 +289,10 @@ impl RunService {
         };
         let (origin, max_tokens) = (&run.start.origin, run.start.setup.settings.max_tokens_total);
         let files = shared_files(&parts.grants);
+        let above = run.start.parent.clone().filter(|_| live.cancel.is_cancelled());
+        let of_run = || above.map_or_else(|| RunTree::new(max_tokens), RunTree::ending);
         let with = ResumeOptions {
-            tree: lineage.tree.unwrap_or_else(|| RunTree::new(max_tokens)),
+            tree: lineage.tree.unwrap_or_else(of_run),
             children: Some(self.children(store, origin, &files)),
             grants: parts.grants,
             signer: parts.signer,
@@ -294,6 +301,7 @@ impl RunService {
             meter: parts.meter,
             answers: Vec::new(),
             release,
+            hooks: Hooks::default(),
         };
         match journal::resume(&parts.host, &*parts.model, id, with, live, &journal).await {
             Ok(RunOutcome::Done(report)) => {
@@ -386,13 +394,8 @@ pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
         else {
             return;
         };
-        let resumed = service.drive_resumed(
-            store.clone(),
-            run,
-            false,
-            (position, slot),
-            CancellationToken::new(),
-        );
+        let resumed =
+            service.drive_resumed(store.clone(), run, false, (position, slot), Cancel::new());
         if let Err(cause) = resumed.await {
             tracing::error!(%cause, "failed to resume an open run");
         }

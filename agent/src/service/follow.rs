@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use wattle_machine::Envelope;
 
-use super::RunService;
 use super::live::{AnswerPosition, LiveRun, News, Outcome, is_last};
+use super::{RunService, TreeCursor};
 use crate::error::StoreError;
 use crate::journal::{Journal as _, Status};
 use crate::store::TenantStore;
 
 /// Maximum number of events that are read from the store at once.
-const PAGE: u32 = 256;
+pub(super) const PAGE: u32 = 256;
 /// Time between two looks into the store at a run that another process drives, or that waits.
-const POLL: Duration = Duration::from_millis(500);
+pub(super) const POLL: Duration = Duration::from_millis(500);
 
 /// The reason why a run cannot be followed any further. The caller may follow it again later, from
 /// the last event that it has.
@@ -24,6 +24,12 @@ pub enum FollowError {
     /// There is no such run.
     #[error("there is no such run")]
     Unknown,
+    /// The run is a child run, and its tree is followed from the run at the top.
+    #[error("it is a child run; follow the tree of the run `{0}`")]
+    Below(String),
+    /// The tree has no such event.
+    #[error("the tree has no event `{0}`; follow it from its beginning")]
+    UnknownEvent(TreeCursor),
     /// The run was suspended before its end.
     #[error("{0}")]
     Suspended(String),

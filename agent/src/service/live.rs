@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use wattle_machine::{Envelope, Event};
 
+use crate::cancel::Cancel;
 use crate::journal::ParkedRun;
 use crate::report::Report;
 use crate::sink::Sink;
@@ -36,7 +36,9 @@ pub enum Outcome {
 /// An active run.
 pub(super) struct LiveRun {
     /// Cancels the run.
-    pub(super) cancel: CancellationToken,
+    pub(super) cancel: Cancel,
+    /// The id of the run at the top of its tree.
+    pub(super) root: String,
     state: Mutex<State>,
     version: watch::Sender<()>,
 }
@@ -94,8 +96,9 @@ pub(super) enum News {
 }
 
 impl LiveRun {
-    /// Creates a run whose events up to the number `recorded` are in the store.
-    pub(super) fn new(recorded: u64) -> LiveRun {
+    /// Creates a run in the tree of `root`. Its events up to the number `recorded` are in the
+    /// store.
+    pub(super) fn new(root: &str, recorded: u64) -> LiveRun {
         let state = State {
             kept: VecDeque::new(),
             floor: recorded,
@@ -105,7 +108,8 @@ impl LiveRun {
             outcome: None,
         };
         LiveRun {
-            cancel: CancellationToken::new(),
+            cancel: Cancel::new(),
+            root: root.to_owned(),
             state: Mutex::new(state),
             version: watch::Sender::new(()),
         }
@@ -159,6 +163,25 @@ impl LiveRun {
             (Some(outcome), true) => News::Over(outcome.clone()),
             (None, true) => News::Nothing,
         }
+    }
+
+    /// Returns the number of the newest kept event, and the outcome, if there is one.
+    pub(super) fn newest(&self) -> (u64, Option<Outcome>) {
+        let state = self.lock();
+        (state.newest, state.outcome.clone())
+    }
+
+    /// Returns the pieces of the answer after the kept event `seen` that are new for a follower, if
+    /// they are in memory.
+    pub(super) fn pieces(&self, seen: u64, position: &mut AnswerPosition) -> Vec<Arc<Envelope>> {
+        let (state, mut pieces) = (self.lock(), Vec::new());
+        let next = state.kept.partition_point(|kept| kept.event.seq <= seen);
+        match state.kept.get(next) {
+            _ if seen < state.floor => {}
+            Some(kept) => kept.answer.news(seen, position, &mut pieces),
+            None => state.answer.news(seen, position, &mut pieces),
+        }
+        pieces
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

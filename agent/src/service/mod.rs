@@ -8,7 +8,7 @@
 //! ```text
 //! start ─► queue of the session ─► assemble ─► drive ─► settle ─► end
 //!             │                                  │
-//!             └── LiveRun: events, answer so far ┴──► Follower (any number)
+//!             └── LiveRun: events, answer so far ┴──► Follower, TreeFollower (any number)
 //! ```
 //!
 //! The service knows how runs are driven, and nothing about what they may use: a
@@ -17,11 +17,13 @@
 
 mod assemble;
 mod child;
+mod chunks;
 mod drive;
 mod error;
 mod follow;
 mod live;
 mod queue;
+mod tree;
 mod view;
 
 use std::collections::HashMap;
@@ -34,13 +36,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use assemble::{AssembleFuture, RunAssembler, RunParts, RunSeed, Settle};
+pub(crate) use child::record_all;
+pub use chunks::{Chunk, ChunkEvent, Chunks};
 pub use error::{AnswerError, StartError};
 pub use follow::{FollowError, Follower};
 pub use live::Outcome;
-pub use view::{RunStatus, RunView, ToolUse};
+pub use tree::{TreeCursor, TreeEvent, TreeFollower};
+pub use view::{ArtifactLine, RunStatus, RunView, ToolUse};
 
 use crate::agents::AgentSpec;
-use crate::delegates::MAX_DEPTH;
+use crate::cancel::Cancel;
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::journal::{self, Approval, Journal as _, QueuedRun, ResumeError, RunFilter, Status};
@@ -89,9 +94,9 @@ impl RunHandle {
         self.live.outcome().await
     }
 
-    /// Returns the token that cancels the run.
+    /// Returns the cancellation of the run.
     #[must_use]
-    pub fn cancel(&self) -> &CancellationToken {
+    pub fn cancel(&self) -> &Cancel {
         &self.live.cancel
     }
 }
@@ -122,9 +127,6 @@ struct Inner {
     /// A permit for each run that may be active.
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
-    /// Permits for child runs that are active at each level below the top. A level waits only for
-    /// the one below it.
-    children: [Semaphore; MAX_DEPTH],
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
     /// Notified when a run begins or ends in this process.
     changed: watch::Sender<()>,
@@ -135,26 +137,16 @@ struct Inner {
     suspending: CancellationToken,
 }
 
-/// Returns the maximum number of child runs that are active at one level. Each of them keeps a
-/// program of its caller in its slot of the engine, so that all levels together leave slots for the
-/// programs of the child runs, even at the deepest nesting of programs.
-fn concurrent_children(host: &Host) -> usize {
-    let slots = (host.runtime().limits().instances >> 2) as usize;
-    (slots.saturating_sub(2) / MAX_DEPTH).max(1)
-}
-
 impl RunService {
     /// Creates a service. It must be used within a tokio runtime.
     #[must_use]
     pub fn new(host: Host, assembler: Arc<dyn RunAssembler>, limits: ServiceLimits) -> RunService {
-        let children = concurrent_children(&host);
         RunService(Arc::new(Inner {
             host,
             assembler,
             limits,
             slots: Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS))),
             sessions: SessionQueues::default(),
-            children: std::array::from_fn(|_| Semaphore::new(children)),
             live: Mutex::default(),
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),
@@ -190,6 +182,18 @@ impl RunService {
     #[must_use]
     pub fn follow(&self, store: &TenantStore, run: &str, after: u64) -> Follower {
         Follower::new(self.clone(), store.clone(), run.to_owned(), after)
+    }
+
+    /// Returns a follower of the events of a run at the top and of all child runs below it: those
+    /// after the event `after`, or all of them.
+    #[must_use]
+    pub fn follow_tree(
+        &self,
+        store: &TenantStore,
+        run: &str,
+        after: Option<TreeCursor>,
+    ) -> TreeFollower {
+        TreeFollower::new(self.clone(), store.clone(), run.to_owned(), after)
     }
 
     /// Answers a pending approval. The run goes on once all of its pending approvals are answered.
@@ -269,8 +273,8 @@ impl RunService {
         self.resume_in_background(store, record, release).await.map(drop)
     }
 
-    /// Cancels a run. Returns its view; a run that has ended stays as it is. `None` if there is no
-    /// such run.
+    /// Cancels a run for a reason. Returns its view; a run that has ended stays as it is. `None` if
+    /// there is no such run.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -278,12 +282,13 @@ impl RunService {
         &self,
         store: &TenantStore,
         run: &str,
+        reason: &str,
     ) -> Result<Option<RunView>, AnswerError> {
         if let Some(live) = self.live(store.tenant(), run) {
-            live.cancel.cancel();
+            live.cancel.cancel(reason);
         } else if let Some(record) = store.run(run).await?.filter(|run| run.status != Status::Ended)
         {
-            self.resume_cancelled(store, record).await?;
+            self.resume_cancelled(store, record, reason).await?;
         }
         Ok(self.get(store, run).await?)
     }
@@ -372,17 +377,29 @@ impl RunService {
         self.lock().get(&(tenant.clone(), run.to_owned())).cloned()
     }
 
+    /// Returns the runs of a tree that are active in this process, with their ids.
+    fn live_tree(&self, tenant: &Tenant, root: &str) -> Vec<(String, Arc<LiveRun>)> {
+        let runs = self.lock();
+        let of_tree = runs.iter().filter(|((own, _), live)| own == tenant && live.root == root);
+        of_tree.map(|((_, run), live)| (run.clone(), Arc::clone(live))).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<(Tenant, String), Arc<LiveRun>>> {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an active run. Returns it, and false if it is active already.
-    fn add(&self, tenant: &Tenant, run: &str, recorded: u64) -> (Arc<LiveRun>, bool) {
+    /// Adds an active run of a tree. Returns it, and false if it is active already.
+    fn add(
+        &self,
+        tenant: &Tenant,
+        (run, root): (&str, &str),
+        recorded: u64,
+    ) -> (Arc<LiveRun>, bool) {
         let mut runs = self.lock();
         let mut is_new = false;
         let live = runs.entry((tenant.clone(), run.to_owned())).or_insert_with(|| {
             is_new = true;
-            Arc::new(LiveRun::new(recorded))
+            Arc::new(LiveRun::new(root, recorded))
         });
         let live = Arc::clone(live);
         drop(runs);

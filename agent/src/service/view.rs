@@ -136,6 +136,31 @@ impl ToolUse {
     }
 }
 
+/// An artifact of a run, without its data.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArtifactLine {
+    /// The name.
+    pub name: String,
+    /// The size of the data, in bytes.
+    pub bytes: u64,
+}
+
+impl ArtifactLine {
+    /// Returns the artifacts of a run, by its events, in the order of their last changes.
+    #[must_use]
+    pub fn of(events: &[Envelope]) -> Vec<ArtifactLine> {
+        let mut lines: Vec<ArtifactLine> = Vec::new();
+        for envelope in events {
+            if let Event::Artifact { name, bytes, .. } = &envelope.event {
+                lines.retain(|line| line.name != *name);
+                lines.push(ArtifactLine { name: name.clone(), bytes: *bytes });
+            }
+        }
+        lines
+    }
+}
+
 /// Returns a run.
 pub(super) async fn get(
     service: &RunService,

@@ -17,6 +17,7 @@ mod secret;
 mod session;
 mod state;
 mod token;
+mod tree;
 
 use std::fmt;
 use std::path::Path;
@@ -38,6 +39,7 @@ pub use secret::{LazySecrets, StoredSecrets};
 pub use session::{ExportedSession, SESSION_ID, SessionLine, StateValue, is_session_id};
 pub use state::{LazyState, State};
 pub use token::TokenLine;
+pub(crate) use tree::TreeStatus;
 
 /// The file of a store. Cheap to clone.
 #[derive(Clone)]

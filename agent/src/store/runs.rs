@@ -422,7 +422,7 @@ impl TenantStore {
     }
 
     /// Runs `work` in one transaction of the tenant.
-    async fn journal<T: Send + 'static>(
+    pub(super) async fn journal<T: Send + 'static>(
         &self,
         what: &'static str,
         work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Cause> + Send + 'static,
@@ -484,7 +484,7 @@ fn run_record(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RunRecord, Cau
     })
 }
 
-fn known_status(name: &str) -> Result<Status, Cause> {
+pub(super) fn known_status(name: &str) -> Result<Status, Cause> {
     let all = [Status::Open, Status::Parked, Status::Ended];
     Ok(all.into_iter().find(|known| known.name() == name).ok_or("a run has an unknown status")?)
 }
@@ -497,7 +497,9 @@ fn write_events(
     events: &[Envelope],
 ) -> Result<(), Cause> {
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO event (tenant, run, seq, body) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+        "INSERT INTO event (tenant, run, seq, body, root)
+         SELECT ?1, ?2, ?3, ?4, COALESCE(root, id) FROM run WHERE tenant = ?1 AND id = ?2
+         ON CONFLICT DO NOTHING",
     )?;
     for event in events {
         let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
@@ -586,6 +588,6 @@ fn record(seal: Option<&RecordSeal>, value: &impl serde::Serialize) -> Result<St
     }
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {
     Ok(serde_json::from_str(text)?)
 }

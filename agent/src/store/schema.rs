@@ -193,6 +193,15 @@ const MIGRATIONS: &[&str] = &[
     END;
     ALTER TABLE tenant ADD COLUMN memories INTEGER NOT NULL DEFAULT 0;
 ",
+    // The run at the top of the tree of an event's run. The index also has the order in which the
+    // events of a tree were recorded.
+    "
+    ALTER TABLE event ADD COLUMN root TEXT;
+    UPDATE event SET root = (
+        SELECT COALESCE(run.root, run.id) FROM run
+        WHERE run.tenant = event.tenant AND run.id = event.run);
+    CREATE INDEX event_of_tree ON event (tenant, root);
+",
 ];
 
 /// Migrates the file to the newest version and configures the connection: write-ahead log, waiting

@@ -413,10 +413,10 @@ fn read_messages(
     Ok(newest_first)
 }
 
-/// Serializes a message that calls functions, is the result of a call, or contains recalled items.
+/// Serializes a message that calls functions, is the result of a call, or was added by the host.
 /// Other messages need only their role and text.
 fn whole(message: &Message) -> Option<String> {
-    let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.recalled;
+    let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.is_added();
     if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
@@ -439,9 +439,9 @@ fn export(
         let whole: Option<String> = row.get(2)?;
         let whole = whole.map(|whole| open_text(seal, whole).map_err(broken)).transpose()?;
         let whole: Option<Message> = whole.and_then(|whole| serde_json::from_str(&whole).ok());
-        // A run after an import recalls for itself.
-        let is_recalled = whole.is_some_and(|whole| whole.recalled);
-        Ok((!is_recalled).then(|| match role == role_name(Role::User) {
+        // A run after an import recalls for itself, and its traits contribute anew.
+        let is_added = whole.is_some_and(|whole| whole.is_added());
+        Ok((!is_added).then(|| match role == role_name(Role::User) {
             true => Message::user(content),
             false => Message::assistant(content),
         }))

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use wattle_catalog::Catalog;
 use wattle_machine::{Call, Ending, Execution};
 
 use crate::ledger::{FinalSeal, Recorder, Signer};
@@ -56,6 +57,9 @@ pub struct Step {
     pub run_id: String,
     /// The step of the run, counted from 1. Calls with the same step ran concurrently.
     pub step: u32,
+    /// The session that the run belongs to. Absent if it belongs to none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     /// The agent.
     pub agent: String,
     /// The model that asked for the call.
@@ -63,7 +67,8 @@ pub struct Step {
     pub model: String,
     /// `wat` for an inline program, otherwise the catalog program's name.
     pub tool: String,
-    /// The arguments: an array, or for an inline program an object with `body` and `args`.
+    /// The arguments by name; for an inline program `body` and `args`. An array if the program is
+    /// unknown, or has fewer parameters.
     pub args: Json,
     /// The output of the program.
     pub output: String,
@@ -104,11 +109,18 @@ pub fn clip(text: &str, chars: usize) -> String {
     format!("{begin} … {} characters … {end}", count - head - tail)
 }
 
+/// Who makes the calls of a run, and for which session.
+#[derive(Clone)]
+pub(crate) struct Author<'a> {
+    pub(crate) agent: &'a str,
+    pub(crate) model: &'a str,
+    pub(crate) session: Option<String>,
+}
+
 /// The trace of one run.
 pub(crate) struct Trace<'a> {
     run_id: &'a str,
-    agent: &'a str,
-    model: &'a str,
+    author: Author<'a>,
     mask: Mask,
     files: Option<Mutex<Files>>,
     /// The lines that the run left before it was resumed, so that none is written twice.
@@ -126,7 +138,7 @@ impl<'a> Trace<'a> {
     /// is written. The trace of a `resumed` run is continued.
     pub(crate) fn open(
         run_id: &'a str,
-        (agent, model): (&'a str, &'a str),
+        author: Author<'a>,
         (workdir, mask): (Option<&Path>, Mask),
         signer: Option<Arc<Signer>>,
         resumed: bool,
@@ -140,9 +152,9 @@ impl<'a> Trace<'a> {
             } else {
                 Recorder::begin(workdir, run_id, signer)
             };
-            Some(Mutex::new(Files { recorder, org: Org::new(workdir, run_id, agent) }))
+            Some(Mutex::new(Files { recorder, org: Org::new(workdir, run_id, author.agent) }))
         });
-        Trace { run_id, agent, model, mask, files, written: Mutex::new(written) }
+        Trace { run_id, author, mask, files, written: Mutex::new(written) }
     }
 
     /// Returns the run's id.
@@ -150,20 +162,26 @@ impl<'a> Trace<'a> {
         self.run_id
     }
 
-    /// Writes a finished call.
-    pub(crate) fn write(&self, step: u32, call: &Call, outcome: &CallOutcome<'_>, dur_ms: u64) {
+    /// Writes a finished call of a step. The catalog has its program.
+    pub(crate) fn write(
+        &self,
+        (step, call, catalog): (u32, &Call, &Catalog),
+        outcome: &CallOutcome<'_>,
+        dur_ms: u64,
+    ) {
         let Some(files) = &self.files else { return };
         let mask = &self.mask;
         let args = match call {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
-            Call::Catalog { args, .. } => json!(args),
+            Call::Catalog { name, args } => by_name(catalog, name, args),
         };
         let output = mask.text(&outcome.output);
         let step = Step {
             run_id: self.run_id.to_owned(),
             step,
-            agent: self.agent.to_owned(),
-            model: self.model.to_owned(),
+            session_id: self.author.session.clone(),
+            agent: self.author.agent.to_owned(),
+            model: self.author.model.to_owned(),
             tool: mask.text(call.label()),
             args: bounded(mask.json(args)),
             output: clip(&output, LINE_CHARS),
@@ -192,6 +210,17 @@ impl<'a> Trace<'a> {
         let sealed = files.recorder.end();
         log_failure(Path::new(EVENTS_FILE), files.org.end(&self.mask.text(ending.text())));
         log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
+    }
+}
+
+/// Returns the arguments of a program of the catalog by name.
+fn by_name(catalog: &Catalog, program: &str, args: &[String]) -> Json {
+    match catalog.get(program).map(|entry| &entry.meta().args) {
+        Some(params) if params.len() >= args.len() => {
+            let names = params.iter().map(|param| param.name.clone());
+            Json::Object(names.zip(args.iter().map(|arg| json!(arg))).collect())
+        }
+        _ => json!(args),
     }
 }
 

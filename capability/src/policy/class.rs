@@ -18,6 +18,8 @@ pub(super) enum Class {
     Programs,
     /// A question to an agent.
     Agents,
+    /// A call of a tool of the application.
+    Tools,
     /// The use of a service that the operator configured.
     Service(Service),
 }
@@ -31,6 +33,7 @@ impl Class {
             Target::Key | Target::Keys => Class::State,
             Target::Program => Class::Programs,
             Target::Agent => Class::Agents,
+            Target::Tool => Class::Tools,
             Target::Service(service) => Class::Service(service),
         }
     }
@@ -59,6 +62,7 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
         "kv" => Class::State,
         "par" => Class::Programs,
         "agent" => Class::Agents,
+        "tool" => Class::Tools,
         "ai" => Class::Service(Service::Model),
         _ => return None,
     })

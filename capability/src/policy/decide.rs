@@ -227,6 +227,7 @@ fn what(function: &str, subject: &Subject) -> String {
                 Target::Key | Target::Keys => "use any key",
                 Target::Program => "run any program",
                 Target::Agent => "ask any agent",
+                Target::Tool => "call any tool",
                 Target::Service(service) => with_service(*service),
             };
             match prefix.as_str() {
@@ -249,6 +250,7 @@ fn what(function: &str, subject: &Subject) -> String {
             Resource::Key { .. } => format!("use the key {text:?}"),
             Resource::Program(_) => format!("run the program {text}"),
             Resource::Agent(_) => format!("ask the agent {text}"),
+            Resource::Tool(_) => format!("call the tool {text}"),
             Resource::Service { service, .. } => with_service(*service).to_owned(),
         },
     }

@@ -12,14 +12,15 @@
 //! | `kv` | every key of the state; if it denies, also tickets and the memory |
 //! | `par` | every program that a program starts |
 //! | `agent` | every question to another agent |
+//! | `tool` | every call of a tool of the application |
 //! | `ai` | every message to a model; if it denies, also to an image generator |
 //! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only for their purpose |
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
 //! | `key:user.` | the keys of the session's state with that prefix |
-//! | `program:NAME`, `agent:NAME` | a catalog program or an agent that a program starts |
-//! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*` | everything of that kind |
+//! | `program:NAME`, `agent:NAME`, `tool:NAME` | a catalog program, an agent or a tool that a program starts |
+//! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
 //! There are no other wildcards: a `*` within a path, a prefix or a name is an error, and `\*` is the
 //! character itself.

@@ -21,6 +21,8 @@ pub(super) enum Resource {
     Program(String),
     /// An agent, by name.
     Agent(String),
+    /// A tool of the application, by name.
+    Tool(String),
     /// A service that the operator configured, with its host and port if known.
     Service { service: Service, at: Option<(String, u16)> },
 }
@@ -43,6 +45,7 @@ impl Resource {
             Target::Keys => Resource::Key { key: text.to_owned(), whole: true },
             Target::Program => Resource::Program(text.to_owned()),
             Target::Agent => Resource::Agent(text.to_owned()),
+            Target::Tool => Resource::Tool(text.to_owned()),
             Target::Service(service) => Resource::Service { service, at: host_and_port(text) },
         })
     }

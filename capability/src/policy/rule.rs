@@ -25,6 +25,7 @@ enum Scope {
     Key(String),
     Program(Option<String>),
     Agent(Option<String>),
+    Tool(Option<String>),
 }
 
 /// The hosts of a rule.
@@ -70,8 +71,8 @@ impl std::error::Error for RuleError {}
 
 /// The forms of rules, for errors.
 const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or \
-                     `host:`, `read:`, `write:`, `path:`, `key:`, `program:` or `agent:` followed \
-                     by a name";
+                     `host:`, `read:`, `write:`, `path:`, `key:`, `program:`, `agent:` or \
+                     `tool:` followed by a name";
 
 impl Rule {
     /// Creates the rule on a function.
@@ -95,6 +96,7 @@ impl Rule {
             Resource::Key { key, .. } => Scope::Key(key.clone()),
             Resource::Program(name) => Scope::Program((!name.is_empty()).then(|| name.clone())),
             Resource::Agent(name) => Scope::Agent(Some(name.clone())),
+            Resource::Tool(name) => Scope::Tool(Some(name.clone())),
             Resource::Service { .. } => return Rule::function(function),
         })
     }
@@ -110,6 +112,7 @@ impl Rule {
             Target::Key | Target::Keys => Scope::Key(String::new()),
             Target::Program => Scope::Program(None),
             Target::Agent => Scope::Agent(None),
+            Target::Tool => Scope::Tool(None),
             Target::Service(_) => return Rule::function(function),
         })
     }
@@ -165,7 +168,8 @@ impl Rule {
                 key.starts_with(own.as_str()).then_some((0, own.len(), 0))
             }
             (Scope::Program(own), Resource::Program(name))
-            | (Scope::Agent(own), Resource::Agent(name)) => match own {
+            | (Scope::Agent(own), Resource::Agent(name))
+            | (Scope::Tool(own), Resource::Tool(name)) => match own {
                 None => Some((0, 0, 0)),
                 Some(own) => (own == name).then_some((1, 0, 0)),
             },
@@ -243,7 +247,8 @@ impl Rule {
             (Scope::Host { .. }, Target::Url)
             | (Scope::Path { .. }, Target::Tree)
             | (Scope::Program(_), Target::Program)
-            | (Scope::Agent(_), Target::Agent) => true,
+            | (Scope::Agent(_), Target::Agent)
+            | (Scope::Tool(_), Target::Tool) => true,
             (Scope::Path { read, .. }, Target::Read | Target::ReadTree) => *read,
             (Scope::Path { write, .. }, Target::Write) => *write,
             (Scope::Key(own), Target::Key | Target::Keys) => {
@@ -269,6 +274,7 @@ impl Rule {
             Target::Key | Target::Keys => matches!(&self.0, Scope::Key(own) if own.is_empty()),
             Target::Program => matches!(self.0, Scope::Program(None)),
             Target::Agent => matches!(self.0, Scope::Agent(None)),
+            Target::Tool => matches!(self.0, Scope::Tool(None)),
             Target::Service(_) => false,
         }
     }
@@ -308,6 +314,7 @@ impl FromStr for Rule {
             "key" => Scope::Key(literal(kind, what)?),
             "program" => Scope::Program(name()?),
             "agent" => Scope::Agent(name()?),
+            "tool" => Scope::Tool(name()?),
             _ => {
                 return Err(RuleError(format!(
                     "invalid rule `{text}`: unknown kind `{kind}:`; {KINDS}"
@@ -350,7 +357,9 @@ fn literal(kind: &str, what: &str) -> Result<String, RuleError> {
             }
             prefix => format!("`key:{prefix}` covers all keys with that prefix"),
         },
-        "program" | "agent" => format!("write a rule for each {kind}, or `{kind}:*` for all"),
+        "program" | "agent" | "tool" => {
+            format!("write a rule for each {kind}, or `{kind}:*` for all")
+        }
         _ => {
             let mut names: Vec<&str> = what.split('/').collect();
             while names.pop_if(|name| name.chars().all(|c| c == '*')).is_some() {}
@@ -428,6 +437,7 @@ impl fmt::Display for Rule {
             Scope::Key(prefix) => write!(f, "key:{}", escaped(prefix)),
             Scope::Program(name) => write!(f, "program:{}", name_or_all(name.as_deref())),
             Scope::Agent(name) => write!(f, "agent:{}", name_or_all(name.as_deref())),
+            Scope::Tool(name) => write!(f, "tool:{}", name_or_all(name.as_deref())),
         }
     }
 }

@@ -8,6 +8,7 @@ mod world;
 mod ai;
 mod append;
 mod arithmetic;
+mod artifact;
 mod commands;
 mod dbg;
 mod done;

@@ -4,7 +4,7 @@ use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
 /// The capabilities whose names refer to classes of effects.
-const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "ai"];
+const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "tool", "ai"];
 /// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
     "web: http engine",
@@ -52,6 +52,7 @@ fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
         Target::Key | Target::Keys => ("kv", &[]),
         Target::Program => ("par", &[]),
         Target::Agent => ("agent", &[]),
+        Target::Tool => ("tool", &[]),
         Target::Service(Service::Model) => ("ai", &["http"]),
         Target::Service(Service::Engine) => ("engine", &["http"]),
         Target::Service(Service::Remote) => ("remote", &["http"]),
@@ -115,7 +116,7 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
         ("key", Target::Key | Target::Keys) => {
             text.starts_with(what).then_some((0, what.len(), false))
         }
-        ("program", Target::Program) | ("agent", Target::Agent) => {
+        ("program", Target::Program) | ("agent", Target::Agent) | ("tool", Target::Tool) => {
             (what == "*" || what == text).then_some((u8::from(what != "*"), 0, false))
         }
         _ => None,

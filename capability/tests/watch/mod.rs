@@ -21,6 +21,7 @@ use wattle_capability::memory::{Item, Memory, NewItem};
 use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
 use wattle_capability::search::{Nearest, Query};
+use wattle_capability::tool::ToolBox;
 use wattle_rt::{Grants, Guard, GuardFuture, NestedContext, Outcome, Preview, Service, Target};
 
 /// The effects, in order.
@@ -93,6 +94,13 @@ impl Delegates for Watched<dyn Delegates> {
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
         self.log.add(self.target, delegation.agent.as_str());
         self.inner.ask(delegation)
+    }
+}
+
+impl ToolBox for Watched<dyn ToolBox> {
+    fn call(&self, name: String, arguments: String) -> PortFuture<'_, String> {
+        self.log.add(self.target, name.as_str());
+        self.inner.call(name, arguments)
     }
 }
 
@@ -301,6 +309,7 @@ pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
             Target::Program if text.is_empty() => vec!["program:*".to_owned()],
             Target::Program => vec!["program:*".to_owned(), format!("program:{text}")],
             Target::Agent => vec!["agent:*".to_owned()],
+            Target::Tool => vec!["tool:*".to_owned(), format!("tool:{text}")],
             Target::Service(_) => {
                 vec!["host:*".to_owned(), "write:/".to_owned(), "key:".to_owned()]
             }

@@ -24,6 +24,7 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Sh, Shell, ShellOutput};
+use wattle_capability::tool::{ToolBox, Tools};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{
@@ -71,6 +72,7 @@ impl World {
             .with(Sh(Arc::new(Toy)))
             .with(Wattle(Arc::new(ProgramTexts(self.runtime.clone()))))
             .with(Agents(Arc::new(Echo)))
+            .with(Tools(Arc::new(Echo)))
             .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
             .with(Git(Arc::new(Pushed)))
@@ -181,6 +183,7 @@ pub(crate) struct ProgramTexts(pub(crate) Runtime);
 const PROGRAMS: &[(&str, &str)] = &[
     ("file_read", "(ret (fs.read? (arg 0)))"),
     ("finish", "(sys.done? (arg 0))"),
+    ("leave", "(sys.artifact (arg 0) \"data\")"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
     ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
     (
@@ -325,6 +328,12 @@ impl IssueTracker for TicketList {
 /// A model that returns the instruction followed by the text, or only the text if JSON is
 /// requested.
 pub(crate) struct Echo;
+
+impl ToolBox for Echo {
+    fn call(&self, name: String, arguments: String) -> PortFuture<'_, String> {
+        Box::pin(async move { Ok(format!("the result of {name}: {arguments}")) })
+    }
+}
 
 impl Delegates for Echo {
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {

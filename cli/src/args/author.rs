@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::flags::{AgentsFlags, CatalogFlags, ExecFlags};
+use super::flags::{AgentsFlags, AgentsTestFlags, CatalogFlags, ExecFlags};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -158,6 +158,8 @@ pub(crate) enum AgentsCommand {
         #[command(flatten)]
         flags: AgentsFlags,
     },
+    /// Run the examples of agents, from recordings or with a model
+    Test(AgentsTestArgs),
     /// Write a new agent, as a starting point
     New {
         /// The agent's name: lowercase letters, digits, `_`, `-` and `.`
@@ -168,6 +170,25 @@ pub(crate) enum AgentsCommand {
         #[command(flatten)]
         flags: AgentsFlags,
     },
+}
+
+/// Arguments of `agents test`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsTestArgs {
+    /// Agents [default: all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Ask this model instead of playing the recordings
+    #[arg(long, value_name = "NAME", conflicts_with = "recorded")]
+    pub(crate) model: Option<String>,
+    /// Play the recordings, even if an endpoint is configured
+    #[arg(long)]
+    pub(crate) recorded: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: AgentsTestFlags,
 }
 
 /// Arguments of `catalog new`.

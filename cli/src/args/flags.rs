@@ -363,6 +363,8 @@ settings! {
         endpoint: EndpointFlags,
         verbose: VerboseFlags,
         folders: FolderFlags,
+        agents: AgentFolderFlags,
+        agent: AgentFlags,
     }
 
     /// The settings of commands that read the catalog.
@@ -373,6 +375,14 @@ settings! {
 
     /// The settings of commands that read agents.
     AgentsFlags {
+        root: RootFlags,
+        folders: FolderFlags,
+        agents: AgentFolderFlags,
+    }
+
+    /// The settings of `agents test`, whose examples have their own files.
+    AgentsTestFlags {
+        endpoint: EndpointFlags,
         root: RootFlags,
         folders: FolderFlags,
         agents: AgentFolderFlags,

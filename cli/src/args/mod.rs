@@ -13,7 +13,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use author::{
-    AgentsCommand, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs, WorkbookCommand,
+    AgentsCommand, AgentsTestArgs, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs,
+    WorkbookCommand,
 };
 pub(crate) use flags::{AgentsFlags, CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
@@ -21,7 +22,9 @@ pub(crate) use records::{
     LedgerCommand, MemoryCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs,
     TraceCommand, VarsCommand,
 };
-pub(crate) use run::{EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs};
+pub(crate) use run::{
+    ContextValue, EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs,
+};
 
 /// The text below the help of `wattle`.
 const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`.\n`wattle \
@@ -89,7 +92,7 @@ fn leaf<'a>(
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run one request to its answer
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Open a conversation of messages, programs and commands
     Repl(ReplArgs),
     /// Serve runs over HTTP
@@ -107,7 +110,7 @@ pub(crate) enum Command {
     /// List, search, write and test the catalog's programs
     #[command(subcommand)]
     Catalog(CatalogCommand),
-    /// List, show, check and write agents
+    /// List, show, check, test and write agents
     #[command(subcommand)]
     Agents(AgentsCommand),
     /// Run, list and check workbooks

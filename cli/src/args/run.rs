@@ -45,8 +45,31 @@ pub(crate) struct RunArgs {
     /// Require an answer that matches the JSON Schema in a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "fork"])]
     pub(crate) output_schema: Option<PathBuf>,
+    /// Set a value for the agent's tools, traits and memory; repeatable
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["resume", "fork"])]
+    pub(crate) context: Vec<ContextValue>,
+    /// Write the artifacts of the run to a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) artifacts: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) flags: Flags,
+}
+
+/// A value of a run's context, written `KEY=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContextValue(pub(crate) String, pub(crate) String);
+
+impl std::str::FromStr for ContextValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                Ok(Self(key.trim().to_owned(), value.to_owned()))
+            }
+            _ => Err("expected KEY=VALUE, such as user_id=ada".to_owned()),
+        }
+    }
 }
 
 /// Arguments of `replay`.
@@ -67,6 +90,9 @@ pub(crate) struct ReplayArgs {
 /// Arguments of `repl`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ReplArgs {
+    /// Set a value for the agent's tools, traits and memory; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) context: Vec<ContextValue>,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }
@@ -98,6 +124,9 @@ pub(crate) struct ServeArgs {
 pub(crate) struct ExecArgs {
     /// A file, the name of a catalog program, or `-` for stdin
     pub(crate) program: String,
+    /// Write the artifacts of the program to a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) artifacts: Option<PathBuf>,
     /// The program's arguments
     #[arg(value_name = "ARG", allow_negative_numbers = true)]
     pub(crate) args: Vec<String>,

@@ -14,10 +14,14 @@ const PROCESS: &str = "sandbox verbose root";
 
 /// Every command, with its own options and its options for settings.
 const OPTIONS: &[(&str, &str, &[&str])] = &[
-    ("run", "resume approve refuse release fork step park json output output-schema", ALL),
-    ("repl", "", ALL),
+    (
+        "run",
+        "resume approve refuse release fork step park json output output-schema context artifacts",
+        ALL,
+    ),
+    ("repl", "context", ALL),
     ("serve", "listen allow-name allow-origin", SERVE),
-    ("exec", "json", EXEC),
+    ("exec", "artifacts json", EXEC),
     ("shell", "c", &["timeout", WRITE, POLICY, STORE, PROCESS, "catalog"]),
     ("check", "fix authority json", CATALOG),
     ("expand", "", &[]),
@@ -31,6 +35,7 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("agents list", "json", AGENTS),
     ("agents show", "json", AGENTS),
     ("agents check", "json", AGENTS),
+    ("agents test", "json model recorded", &[ENDPOINT, "root catalog agents"]),
     ("agents new", "dir", AGENTS),
     ("workbook run", "json", EXEC),
     ("workbook list", "json", &[]),
@@ -51,7 +56,7 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
         "eval",
         "against baseline check dialect filter fresh jobs json model out \
          preamble record recorded repeat resume save-transcripts",
-        &[ENDPOINT, "verbose catalog"],
+        &[ENDPOINT, "verbose catalog agents agent"],
     ),
     ("trace show", "run json", &[]),
     ("trace query", "", &[]),

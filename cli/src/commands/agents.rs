@@ -1,10 +1,13 @@
 //! `wattle agents`: the declared agents, for their users and their authors.
 
+mod test;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::agents::AgentSpec;
+use wattle_agent::agents::{AgentError, AgentSpec, Agents};
+use wattle_eval::Suite;
 
 use crate::args::{AgentsCommand, AgentsFlags};
 use crate::config::{Config, Layer};
@@ -18,6 +21,7 @@ pub(crate) async fn agents(command: AgentsCommand, outer: Layer) -> Result<Exit,
         AgentsCommand::List { json, flags } => list(json, gather(flags, outer)?),
         AgentsCommand::Show { name, json, flags } => show(&name, json, gather(flags, outer)?).await,
         AgentsCommand::Check { names, json, flags } => check(&names, json, gather(flags, outer)?),
+        AgentsCommand::Test(args) => test::test(args, outer).await,
         AgentsCommand::New { name, dir, flags } => new(&name, dir, flags, outer),
     }
 }
@@ -58,13 +62,15 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
     let agent = setup.agents.load(name).await.map_err(|error| {
         Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
     })?;
-    let (setup, settings) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
+    let (complete, open) = with_placeholders(&agent, &setup);
+    let (setup, settings) = setup.for_agent(&complete, &setup.settings(RUN_STEPS))?;
     let catalog = setup.host.catalog();
     let programs: Vec<&str> = catalog.iter().map(|entry| entry.name().as_str()).collect();
     if json {
         let mut document = to_json(&agent);
         if let Some(fields) = document.as_object_mut() {
             fields.insert("programs".to_owned(), json!(programs));
+            fields.insert("required_context".to_owned(), json!(open));
             fields.insert("max_steps".to_owned(), json!(settings.machine.max_steps));
         }
         output::json(&document)?;
@@ -79,16 +85,39 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
     };
     let about = format!("\nruns take {steps} steps, and are offered: {}", programs.join(", "));
     output::styled(&paint(DIM, &visible(&about)))?;
+    if !open.is_empty() {
+        let about = format!("each request gives: {}", open.join(", "));
+        output::styled(&paint(DIM, &visible(&about)))?;
+    }
     Ok(Exit::Done)
 }
 
-fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
-    let known = setup.agents.list();
-    if let Some(unknown) = names.iter().find(|name| known.iter().all(|agent| agent.name != **name))
-    {
-        return Err(Fault::usage(format!("there is no agent `{unknown}`"))
-            .hint("`wattle agents list` shows the agents"));
+/// The value of a context in place of one that a request gives. It is a valid text, path and number.
+const PLACEHOLDER: &str = "1";
+
+/// Returns the agent with values for those that its context lacks, and their keys.
+fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String>) {
+    let (mut agent, settings) = (agent.clone(), setup.settings(RUN_STEPS));
+    let mut open = Vec::new();
+    while let Err(AgentError::MissingContext { key, .. }) = setup.agent_parts(&agent, &settings) {
+        agent.context.insert(key.clone(), PLACEHOLDER.to_owned());
+        open.push(key);
     }
+    (agent, open)
+}
+
+/// Returns all agents, after it has checked that they include the named ones.
+fn known(agents: &Agents, names: &[String]) -> Result<Vec<Arc<AgentSpec>>, Fault> {
+    let known = agents.list();
+    match names.iter().find(|name| known.iter().all(|agent| agent.name != **name)) {
+        None => Ok(known),
+        Some(unknown) => Err(Fault::usage(format!("there is no agent `{unknown}`"))
+            .hint("`wattle agents list` shows the agents")),
+    }
+}
+
+fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
+    let known = known(&setup.agents, names)?;
     let checked = known.iter().filter(|agent| names.is_empty() || names.contains(&agent.name));
     let settings = setup.settings(RUN_STEPS);
     let mut problems: Vec<String> = Vec::new();
@@ -98,9 +127,12 @@ fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
     let mut count = 0;
     for agent in checked {
         count += 1;
-        if let Err(fault) = setup.for_agent(agent, &settings) {
+        if let Err(fault) = setup.for_agent(&with_placeholders(agent, &setup).0, &settings) {
             problems.push(fault.message().to_owned());
         }
+    }
+    if let Err(errors) = Suite::of_agents(&setup.agents, names) {
+        problems.extend(errors.iter().map(ToString::to_string));
     }
     if json {
         output::json(&json!({"checked": count, "problems": problems}))?;

@@ -85,6 +85,7 @@ fn noun(target: Target) -> &'static str {
         Target::Key | Target::Keys => "key",
         Target::Program => "program",
         Target::Agent => "agent",
+        Target::Tool => "tool",
         Target::Service(Service::Model) => "model",
         Target::Service(Service::Engine) => "search engine",
         Target::Service(Service::Images) => "images model",

@@ -9,6 +9,7 @@ use wattle_agent::Meter;
 use wattle_agent::capability::TRUSTED;
 use wattle_agent::capability::files::Change;
 use wattle_agent::catalog::{Entry, Origin};
+use wattle_agent::machine;
 use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
 
 use crate::args::ExecArgs;
@@ -30,7 +31,9 @@ struct Found {
 /// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let artifacts = args.artifacts.as_deref().map(super::artifact_folder).transpose()?;
     let needs = Needs {
+        writes: artifacts.into_iter().collect(),
         reads: vec![PathBuf::from(&args.program)],
         trusted: config.exec.value,
         ..Needs::default()
@@ -40,7 +43,7 @@ pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
 }
 
 async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
-    let json = args.json;
+    let (json, artifacts) = (args.json, args.artifacts);
     let setup = Setup::new(config)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
@@ -104,6 +107,10 @@ async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> 
     // The results are printed even if the changes cannot be applied.
     let changes = changes::of(&files).unwrap_or_default();
     let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
+    if let Some(folder) = &artifacts {
+        let each = outcome.artifacts.iter();
+        super::write_artifacts(folder, each.map(|one| (one.name.as_str(), &one.data[..])))?;
+    }
     match json {
         true => output::json(&to_json(&outcome, &changes))?,
         false => print_outcome(&outcome, &source)?,
@@ -231,6 +238,9 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
         })
     });
     let calls = outcome.calls.iter();
+    let artifacts = outcome.artifacts.iter();
+    let artifacts =
+        artifacts.map(|one| machine::Artifact { name: one.name.clone(), data: one.data.clone() });
     json!({
         "exit_code": exit_code,
         "code": code.name().map_or_else(|| code.number().to_string(), str::to_owned),
@@ -241,6 +251,7 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
         "dur_us": u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX),
         "host_calls": calls.map(|c| json!({"function": c.function, "calls": c.calls, "failed": c.failed})).collect::<Vec<_>>(),
         "changes": changes::to_json(changes),
+        "artifacts": artifacts.collect::<Vec<_>>(),
     })
 }
 
@@ -248,7 +259,7 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
 fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
     json!({
         "exit_code": null, "code": code, "results": [], "error": error, "fuel": null, "memory_bytes": 0, "dur_us": 0,
-        "host_calls": [], "changes": [],
+        "host_calls": [], "changes": [], "artifacts": [],
     })
 }
 

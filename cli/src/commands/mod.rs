@@ -52,6 +52,36 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
     Ok(path)
 }
 
+/// Creates the folder for artifacts. Returns a path in it, for the confinement of the process.
+///
+/// # Errors
+/// If the folder cannot be created.
+fn artifact_folder(folder: &Path) -> Result<PathBuf, Fault> {
+    let shown = folder.display();
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Fault::usage(format!("failed to create the folder `{shown}`: {error}"))
+            .hint("choose another `--artifacts DIR`")
+    })?;
+    Ok(folder.join("artifact"))
+}
+
+/// Writes artifacts to a folder, in place of files with their names.
+///
+/// # Errors
+/// If a file cannot be written.
+fn write_artifacts<'a>(
+    folder: &Path,
+    artifacts: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), Fault> {
+    for (name, data) in artifacts {
+        let path = folder.join(name);
+        std::fs::write(&path, data).map_err(|error| {
+            Fault::failed(format!("failed to write `{}`: {error}", path.display()))
+        })?;
+    }
+    Ok(())
+}
+
 /// The command that lists the programs.
 const LIST: &str = "wattle catalog list";
 

@@ -1,6 +1,6 @@
 //! `wattle run`: runs one request.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +33,8 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let earlier = threads::look_up(earlier(&args, &flags))?;
     let granted = earlier.as_ref().map(|(_, opened)| granted(opened)).transpose()?;
     let config = Config::gather(&granted.into_iter().chain(flags).collect::<Vec<_>>())?;
-    let writes = args.output.clone().into_iter().collect();
+    let artifacts = args.artifacts.as_deref().map(super::artifact_folder).transpose()?;
+    let writes = args.output.iter().cloned().chain(artifacts).collect();
     walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
     threads::run(start_or_resume(args, config, earlier, schema))
 }
@@ -72,7 +73,7 @@ async fn start_or_resume(
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let control = RunControl::of(&args);
-    let mut setup = Setup::new(config)?;
+    let mut setup = Setup::new(config)?.with_context(args.context.clone());
     match earlier {
         Some((store, opened)) => {
             resume(&control, setup, &store, opened, (answers(&args), args.release)).await
@@ -89,7 +90,8 @@ async fn start_or_resume(
 /// The options for the output, and the token that cancels the run.
 struct RunControl {
     json: bool,
-    output: Option<std::path::PathBuf>,
+    output: Option<PathBuf>,
+    artifacts: Option<PathBuf>,
     cancel: CancellationToken,
 }
 
@@ -98,6 +100,7 @@ impl RunControl {
         RunControl {
             json: args.json,
             output: args.output.clone(),
+            artifacts: args.artifacts.clone(),
             cancel: CancellationToken::new(),
         }
     }
@@ -246,7 +249,7 @@ impl Local {
                 biased;
                 () = control.cancel.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
-                    run.cancel().cancel();
+                    run.cancel().cancel(setup::INTERRUPTED);
                     continue;
                 }
                 next = follower.next() => next,
@@ -256,7 +259,7 @@ impl Local {
                     if let Err(fault) = printer.show(&event) {
                         gone = Some(fault);
                         self.is_gone.store(true, Ordering::Relaxed);
-                        run.cancel().cancel();
+                        run.cancel().cancel("the reader of the output has left");
                     }
                 }
                 Ok(Some(_)) => {}
@@ -282,6 +285,10 @@ impl Local {
         let printed = print_answer(&report, exit, control.json, control.output.as_deref());
         self.setup.flush().await;
         printed?;
+        if let Some(folder) = &control.artifacts {
+            let each = report.artifacts.iter();
+            super::write_artifacts(folder, each.map(|one| (one.name.as_str(), &one.data[..])))?;
+        }
         self.assembler.failure().map_or(Ok(exit), Err)
     }
 }

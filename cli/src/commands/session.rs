@@ -25,7 +25,7 @@ pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fau
     match command {
         SessionCommand::Resume { id, flags } => {
             let flags = Layer { session: Some(Some(id)), ..Layer::from(*flags) };
-            repl::run(flags, outer)
+            repl::run(flags, Vec::new(), outer)
         }
         command => threads::run(perform(command, outer)),
     }

@@ -24,8 +24,13 @@ pub(crate) fn workbook(command: WorkbookCommand, outer: Layer) -> Result<Exit, F
         WorkbookCommand::Run { file, json, flags } => {
             // The workdir may not contain the file.
             let book = input::text(&file)?;
-            let args =
-                ExecArgs { program: "run".to_owned(), args: vec![book], json, flags: *flags };
+            let args = ExecArgs {
+                program: "run".to_owned(),
+                artifacts: None,
+                args: vec![book],
+                json,
+                flags: *flags,
+            };
             super::exec::exec(args, outer)
         }
         WorkbookCommand::List { file, json } => list(&components(&file)?, json),

@@ -131,7 +131,7 @@ fn stage(
     };
     let job = Job {
         workdir: Some(workdir.path().to_owned()),
-        cancel: cancel.clone(),
+        cancel: cancel.clone().into(),
         ..Job::new(script.ask.clone(), access.grants())
     };
     Ok(Stage { script, workdir, files, job })

@@ -124,7 +124,13 @@ impl View {
             Event::Recalled { error: Some(why), .. } => {
                 return line::note(WARN, "recall failed", why, self.verbose);
             }
-            Event::Recalled { error: None, .. } => {}
+            Event::Contributed { program, error: Some(why), .. } => {
+                let what = format!("{program} failed");
+                return line::note(WARN, &what, why, self.verbose);
+            }
+            Event::Recalled { error: None, .. }
+            | Event::Contributed { error: None, .. }
+            | Event::Artifact { .. } => {}
             Event::Parked { call, question } => {
                 self.end();
                 return line::note(WARN, "waits", &format!("call {call}: {question}"), true);

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-use wattle_agent::Meter;
 use wattle_agent::rt::{Diagnostic, Grants, Outcome, Program, RunError};
+use wattle_agent::{Cancel, Meter};
 
 use super::interrupt::stoppable;
 use super::program::{InputTape, OpenProgram, declares};
@@ -157,7 +156,7 @@ impl Session {
         let grants = taped(self.setup.grants(access), ready.tape.clone());
         let limit = runtime.limits().time;
         let time = ready.time.unwrap_or(limit).min(limit);
-        let cancel = CancellationToken::new();
+        let cancel = Cancel::new();
         let work = async {
             tokio::select! {
                 biased;

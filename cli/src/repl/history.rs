@@ -97,7 +97,7 @@ pub(super) fn delta(files: &Files) -> Option<String> {
 pub(super) fn exchanges(messages: &[Message]) -> Vec<usize> {
     let by_user = messages.iter().enumerate().filter(|(_, message)| {
         message.role == Role::User
-            && !message.recalled
+            && !message.is_added()
             && !message.content.starts_with("[Observation")
     });
     by_user.map(|(at, _)| at).collect()

@@ -5,19 +5,17 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::signal::ctrl_c;
-use tokio_util::sync::CancellationToken;
+use wattle_agent::Cancel;
 
 use crate::output;
+use crate::setup::INTERRUPTED;
 
 /// Maximum time between two interrupts that end the session.
 pub(super) const TWICE: Duration = Duration::from_secs(2);
 
-/// Runs `work`. The first interrupt cancels the token, which `work` observes. If another one
+/// Runs `work`. The first interrupt cancels, which `work` observes. If another one
 /// follows within [`TWICE`], `work` is dropped, and `None` is returned.
-pub(super) async fn stoppable<T>(
-    work: impl Future<Output = T>,
-    cancel: &CancellationToken,
-) -> Option<T> {
+pub(super) async fn stoppable<T>(work: impl Future<Output = T>, cancel: &Cancel) -> Option<T> {
     let mut work = pin!(work);
     let mut last: Option<Instant> = None;
     loop {
@@ -29,7 +27,7 @@ pub(super) async fn stoppable<T>(
                     return None;
                 }
                 last = Some(Instant::now());
-                cancel.cancel();
+                cancel.cancel(INTERRUPTED);
                 output::note("stopping … (Ctrl-C again to leave)");
             }
         }

@@ -21,6 +21,7 @@ mod session;
 
 use std::time::Instant;
 
+use crate::args::ContextValue;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
@@ -40,16 +41,16 @@ struct Repl {
     lines: Lines,
 }
 
-/// Runs the conversation until the user leaves.
-pub(crate) fn run(flags: Layer, outer: Layer) -> Result<Exit, Fault> {
+/// Runs the conversation until the user leaves. The agents are given the values of `context`.
+pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[flags, outer])?;
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(converse(config))
+    threads::run(converse(config, context))
 }
 
-async fn converse(config: Config) -> Result<Exit, Fault> {
+async fn converse(config: Config, context: Vec<ContextValue>) -> Result<Exit, Fault> {
     let known = SharedKnown::default();
-    let session = Session::new(Setup::new(config)?, known.clone())?;
+    let session = Session::new(Setup::new(config)?.with_context(context), known.clone())?;
     let mut repl = Repl { session, lines: Lines::open(known)? };
     if repl.lines.is_terminal() {
         greeting::greet(&repl.session);

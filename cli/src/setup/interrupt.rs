@@ -4,6 +4,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
+/// The reason of a run that is cancelled by an interrupt.
+pub(crate) const INTERRUPTED: &str = "interrupted by the user";
+
 /// Returns a token that the first interrupt cancels. A second interrupt ends the process. The
 /// signal handler is installed before this function returns.
 pub(crate) fn interrupt() -> CancellationToken {

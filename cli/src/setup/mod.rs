@@ -7,6 +7,7 @@ mod remote;
 mod runs;
 mod store;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
-use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents, DEFAULT_AGENT};
+use wattle_agent::agents::{AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT};
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
@@ -34,11 +35,12 @@ use wattle_agent::{
     Store, Tenant, TenantStore, is_session_id,
 };
 
+use crate::args::ContextValue;
 use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
-pub(crate) use interrupt::{interrupt, interrupt_to};
+pub(crate) use interrupt::{INTERRUPTED, interrupt, interrupt_to};
 pub(crate) use models::{client, endpoint};
 pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
 pub(crate) use runs::{LocalAssembler, LocalRuns};
@@ -67,6 +69,8 @@ pub(crate) struct Setup {
     pub(crate) agents: Agents,
     /// The check of programs against the policy, which remembers answers until the process ends.
     preflight: Arc<Preflight>,
+    /// Values for the agents.
+    context: BTreeMap<String, String>,
 }
 
 /// A session of a tenant.
@@ -102,7 +106,7 @@ impl Setup {
         };
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
         let agents = agents(&config);
-        Ok(Setup { config, host, agents, preflight })
+        Ok(Setup { config, host, agents, preflight, context: BTreeMap::new() })
     }
 
     /// Finds the agent of the settings.
@@ -111,9 +115,32 @@ impl Setup {
     /// If there is no such agent.
     pub(crate) async fn agent(&self) -> Result<Arc<AgentSpec>, Fault> {
         let name = self.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
-        self.agents.load(name).await.map_err(|error| {
+        let agent = self.agents.load(name).await.map_err(|error| {
             Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
+        })?;
+        Ok(match self.context.is_empty() {
+            true => agent,
+            false => Arc::new(agent.with_context(&self.context)),
         })
+    }
+
+    /// Gives the agents these values.
+    pub(crate) fn with_context(self, values: Vec<ContextValue>) -> Setup {
+        let context = values.into_iter().map(|ContextValue(key, value)| (key, value)).collect();
+        Setup { context, ..self }
+    }
+
+    /// Returns the parts of an agent's runs. `base` are the settings without it.
+    ///
+    /// # Errors
+    /// If one of its tools, traits or delegates does not exist, or its context lacks a value.
+    pub(crate) fn agent_parts(
+        &self,
+        agent: &AgentSpec,
+        base: &Settings,
+    ) -> Result<AgentParts, AgentError> {
+        let max_steps = self.config.max_steps.value.map(std::num::NonZero::get);
+        agent.parts(AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps })
     }
 
     /// Returns the parts and the settings of an agent's runs. `base` are the settings without it.
@@ -125,10 +152,9 @@ impl Setup {
         agent: &AgentSpec,
         base: &Settings,
     ) -> Result<(Setup, Settings), Fault> {
-        let max_steps = self.config.max_steps.value.map(std::num::NonZero::get);
-        let base = AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps };
+        let parts = self.agent_parts(agent, base);
         let AgentParts { host, settings, policy } =
-            agent.parts(base).map_err(|error| Fault::configuration(error.to_string()))?;
+            parts.map_err(|error| Fault::configuration(error.to_string()))?;
         let preflight = match policy.is_open() {
             true => Arc::clone(&self.preflight),
             false => Arc::new(self.preflight.narrowed(policy)),

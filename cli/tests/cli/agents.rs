@@ -120,10 +120,15 @@ fn agents_are_listed_shown_checked_and_written() {
     assert_eq!(wattle(&["check"]).code, 0);
     place.write("agents/bad.toml", "name = \"bad\"\ntools = [\"file_raed\"]");
     place.write("agents/worse.toml", "nam = \"worse\"");
+    place.write(
+        "agents/oblivious.toml",
+        "name = \"oblivious\"\nmemory_contract.program = \"recal\"",
+    );
     let checked = wattle(&["check"]);
     assert_eq!(checked.code, 1);
     for part in [
         "the agent `bad`: there is no program `file_raed`; did you mean `file_read`",
+        "the agent `oblivious`: there is no program `recal`; did you mean `recall`",
         "worse.toml:1: unknown key `nam`; did you mean `name`?",
     ] {
         assert!(checked.stdout.contains(part), "{}", checked.stdout);
@@ -166,4 +171,146 @@ fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
     let done = place.wattle(model.iter().chain(&resume)).run();
     assert_eq!((done.code, done.stdout.as_str()), (0, "all done\n"), "{}", done.stderr);
     assert_eq!(provider.requests().len(), 4);
+}
+
+/// An agent with examples, whose recordings are beside its file.
+const COUNTER: &str = r#"
+name = "counter"
+prompt = "You count."
+tools = ["file_list"]
+
+[[example]]
+message = "How many notes are there?"
+recording = "counter/notes.txt"
+scene.files = { "notes/a.txt" = "one", "notes/b.txt" = "two" }
+expect.answer.number = 2
+
+[[example]]
+message = "Write the number of notes to count.txt."
+recording = "counter/count.txt"
+scene.files = { "notes/a.txt" = "one" }
+expect.files."count.txt".equals = "1"
+
+[[example]]
+message = "What is new?"
+expect.answer.contains = "nothing"
+"#;
+
+const NOTES: &str = "=== reply\nToolCall::Catalog(\"file_list\", \"notes\")\n=== reply\n\
+                     ToolCall::Response(\"There are 2 notes.\")\n";
+const COUNT: &str = "=== reply\nToolCall::Wat(```wat\n(fs.write \"count.txt\" (str.from_int (arr.len \
+                     (fs.list \"notes\"))))\n```)\n=== reply\nToolCall::Response(\"done\")\n";
+
+fn counter() -> Place {
+    let place = Place::new();
+    place.write("agents/counter.toml", COUNTER);
+    place.write("agents/counter/notes.txt", NOTES);
+    place.write("agents/counter/count.txt", COUNT);
+    place
+}
+
+#[test]
+fn the_examples_of_an_agent_run_from_their_recordings() {
+    let place = counter();
+    let test = ["agents", "test", "--agents", "agents"];
+    let done = place.wattle(test).run();
+    let expected = "ok     counter/1  How many notes are there?\n\
+                    ok     counter/2  Write the number of notes to count.txt.\n\
+                    none   counter/3  no recording\n\
+                    1 agent, 2 examples, 1 not run: all pass\n";
+    assert_eq!((done.code, done.stdout.as_str()), (0, expected), "{}", done.stderr);
+
+    // A wrong answer fails its example, and a program that changes what it should not, too.
+    let wrong = NOTES.replace("There are 2 notes", "There are 3 notes");
+    place.write("agents/counter/notes.txt", &wrong);
+    let removes = "(fs.write \"count.txt\" \"1\") (fs.remove \"notes/a.txt\")";
+    let damage = format!(
+        "=== reply\nToolCall::Wat(```wat\n{removes}\n```)\n=== reply\n\
+         ToolCall::Response(\"done\")\n"
+    );
+    place.write("agents/counter/count.txt", &damage);
+    let done = place.wattle(test.iter().chain(&["--json"])).run();
+    assert_eq!(done.code, 1, "{done:?}");
+    let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["unrecorded"]), (&json!(false), &json!(1)));
+    let problems = |at: usize| report["examples"][at]["problems"].clone();
+    assert_eq!(problems(0), json!(["the answer has the number 3, expected 2"]));
+    assert_eq!(problems(1), json!(["the file `notes/a.txt` was changed, but should not be"]));
+    assert_eq!(report["examples"][0]["agent"], "counter");
+}
+
+#[test]
+fn the_examples_of_an_agent_run_with_a_model() {
+    let place = counter();
+    let script = |_: &_| answer("2 and nothing else");
+    let provider = Provider::answering(script);
+    let url = provider.base_url();
+    let test = ["agents", "test", "counter", "--agents", "agents", "--base-url", &url];
+    let done = place.wattle(test.iter().chain(&["--model", "m"])).run();
+    assert_eq!(done.code, 1, "{done:?}");
+    let expected = "FAILED counter/2  Write the number of notes to count.txt.\n       the file \
+                    `count.txt` does not exist\n";
+    assert!(done.stdout.contains(expected), "{}", done.stdout);
+    assert!(done.stdout.ends_with("1 agent, 3 examples: 1 failed\n"), "{}", done.stdout);
+    let requests = provider.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[0].messages_verbatim()[0].starts_with("You count.\n"));
+    // The recording of a model that calls functions is played in its own form.
+    let functions = "{\"wattle_cassette\":1,\"model\":\"m\"}\n{\"reply\":{\"text\":\"\",\"calls\":\
+                     [{\"id\":\"1\",\"name\":\"file_list\",\"arguments\":\"{\\\"path\\\":\\\"notes\\\"}\"}]}}\n\
+                     {\"reply\":\"There are 2 notes.\"}\n";
+    place.write("agents/counter/notes.jsonl", functions);
+    place.write(
+        "agents/counter.toml",
+        COUNTER.replace("notes.txt\"\nscene", "notes.jsonl\"\nscene"),
+    );
+    // A configured endpoint is not asked if the recordings are wanted.
+    let done = place.wattle(test.iter().chain(&["--recorded", "--json"])).run();
+    assert_eq!((done.code, provider.requests().len()), (0, 3), "{done:?}");
+    let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(report["examples"][0]["steps"], 1);
+}
+
+#[test]
+fn invalid_examples_are_named_by_their_agent_their_number_and_their_key() {
+    let place = Place::new();
+    let check = |example: &str| {
+        let text = format!("name = \"a\"\n[[example]]\nmessage = \"m\"\n{example}\n");
+        place.write("agents/a.toml", &text);
+        let done = place.wattle(["agents", "check", "--agents", "agents"]).run();
+        assert_eq!(done.code, 1, "{done:?}");
+        done.stdout
+    };
+    for (example, problem) in [
+        ("mesage = \"x\"", "unknown key `mesage`; did you mean `message`?"),
+        ("expect.anser.number = 2", "example 1: `expect`: unknown key `anser`"),
+        ("expect.anser.number = 2", "the nearest known key is `answer`"),
+        ("expect.answer.nunber = 2", "the nearest known key is `number`"),
+        ("expect.answer.number = 2\nscene.fils = {}", "example 1: `scene`: unknown key `fils`"),
+        ("", "it has no expectation, so every answer would pass"),
+        ("expect.answer.number = 2\nrecording = \"x.txt\"", "there is no recording"),
+        (
+            "expect.answer.number = 2\nrecording = \"../x.txt\"",
+            "the recording \"../x.txt\" is not a path below the folder of the agent's file",
+        ),
+    ] {
+        let found = check(example);
+        assert!(found.contains(problem), "{example}: {found}");
+    }
+    place.write("agents/x.jsonl", "no recording");
+    let found = check("expect.answer.number = 2\nrecording = \"x.jsonl\"");
+    assert!(found.contains("x.jsonl"), "{found}");
+    let test = |args: &[&str]| {
+        place.wattle(["agents", "test", "--agents", "agents"].iter().chain(args)).run()
+    };
+    assert_eq!(test(&[]).code, 3);
+    assert_eq!(test(&["nobody"]).code, 2);
+    place.write("agents/a.toml", "name = \"a\"");
+    let done = test(&["a"]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("these agents have no examples"), "{}", done.stderr);
+    place.write("agents/a.toml", COUNTER.replace("recording = ", "#"));
+    let done = test(&["counter"]);
+    assert_eq!(done.code, 3);
+    assert!(done.stderr.contains("no example of these agents has a recording"), "{}", done.stderr);
 }

@@ -132,6 +132,7 @@ fn exec_prints_the_whole_outcome_as_json() {
         "dur_us",
         "host_calls",
         "changes",
+        "artifacts",
     ];
     assert_eq!(keys, expected);
     for measured in ["memory_bytes", "dur_us"] {
@@ -151,6 +152,7 @@ fn exec_prints_the_whole_outcome_as_json() {
             {"function": "kv.get", "calls": 1, "failed": 1},
         ],
         "changes": [{"path": "a.txt", "kind": "created", "size": 5}],
+        "artifacts": [],
     });
     assert_eq!(outcome, expected);
     assert!(!place.work().join("a.txt").exists());

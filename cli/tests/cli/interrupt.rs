@@ -22,6 +22,7 @@ fn an_interrupt_cancels_the_run() {
     assert!(sent.success());
     let last = lines.map_while(Result::ok).last().unwrap();
     assert!(last.contains("\"response\"") && last.contains("\"cancelled\""), "{last}");
+    assert!(last.contains("stopped: cancelled (interrupted by the user)"), "{last}");
     Done::of(child).code(130);
 }
 

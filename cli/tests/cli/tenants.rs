@@ -82,6 +82,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("agents list", Without("it reads files")),
     ("agents show", Without("it reads files")),
     ("agents check", Without("it reads files")),
+    ("agents test", Without("each example has a store of its own, which ends with it")),
     ("agents new", Without("it reads files")),
     ("check", Without("it reads files")),
     ("expand", Without("it reads files")),

@@ -61,7 +61,8 @@ fn a_run_writes_a_trace_an_outline_and_seals() {
     ];
     assert_eq!(headlines, expected);
     assert!(
-        org.contains(":ARGS: [\"one two\"]\n") && org.contains(": * no headline\n: :END:\n"),
+        org.contains(":ARGS: {\"text\":\"one two\"}\n")
+            && org.contains(": * no headline\n: :END:\n"),
         "{org}"
     );
     assert!(org.ends_with("* Result\n: * done\n: #+title: no\n"), "{org}");
@@ -84,8 +85,11 @@ fn a_trace_is_shown_queried_and_summarized() {
     let place = ran();
     let show = wattle(&place, &["trace", "show"]).code(0);
     let shown = scrubbed(&place, &show);
-    assert!(shown.starts_with("RUN default\n    1  ok text_count [\"one two\"]"), "{shown}");
-    assert!(shown.contains("    2  failed file_read [\"missing.txt\"]"), "{shown}");
+    assert!(
+        shown.starts_with("RUN default\n    1  ok text_count {\"text\":\"one two\"}"),
+        "{shown}"
+    );
+    assert!(shown.contains("    2  failed file_read {\"path\":\"missing.txt\"}"), "{shown}");
     assert_eq!(wattle(&place, &["trace", "show", "--json"]).code(0).json_lines().len(), 3);
     wattle(&place, &["trace", "show", "--run", "none"])
         .code(2)

@@ -153,6 +153,8 @@ pub enum Target {
     Program,
     /// The name of an agent that is called.
     Agent,
+    /// The name of a tool of the application that is called.
+    Tool,
     /// A service that the operator configured, which programs do not name. The text is empty, or
     /// the URL of the service.
     Service(Service),

@@ -328,9 +328,12 @@ impl Inner {
             }
         }
         let offset = failed.as_ref().and_then(|failed| failed.offset);
+        let succeeded = exit == Exit::Returned(Code::SUCCESS);
+        let artifacts = run.take_artifacts();
         let outcome = Outcome {
             calls,
-            answer: run.take_answer().filter(|_| exit == Exit::Returned(Code::SUCCESS)),
+            answer: run.take_answer().filter(|_| succeeded),
+            artifacts: if succeeded { artifacts } else { Vec::new() },
             results: run.take_results(),
             log: run.take_log(),
             exit,

@@ -1,5 +1,6 @@
 //! The declared agents.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -76,14 +77,19 @@ async fn show(
     Ok(Json(agent.as_ref().into()))
 }
 
-/// Returns the agent that a request names, or the default one, and checks that it can be used.
+/// Returns the agent that a request names, or the default one, with the values of the request, and
+/// checks that it can be used.
 pub(crate) async fn choose(
     shared: &Shared,
     name: Option<&str>,
+    context: &BTreeMap<String, String>,
 ) -> Result<Arc<AgentSpec>, ApiError> {
     let invalid = |why: String| ApiError::invalid_field(format!("`agent`: {why}"));
     let found = shared.app.agents().load(name.unwrap_or(DEFAULT_AGENT)).await;
-    let agent = found.map_err(|error| invalid(error.to_string()))?;
+    let mut agent = found.map_err(|error| invalid(error.to_string()))?;
+    if !context.is_empty() {
+        agent = Arc::new(agent.with_context(context));
+    }
     shared.app.agent_parts(&RunOrigin::of_agent(&agent, None, 1)).map_err(invalid)?;
     Ok(agent)
 }

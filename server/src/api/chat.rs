@@ -1,5 +1,6 @@
 //! `POST /chat`: runs one message of a session and answers with the events of its run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -10,15 +11,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wattle_agent::Scope;
 use wattle_agent::machine::Envelope;
+use wattle_agent::service::ChunkEvent;
 
 use super::agents::choose;
 use super::runs::{NewRun, queue};
+use super::stream::StreamForm;
 use super::{BUSY, FULL, INVALID, NOT_JSON};
 use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::{CancelOnDrop, sse};
@@ -37,8 +41,9 @@ const STEPS: u32 = 10;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new("POST", "/chat", Scope::Run, post(chat), "Runs one message of a session.")
+            .query::<StreamForm>()
             .body::<ChatRequest>()
-            .events::<Envelope>("The run's events.")
+            .events::<Envelope, ChunkEvent>("The run's events, or its chunks.")
             .errors(&[NOT_JSON, INVALID, BUSY, FULL]),
     ]
 }
@@ -53,6 +58,9 @@ struct ChatRequest {
     session_id: Option<SessionId>,
     /// The agent: a name of `GET /api/agents`. Default: `default`.
     agent: Option<String>,
+    /// Values for the tools, the traits and the memory of the agent. No model sees them.
+    #[serde(default)]
+    context: BTreeMap<String, String>,
     /// If true, requests a trusted run, which the operator has to allow.
     exec: Option<bool>,
     /// What happens to the run when the client disconnects.
@@ -74,20 +82,21 @@ enum OnDisconnect {
 async fn chat(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
+    Query(form): Query<StreamForm>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let ChatRequest { message, session_id, agent, exec, on_disconnect } =
+    let ChatRequest { message, session_id, agent, context, exec, on_disconnect } =
         read_json(request, &shared.limits).await?;
     let exec = exec.unwrap_or(false);
     let granted = shared.app.may_trust(caller.store.tenant()) && exec;
-    let agent = choose(&shared, agent.as_deref()).await?;
+    let agent = choose(&shared, agent.as_deref(), &context).await?;
     let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, STEPS) };
     let new = NewRun { message, session: session_id, origin };
     let (run, session) = queue(&shared, &caller, new).await?;
     let guard = (on_disconnect == OnDisconnect::Cancel)
         .then(|| CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone()));
-    let follower = shared.service.follow(&caller.store, &run, 0);
-    let mut response = sse(follower, 0, shared.limits.heartbeat, shared.stopping.clone(), guard);
+    let events = form.events(&shared, &caller, &run);
+    let mut response = sse(events, shared.limits.heartbeat, shared.stopping.clone(), guard);
     let headers = response.headers_mut();
     for (name, value) in [(RUN, &run), (SESSION, &session)] {
         // Both are valid in headers.

@@ -145,15 +145,19 @@ async fn read(
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let bytes = open(&shared, &caller, &id).await?.read(&path)?;
-    // The content is foreign: no browser may run it as a page of this server.
+    Ok(download(open(&shared, &caller, &id).await?.read(&path)?))
+}
+
+/// Returns a file to be saved. Its content is foreign: no browser may run it as a page of this
+/// server.
+pub(super) fn download(bytes: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
     ];
-    Ok((headers, Body::from(bytes)).into_response())
+    (headers, bytes.into()).into_response()
 }
 
 async fn write(

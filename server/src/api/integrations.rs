@@ -1,5 +1,6 @@
 //! Integrations: named addresses at which clients send messages to an agent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,16 +11,19 @@ use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::machine::{Envelope, Event};
+use wattle_agent::service::ChunkEvent;
 use wattle_agent::{Integration, Scope};
 
 use super::agents::choose;
 use super::runs::{NewRun, queue};
+use super::stream::StreamForm;
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::sse;
@@ -70,8 +74,9 @@ pub(super) fn routes() -> Vec<Route> {
             post(chat),
             "Sends a message to an integration, and follows its run.",
         )
+        .query::<StreamForm>()
         .body::<IntegrationMessage>()
-        .events::<Envelope>("The run's events.")
+        .events::<Envelope, ChunkEvent>("The run's events, or its chunks.")
         .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
     ]
 }
@@ -156,7 +161,7 @@ async fn create(
     let NewIntegration { name, system_prompt, agent, session_id } =
         read_json(request, &shared.limits).await?;
     let agent = match agent {
-        Some(name) => Some(choose(&shared, Some(&name)).await?.name.clone()),
+        Some(name) => Some(choose(&shared, Some(&name), &BTreeMap::new()).await?.name.clone()),
         None => None,
     };
     let integration = Integration {
@@ -214,7 +219,7 @@ async fn send(
         (own, given) => own.or(given),
     };
     let system = integration.system_prompt;
-    let agent = choose(shared, integration.agent.as_deref()).await?;
+    let agent = choose(shared, integration.agent.as_deref(), &BTreeMap::new()).await?;
     let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, STEPS) };
     queue(shared, caller, NewRun { message, session, origin }).await
 }
@@ -243,9 +248,14 @@ async fn chat(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
     Path(name): Path<String>,
+    Query(form): Query<StreamForm>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (run, _) = send(&shared, &caller, &name, request).await?;
-    let follower = shared.service.follow(&caller.store, &run, 0);
-    Ok(sse(follower, 0, shared.limits.heartbeat, shared.stopping.clone(), None))
+    Ok(sse(
+        form.events(&shared, &caller, &run),
+        shared.limits.heartbeat,
+        shared.stopping.clone(),
+        None,
+    ))
 }

@@ -1,6 +1,7 @@
 //! The routes of the API, one file per resource.
 
 pub(crate) mod agents;
+mod artifacts;
 mod catalog;
 mod chat;
 mod files;
@@ -23,6 +24,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(chat::routes());
     routes.extend(runs::routes());
     routes.extend(stream::routes());
+    routes.extend(artifacts::routes());
     routes.extend(sessions::routes());
     routes.extend(files::routes());
     routes.extend(agents::routes());

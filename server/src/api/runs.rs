@@ -16,7 +16,7 @@ use wattle_agent::journal::{
     self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
 };
 use wattle_agent::machine::{Envelope, Stop, Usage};
-use wattle_agent::service::{RunRequest, RunStatus, RunView, ToolUse};
+use wattle_agent::service::{ArtifactLine, RunRequest, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
 
 use super::agents::choose;
@@ -135,6 +135,9 @@ struct RunBody {
     model: Option<String>,
     /// The agent: a name of `GET /api/agents`. Default: `default`.
     agent: Option<String>,
+    /// Values for the tools, the traits and the memory of the agent. No model sees them.
+    #[serde(default)]
+    context: BTreeMap<String, String>,
     /// Maximum number of steps. Default: the agent's, or 40.
     #[schemars(range(min = 1, max = 10_000))]
     max_steps: Option<u32>,
@@ -167,6 +170,8 @@ pub(super) struct Run {
     line: RunLine,
     /// The programs that the run used.
     tools: Vec<ToolUse>,
+    /// What its programs left for the application. `GET /api/run/{id}/artifacts/{name}` has the data.
+    artifacts: Vec<ArtifactLine>,
     /// The approvals that the run waits for.
     waiting: Vec<PendingApproval>,
     /// The run as an outline in Org format.
@@ -366,7 +371,7 @@ async fn start(
         return Err(ApiError::invalid_field("`timeout_ms` is at least 1"));
     }
     known("model", body.model.as_deref(), &shared.app.model_names())?;
-    let agent = choose(&shared, body.agent.as_deref()).await?;
+    let agent = choose(&shared, body.agent.as_deref(), &body.context).await?;
     let output = body.output_schema;
     let output =
         output.map(|schema| OutputOrigin::checked("output_schema", ANSWER.to_owned(), schema));
@@ -472,6 +477,7 @@ async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError
     let events = caller.store.events(id, 0, u32::MAX).await?;
     Ok(Run {
         tools: ToolUse::of(&events),
+        artifacts: ArtifactLine::of(&events),
         waiting: view.waiting.clone(),
         events_org: trace::outline(id, &view.agent, &events),
         line: RunLine::from(view),
@@ -489,7 +495,7 @@ async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
     let had_ended = view(&shared, &caller, &id).await?.status.has_ended();
-    let view = shared.service.cancel(&caller.store, &id).await?;
+    let view = shared.service.cancel(&caller.store, &id, "requested over HTTP").await?;
     let view = view.ok_or_else(|| ApiError::not_found("run", &id))?;
     let status = if had_ended { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(Started::from(view))))

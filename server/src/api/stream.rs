@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wattle_agent::Scope;
 use wattle_agent::machine::Envelope;
-use wattle_agent::service::FollowError;
+use wattle_agent::service::{ChunkEvent, FollowError, TreeCursor};
 
 use super::{INVALID, NOT_FOUND};
 use crate::caller::Caller;
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
-use crate::stream::{sse, websocket};
+use crate::stream::{RunEvents, Source, sse, websocket};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -32,17 +32,58 @@ pub(super) fn routes() -> Vec<Route> {
             "Follows a run: its recorded events, then its live ones.",
         )
         .query::<StreamQuery>()
-        .events::<Envelope>("The run's events.")
+        .events::<Envelope, ChunkEvent>("The run's events, or its chunks.")
         .errors(&[NOT_FOUND, INVALID]),
     ]
 }
 
-/// The position in a run's events.
+/// The form in which a stream has a run's events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum View {
+    /// The events as they are.
+    #[default]
+    Events,
+    /// Chunks: the answer while it is written, thoughts, calls, errors and the end.
+    Chunks,
+}
+
+/// The form of the stream of a new run.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StreamForm {
+    /// The form of the events. Default: `events`.
+    #[serde(default)]
+    view: View,
+    /// If true, the stream also has the events of all child runs below the run.
+    #[serde(default)]
+    tree: bool,
+}
+
+impl StreamForm {
+    /// Returns the events of a new run.
+    pub(super) fn events(self, shared: &Shared, caller: &Caller, run: &str) -> RunEvents {
+        let source = match self.tree {
+            true => Source::Tree(shared.service.follow_tree(&caller.store, run, None)),
+            false => Source::run(shared.service.follow(&caller.store, run, 0), 0),
+        };
+        RunEvents::new(source, self.view == View::Chunks)
+    }
+}
+
+/// The position in a run's events, and their form.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StreamQuery {
-    /// Only events with numbers above this one. The header `Last-Event-ID` means the same.
-    after: Option<u64>,
+    /// Only events after this one: its `id`, which is a number, or `RUN:SEQ` in the stream of a
+    /// tree. The header `Last-Event-ID` means the same.
+    after: Option<String>,
+    /// The form of the events. Default: `events`.
+    #[serde(default)]
+    view: View,
+    /// If true, the stream also has the events of all child runs below the run.
+    #[serde(default)]
+    tree: bool,
 }
 
 async fn stream(
@@ -53,26 +94,17 @@ async fn stream(
     request: Request,
 ) -> Result<Response, ApiError> {
     let last = request.headers().get("last-event-id");
-    let last =
-        match last.map(|value| value.to_str().unwrap_or_default().trim()) {
-            None | Some("") => None,
-            Some(text) => Some(text.parse().map_err(|_| {
-                ApiError::invalid_field("`Last-Event-ID` is the number of an event")
-            })?),
-        };
-    let after = last.or(query.after).unwrap_or(0);
-    let follower = shared.service.follow(&caller.store, &id, after);
-    follower.check().await.map_err(|error| match error {
-        FollowError::Unknown => ApiError::not_found("run", &id),
-        other => other.into(),
-    })?;
+    let last = last.map(|value| value.to_str().unwrap_or_default().trim().to_owned());
+    let after = last.filter(|last| !last.is_empty()).or(query.after);
+    let source = source(&shared, &caller, &id, after.as_deref(), query.tree).await?;
+    let events = RunEvents::new(source, query.view == View::Chunks);
     let upgrades = request
         .headers()
         .get(header::UPGRADE)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
     if !upgrades {
         let (heartbeat, stopping) = (shared.limits.heartbeat, shared.stopping.clone());
-        return Ok(sse(follower, after, heartbeat, stopping, None));
+        return Ok(sse(events, heartbeat, stopping, None));
     }
     let (mut parts, _) = request.into_parts();
     // The socket counts as a connection for as long as it is open.
@@ -82,6 +114,43 @@ async fn stream(
         .map_err(|rejection| ApiError::bad_upgrade(&rejection.body_text()))?;
     Ok(upgrade.max_message_size(1 << 10).on_upgrade(async move |socket| {
         let _seat = seat;
-        websocket(socket, follower, shared.stopping.clone(), shared.limits.write_time).await;
+        websocket(socket, events, shared.stopping.clone(), shared.limits.write_time).await;
     }))
+}
+
+/// Follows a run, or the tree below it, from an event.
+async fn source(
+    shared: &Shared,
+    caller: &Caller,
+    id: &str,
+    after: Option<&str>,
+    tree: bool,
+) -> Result<Source, ApiError> {
+    let refused = |error| match error {
+        FollowError::Unknown => ApiError::not_found("run", id),
+        FollowError::Below(_) | FollowError::UnknownEvent(_) => {
+            ApiError::invalid_field(format!("`tree`: {error}"))
+        }
+        other => other.into(),
+    };
+    if tree {
+        let cursor = |text: &str| {
+            text.parse::<TreeCursor>()
+                .map_err(|why| ApiError::invalid_field(format!("the event {text:?}: {why}")))
+        };
+        // The beginning has no event.
+        let after = after.filter(|after| *after != "0").map(cursor).transpose()?;
+        let mut follower = shared.service.follow_tree(&caller.store, id, after);
+        follower.check().await.map_err(refused)?;
+        return Ok(Source::Tree(follower));
+    }
+    let number = |text: &str| {
+        text.parse().map_err(|_| {
+            ApiError::invalid_field("`after` and `Last-Event-ID` are the number of an event")
+        })
+    };
+    let after = after.map(number).transpose()?.unwrap_or(0);
+    let follower = shared.service.follow(&caller.store, id, after);
+    follower.check().await.map_err(refused)?;
+    Ok(Source::run(follower, after))
 }

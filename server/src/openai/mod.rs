@@ -169,6 +169,10 @@ fn piece(event: &Envelope) -> Option<Piece> {
             let usage = Usage::default();
             Piece::End(Ended { text: message.clone(), usage, stop: None })
         }
-        Event::Delta { .. } | Event::Moderated { .. } | Event::Recalled { .. } => return None,
+        Event::Delta { .. }
+        | Event::Moderated { .. }
+        | Event::Recalled { .. }
+        | Event::Contributed { .. }
+        | Event::Artifact { .. } => return None,
     })
 }

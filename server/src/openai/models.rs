@@ -1,5 +1,6 @@
 //! `GET /v1/models`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -41,8 +42,8 @@ pub(super) fn names(shared: &Shared) -> Vec<String> {
 pub(super) async fn agent(shared: &Shared, name: &str) -> Result<Arc<AgentSpec>, ApiError> {
     let is_default = name == AGENT || name == shared.app.model().name();
     match shared.app.agents().get(name) {
-        None if is_default => choose(shared, None).await,
-        _ => choose(shared, Some(name)).await,
+        None if is_default => choose(shared, None, &BTreeMap::new()).await,
+        _ => choose(shared, Some(name), &BTreeMap::new()).await,
     }
 }
 

@@ -35,7 +35,7 @@ fn rule(bytes: &mut impl Iterator<Item = u8>) -> String {
         7 => pick(bytes, ALL_OF_A_KIND).to_owned(),
         8 | 9 => format!("{}:{}", pick(bytes, &["read", "write", "path"]), pick(bytes, PATHS)),
         10 => format!("key:{}", pick(bytes, KEYS)),
-        _ => format!("{}:{}", pick(bytes, &["program", "agent"]), pick(bytes, NAMES)),
+        _ => format!("{}:{}", pick(bytes, &["program", "agent", "tool"]), pick(bytes, NAMES)),
     }
 }
 
@@ -78,7 +78,7 @@ fuzz_target!(|data: &[u8]| {
         }
         2 => (pick(&mut bytes, &[Target::Key, Target::Keys]), pick(&mut bytes, KEYS).to_owned()),
         3 => (
-            pick(&mut bytes, &[Target::Program, Target::Agent]),
+            pick(&mut bytes, &[Target::Program, Target::Agent, Target::Tool]),
             pick(&mut bytes, NAMES).to_owned(),
         ),
         _ => (Target::Service(pick(&mut bytes, &services)), String::new()),

@@ -14,3 +14,4 @@ mod place;
 mod reports;
 mod shipped;
 mod suites;
+mod team;

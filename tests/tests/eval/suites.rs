@@ -66,7 +66,8 @@ fn an_error_in_a_task_is_reported_with_its_location() {
         (
             "promt = 'p'\n",
             "failed to load `x.toml`, line 1: unknown key `promt`\nhint: the nearest known key is \
-             `prompt`; known keys are prompt, now, files, kv, http, ai, expect, budget, samples",
+             `prompt`; known keys are prompt, agent, now, files, kv, memory, http, ai, expect, \
+             budget, samples",
         ),
         (
             "prompt = 'p'\n[expect.answer]\nequal = 'x'\n",
@@ -77,7 +78,8 @@ fn an_error_in_a_task_is_reported_with_its_location() {
         (
             "prompt = 'p'\n",
             "failed to load `x.toml`: the task has no expectation, so every answer would \
-             pass\nhint: add `expect.answer`, `expect.files`, `expect.kv` or `expect.program`",
+             pass\nhint: add `expect.answer`, `expect.files`, `expect.kv`, `expect.memory` \
+             or `expect.program`",
         ),
         (
             "prompt = ' '\nexpect.answer.equals = 'a'\n",

@@ -14,3 +14,4 @@ mod recall;
 mod replay;
 mod sealed;
 mod stopped;
+mod traits;

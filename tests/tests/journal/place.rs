@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy, StatusCode};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
@@ -22,7 +21,8 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
-    Access, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Store, Tenant, TenantStore,
+    Access, Cancel, Hooks, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Store, Tenant,
+    TenantStore,
 };
 
 /// A store, a workdir, a network and a host.
@@ -200,7 +200,9 @@ impl Place {
             meter: Meter::default(),
             tree: RunTree::new(None),
             children: None,
-            cancel: CancellationToken::new(),
+            delegates: Default::default(),
+            cancel: Cancel::new(),
+            hooks: Hooks::default(),
             output: self.output.clone(),
         };
         (files, job)
@@ -233,7 +235,8 @@ impl Place {
         let with = ResumeOptions {
             grants,
             signer: None,
-            cancel: CancellationToken::new(),
+            cancel: Cancel::new(),
+            hooks: Hooks::default(),
             settings: self.settings.clone(),
             meter: Meter::default(),
             tree: RunTree::new(None),

@@ -147,7 +147,10 @@ async fn a_recall_that_needs_approval_is_refused() {
         serde_json::to_string(event).ok()
     });
     let failed: Vec<String> = events.filter(|event| event.contains("recalled")).collect();
-    assert!(failed[0].contains("needs an approval, which no recall waits for"), "{failed:?}");
+    assert!(
+        failed[0].contains("needs an approval, for which the host does not wait here"),
+        "{failed:?}"
+    );
     let line = &place.steps()[0];
     assert!(line["error"].as_str().unwrap().contains("needs an approval"), "{line}");
     assert_eq!(place.value("n").await, None);

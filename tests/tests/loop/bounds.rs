@@ -125,7 +125,7 @@ async fn a_cancelled_run_ends_at_once() {
         let cancel = job.cancel.clone();
         let at = tokio::spawn(async move {
             tokio::time::sleep(ms(100)).await;
-            cancel.cancel();
+            cancel.cancel("");
             Instant::now()
         });
         let (report, events) = world.run(model, &Settings::default(), job).await;

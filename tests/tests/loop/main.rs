@@ -8,6 +8,7 @@
     reason = "tests may panic"
 )]
 
+mod artifacts;
 mod bounds;
 mod dialects;
 mod endpoint;
@@ -19,4 +20,5 @@ mod orient;
 mod output;
 mod recall;
 mod trace;
+mod traits;
 mod usage;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::{DialectSetting, STEPS_FILE, Settings};
+use wattle_agent::{DialectSetting, Job, STEPS_FILE, Settings};
 use wattle_tests::{Scripted, World, calls};
 
 #[tokio::test]
@@ -23,7 +23,9 @@ async fn a_call_that_is_not_run_has_a_line_with_the_reason() {
     let mut lines: Vec<(&str, bool)> =
         steps.iter().map(|step| (step["tool"].as_str().unwrap(), failed(step))).collect();
     lines.sort_unstable();
-    assert_eq!(lines, [("no_program", true), ("text_count", false), ("text_count", true)]);
+    let expected =
+        [("done", false), ("no_program", true), ("text_count", false), ("text_count", true)];
+    assert_eq!(lines, expected);
     let refused = steps.iter().find(|step| step["tool"] == "text_count" && failed(step));
     let error = refused.unwrap()["error"].as_str().unwrap();
     assert!(error.contains("are not JSON"), "{error}");
@@ -56,10 +58,30 @@ async fn a_cancelled_step_repeats_no_line_of_a_call_that_has_ended() {
         while std::fs::read(world.workdir().join(STEPS_FILE)).unwrap_or_default().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        cancel.cancel();
+        cancel.cancel("");
     };
     tokio::join!(world.run(&model, &settings, job), ended);
     let steps = world.steps();
     let tools: Vec<&str> = steps.iter().map(|step| step["tool"].as_str().unwrap()).collect();
     assert_eq!(tools, ["text_count", "wat"]);
+}
+
+#[tokio::test]
+async fn a_line_has_the_session_and_the_arguments_by_name() {
+    let world = World::new();
+    let model = Scripted::new(&[
+        "ToolCall::Catalog(\"text_replace\", \"a b\", \"a\", \"c\")",
+        "ToolCall::Catalog(\"no_program\", \"x\")",
+        "ToolCall::Catalog(\"date_now\", \"UTC\", \"%Y\", \"too many\")",
+        "ToolCall::Response(\"done\")",
+    ]);
+    let job = Job { session_id: Some("s".to_owned()), ..world.job("go") };
+    world.run(&model, &Settings::default(), job).await;
+    let steps = world.steps();
+    assert!(steps.iter().all(|step| step["session_id"] == "s"), "{steps:?}");
+    let names: Vec<&String> = steps[0]["args"].as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), 3, "{}", steps[0]);
+    assert_eq!(steps[0]["args"]["text"], "a b", "{}", steps[0]);
+    assert_eq!(steps[1]["args"], serde_json::json!(["x"]));
+    assert_eq!(steps[2]["args"], serde_json::json!(["UTC", "%Y", "too many"]));
 }

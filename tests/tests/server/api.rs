@@ -93,7 +93,8 @@ async fn a_run_is_cancelled_forked_and_stays_as_it_ended() {
     let queued = world.start(&json!({"prompt": "later", "session_id": "s"})).await;
     for (id, status) in [(&queued, 202), (&run, 202)] {
         assert_eq!(world.api(&format!("DELETE /api/run/{id}"), "").await.head.status, status);
-        world.until(id, "cancelled").await;
+        let view = world.until(id, "cancelled").await;
+        assert_eq!(view["result"], "stopped: cancelled (requested over HTTP)");
     }
     question.abandoned().await;
     assert_eq!(world.api(&format!("DELETE /api/run/{run}"), "").await.head.status, 200);

@@ -73,7 +73,10 @@ async fn a_run_ends_when_its_client_disconnects_if_the_client_asked_for_that() {
     let question = world.question().await;
     let messages: Vec<&str> =
         question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
-    assert_eq!(messages, ["hello", "stopped: cancelled", "again"]);
+    assert_eq!(
+        messages,
+        ["hello", "stopped: cancelled (the client closed the connection)", "again"]
+    );
     question.respond("yes");
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
 }

@@ -153,6 +153,19 @@ impl Client {
         Some(Frame::Event { id: None, data: data.join("\n").into() })
     }
 
+    /// Reads the next frame with data, which is one chunk. Returns its `id` as it is written.
+    pub(crate) async fn identified(&mut self) -> Option<(Option<String>, Json)> {
+        loop {
+            let text = self.chunk().await?;
+            if text.starts_with(':') {
+                continue;
+            }
+            let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+            let data = serde_json::from_str(field("data: ").unwrap()).unwrap();
+            return Some((field("id: ").map(str::to_owned), data));
+        }
+    }
+
     /// Reads the next frame, which is one chunk. Returns `None` at the proper end of the stream.
     pub(crate) async fn frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;

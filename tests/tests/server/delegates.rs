@@ -10,7 +10,7 @@ use crate::api::wat;
 use crate::world::{Question, World, store};
 
 /// The folder of the agents `boss`, who asks `coder` and `clerk`, and of `coder`, who asks `clerk`.
-fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
+pub(crate) fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let text = format!("name = \"{name}\"\nprompt = \"You are the {name}.\"\n{text}");
@@ -29,13 +29,13 @@ fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
     (Agents::open(&[folder.path().to_owned()]), folder)
 }
 
-struct Office {
-    world: World,
-    store: TenantStore,
+pub(crate) struct Office {
+    pub(crate) world: World,
+    pub(crate) store: TenantStore,
     _folder: tempfile::TempDir,
 }
 
-async fn office(boss: &str, policy: Policy) -> Office {
+pub(crate) async fn office(boss: &str, policy: Policy) -> Office {
     let (agents, folder) = agents(boss);
     let store = store();
     let parts = TenantParts::new(store.clone());
@@ -44,23 +44,28 @@ async fn office(boss: &str, policy: Policy) -> Office {
 }
 
 impl Office {
-    async fn open() -> Office {
+    /// An office whose agents are elsewhere.
+    pub(crate) fn of(world: World, store: TenantStore) -> Office {
+        Office { world, store, _folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) async fn open() -> Office {
         office("", Policy::default()).await
     }
 
-    async fn boss(&self) -> String {
+    pub(crate) async fn boss(&self) -> String {
         self.world.start(&json!({"prompt": "go", "agent": "boss", "session_id": "s"})).await
     }
 
     /// Returns the next request, which must be of this agent.
-    async fn asked(&mut self, agent: &str) -> Question {
+    pub(crate) async fn asked(&mut self, agent: &str) -> Question {
         let question = self.world.question().await;
         let prompt = &question.messages[0].content;
         assert!(prompt.starts_with(&format!("You are the {agent}.")), "{prompt}");
         question
     }
 
-    async fn children(&self, run: &str) -> Vec<Json> {
+    pub(crate) async fn children(&self, run: &str) -> Vec<Json> {
         let listed = self.world.api(&format!("GET /api/runs?tree_of={run}"), "").await.json();
         listed["runs"].as_array().unwrap().clone()
     }
@@ -177,7 +182,8 @@ async fn cancelling_a_run_cancels_the_runs_below_it() {
     question.abandoned().await;
     office.world.until(&run, "cancelled").await;
     for child in office.children(&run).await {
-        office.world.until(child["id"].as_str().unwrap(), "cancelled").await;
+        let view = office.world.until(child["id"].as_str().unwrap(), "cancelled").await;
+        assert_eq!(view["result"], "stopped: cancelled (requested over HTTP)");
     }
 }
 
@@ -221,8 +227,7 @@ async fn a_tree_goes_on_in_the_next_process_where_it_stopped() {
         World::of(TenantParts::new(store), move |app| app.with_agents(agents), |_| {}).await
     };
     let world = open(store.clone()).await;
-    let folder = tempfile::tempdir().unwrap();
-    let mut office = Office { world, store: store.clone(), _folder: folder };
+    let mut office = Office::of(world, store.clone());
     let run = office.boss().await;
     let program = "(fs.write \"boss.txt\" (agent.delegate \"coder\" \"one\"))\n(ret \
                    (agent.delegate \"clerk\" \"two\"))";
@@ -236,8 +241,7 @@ async fn a_tree_goes_on_in_the_next_process_where_it_stopped() {
     let Office { world, .. } = office;
     world.ended().await;
 
-    let folder = tempfile::tempdir().unwrap();
-    let mut office = Office { world: open(store.clone()).await, store, _folder: folder };
+    let mut office = Office::of(open(store.clone()).await, store);
     let question = office.asked("clerk").await;
     assert!(question.messages.len() > 2, "it goes on after its first step");
     question.say(&wat("(out (str.join (fs.list \"\") \",\"))"));

@@ -8,6 +8,7 @@ use super::json::{self, Lenient};
 use crate::call::Call;
 use crate::fix::{self, FixText};
 use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
+use crate::mark::one_line;
 
 /// The meaning of a function call.
 pub(super) enum Meaning {
@@ -235,9 +236,9 @@ fn program(function: &ProgramFunction, value: Value) -> Meaning {
     let call = |args| Call::Catalog { name: function.program.clone(), args };
     let args = match value {
         Value::Object(fields) => named(function, fields),
-        Value::Array(items) => Ok(positional(function, items)),
+        Value::Array(items) => positional(function, items),
         Value::Null => Ok(Vec::new()),
-        one => Ok(positional(function, vec![one])),
+        one => positional(function, vec![one]),
     };
     Meaning::Run(match args {
         Ok(args) => PlannedCall::new(call(args)),
@@ -245,10 +246,14 @@ fn program(function: &ProgramFunction, value: Value) -> Meaning {
     })
 }
 
-fn positional(function: &ProgramFunction, items: Vec<Value>) -> Vec<String> {
-    let kinds =
-        function.params.iter().map(|param| param.kind).chain(std::iter::repeat(ParamKind::Text));
-    items.into_iter().zip(kinds).map(|(value, kind)| text(value, kind)).collect()
+fn positional(function: &ProgramFunction, items: Vec<Value>) -> Result<Vec<String>, String> {
+    let params = function.params.iter().map(Some).chain(std::iter::repeat(None));
+    let argument = |(value, param): (Value, Option<&Param>)| match param {
+        Some(param) => text(function, param, value),
+        // The catalog reports that there are too many.
+        None => Ok(plain(value)),
+    };
+    items.into_iter().zip(params).map(argument).collect()
 }
 
 fn named(
@@ -264,7 +269,7 @@ fn named(
         && !is_param(&key)
     {
         match fields.remove(&key) {
-            Some(Value::Array(items)) => return Ok(positional(function, items)),
+            Some(Value::Array(items)) => return positional(function, items),
             Some(Value::Object(inside)) => fields = inside,
             _ => {}
         }
@@ -279,7 +284,7 @@ fn named(
         };
         return Err(format!("{name} error: unknown arg `{unknown}`; it {has}"));
     }
-    let mut given: Vec<Option<String>> = params
+    let given: Result<Vec<Option<String>>, String> = params
         .iter()
         .map(|param| {
             let exact = fields.remove(&param.name);
@@ -287,9 +292,10 @@ fn named(
                 let key = fields.keys().find(|key| normal(key) == normal(&param.name))?.clone();
                 fields.remove(&key)
             });
-            value.filter(|value| !value.is_null()).map(|value| text(value, param.kind))
+            value.filter(|value| !value.is_null()).map(|v| text(function, param, v)).transpose()
         })
         .collect();
+    let mut given = given?;
     while given.last().is_some_and(Option::is_none) {
         given.pop();
     }
@@ -315,9 +321,24 @@ fn word(kind: ParamKind) -> &'static str {
     }
 }
 
+/// Maximum length of a value in a message, in characters.
+const MAX_SHOWN: usize = 60;
+
 /// Converts a value to the text that a program receives.
-fn text(value: Value, kind: ParamKind) -> String {
-    match &value {
+///
+/// # Errors
+/// A list or an object in place of a text, which the program would take for a text.
+fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<String, String> {
+    let (kind, name) = (param.kind, &param.name);
+    Ok(match &value {
+        Value::Array(_) | Value::Object(_) if kind == ParamKind::Text => {
+            let found = one_line(&value.to_string(), MAX_SHOWN);
+            let program = &function.program;
+            return Err(format!(
+                "{program} error: arg `{name}` is not a string\nhint: expected one string, found \
+                 {found}; nothing was run"
+            ));
+        }
         // `2.0` is a valid integer.
         Value::Number(number)
             if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() =>
@@ -328,7 +349,7 @@ fn text(value: Value, kind: ParamKind) -> String {
             }
         }
         _ => plain(value),
-    }
+    })
 }
 
 /// Returns a string as it is, and any other value as JSON.

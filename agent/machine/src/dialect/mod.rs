@@ -61,6 +61,8 @@ pub(crate) struct ParsedAnswer {
     pub(crate) message: Message,
     /// Notes for the model about the form of its answer.
     pub(crate) notes: Vec<String>,
+    /// The function calls that gave the answer.
+    pub(crate) done: Vec<Call>,
     /// If true, the calls or the final answer are complete. A truncated answer can be complete, if
     /// only text after its call is missing.
     pub(crate) is_complete: bool,

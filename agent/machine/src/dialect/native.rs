@@ -87,17 +87,24 @@ fn called(
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = Vec::new();
     if meanings.iter().all(|(_, meaning)| matches!(meaning, Meaning::Done(_))) {
-        let text = meanings.into_iter().find_map(|(_, meaning)| match meaning {
+        let texts = meanings.into_iter().filter_map(|(_, meaning)| match meaning {
             Meaning::Done(text) => Some(text),
             Meaning::Run(_) | Meaning::Fix(_) => None,
         });
+        let mut texts: Vec<String> = texts.collect();
         // Some models write the answer as text and call `done` without it.
-        let text = text.filter(|text| !text.is_empty()).unwrap_or(content);
+        if let Some(first) = texts.first_mut().filter(|text| text.is_empty()) {
+            *first = content;
+        }
+        let text = texts.first().cloned().unwrap_or_default();
+        let name = crate::function::DONE;
+        let done = |text| Call::Catalog { name: name.to_owned(), args: vec![text] };
         return ParsedAnswer {
             thought,
             intent: Intent::Answer(text.clone()),
             message: Message::assistant(text),
             notes,
+            done: texts.into_iter().map(done).collect(),
             is_complete,
         };
     }
@@ -140,6 +147,7 @@ fn called(
         intent: Intent::Calls(planned),
         message: Message::calling(content, calls),
         notes,
+        done: Vec::new(),
         is_complete,
     }
 }

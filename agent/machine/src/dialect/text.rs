@@ -5,6 +5,7 @@ use super::{Context, Dialect, Intent, ParsedAnswer, PlannedCall, leaked};
 use crate::{
     call::Call,
     fix::FixText,
+    function::DONE,
     mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::{self, Output},
@@ -72,7 +73,8 @@ pub(super) fn from_reading(
     };
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = notes.iter().map(ToString::to_string).collect();
-    ParsedAnswer { thought, intent, message: Message::assistant(message), notes, is_complete }
+    let (message, done) = (Message::assistant(message), Vec::new());
+    ParsedAnswer { thought, intent, message, notes, done, is_complete }
 }
 
 /// Reads an answer that calls functions. Only the first call is run.
@@ -87,14 +89,17 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], context: Context<'_>) ->
             intent: Intent::Answer(String::new()),
             message: Message::assistant(before),
             notes,
+            done: Vec::new(),
             is_complete: true,
         };
     };
     let (meaning, is_complete) =
         arguments::interpret(&call.name, &call.arguments, context.programs);
+    let mut done = Vec::new();
     let (intent, message) = match meaning {
         Meaning::Done(text) => {
             let message = before + &write_response(&text);
+            done.push(Call::Catalog { name: DONE.to_owned(), args: vec![text.clone()] });
             (Intent::Answer(text), message)
         }
         Meaning::Run(planned) => {
@@ -110,7 +115,8 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], context: Context<'_>) ->
             (Intent::Calls(vec![planned]), before + &written)
         }
     };
-    ParsedAnswer { thought, intent, message: Message::assistant(message), notes, is_complete }
+    let message = Message::assistant(message);
+    ParsedAnswer { thought, intent, message, notes, done, is_complete }
 }
 
 /// Returns the answer, followed by a message with all results.
@@ -171,12 +177,12 @@ fn write_response(text: &str) -> String {
 
 /// Rewrites function calls and their results as text.
 pub(super) fn without_functions(message: Message) -> Message {
-    let Message { role, content, calls, answers, stable, recalled } = message;
+    if message.calls.is_empty() && message.role != Role::Tool && message.answers.is_none() {
+        return message;
+    }
+    let Message { role, content, calls, answers, .. } = message;
     if role == Role::Tool || answers.is_some() {
         return Message::user(content);
-    }
-    if calls.is_empty() {
-        return Message { role, content, calls, answers, stable, recalled };
     }
     let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::interpret(
         name,

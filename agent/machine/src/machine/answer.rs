@@ -32,6 +32,7 @@ impl State {
             intent: Intent::Answer(text.to_owned()),
             message: Message::assistant(text),
             notes: Vec::new(),
+            done: Vec::new(),
             is_complete: true,
         })
     }

@@ -59,7 +59,7 @@ impl State {
     fn give_up_repair(&mut self, failed: FailedProgram) -> Vec<Effect> {
         let FailedProgram { answer, body, args, diagnostic, .. } = failed;
         let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
-        self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
+        self.finish_step((answer, None), &planned, &[], vec![Execution::Rejected { diagnostic }])
     }
 
     /// Asks again, unless the budget is used up.
@@ -119,13 +119,13 @@ impl State {
         Effect::Ask(ask)
     }
 
-    /// Returns the conversation as the model sees it. Recalled items extend the message before them
+    /// Returns the conversation as the model sees it. Recalled items and the texts of traits extend the message before them
     /// if that is the user's, since chat templates require the roles to alternate. They stay where
     /// they first were, so that each request begins with the one before it.
     fn request(&self) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.conversation.len());
         for (at, message) in self.conversation.iter().enumerate() {
-            match message.recalled {
+            match message.is_added() {
                 true => add(&mut messages, &message.content),
                 false => messages.push(message.clone()),
             }

@@ -6,9 +6,11 @@
 
 mod answer;
 mod ask;
+mod contribute;
 mod remember;
 
 use crate::{
+    artifact::{Artifact, MAX_BYTES, MAX_NUMBER},
     call::{Call, Execution},
     dialect::{Context, Intent, PlannedCall},
     ending::{Bound, Ending},
@@ -68,10 +70,17 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
         (Phase::Moderating, Input::Moderated(verdict)) => state.apply_verdict(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
+        (Phase::Contributing { turn, programs }, Input::Contributed(contributions)) => {
+            state.contributed(turn, &programs, &contributions)
+        }
         (Phase::Recalling(turn), Input::Recalled(execution)) => state.remember(turn, &execution),
         (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
-        (Phase::Executing { turn, answer, planned, notes }, Input::Executed(executions)) => {
-            state.observe(turn, answer, planned, notes, executions)
+        (
+            Phase::Executing { turn, answer, planned, notes, closing },
+            Input::Executed(executions),
+        ) => {
+            let closing = closing.filter(|_| executions.iter().all(Execution::succeeded));
+            state.observe(turn, (answer, closing), planned, notes, executions)
         }
         (Phase::Validating(answer), Input::Validated(validated)) => {
             state.validated(answer, validated)
@@ -123,12 +132,26 @@ impl State {
             }
         };
         let turn = Turn::new(purpose);
-        match self.recall_call().filter(|_| purpose == Purpose::Act) {
+        if purpose != Purpose::Act {
+            return vec![self.ask(turn)];
+        }
+        let programs = self.due_programs();
+        if programs.is_empty() {
+            return vec![self.recall_or_ask(turn)];
+        }
+        let effect = self.contribute(&programs);
+        self.phase = Phase::Contributing { turn, programs };
+        vec![effect]
+    }
+
+    /// Recalls items from memory if a recall is due, and asks the model otherwise.
+    fn recall_or_ask(&mut self, turn: Turn) -> Effect {
+        match self.recall_call() {
             Some(call) => {
                 self.phase = Phase::Recalling(turn);
-                vec![Effect::Recall { step: self.steps + 1, call }]
+                Effect::Recall { step: self.steps + 1, call }
             }
-            None => vec![self.ask(turn)],
+            None => self.ask(turn),
         }
     }
 
@@ -145,6 +168,8 @@ impl State {
         let parsed = parsed.unwrap_or_else(|| self.dialect.read(&answer, context));
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
+        let step = self.steps + 1;
+        effects.extend(parsed.done.into_iter().map(|call| Effect::Done { step, call }));
         if !is_truncated && let Some((failed, why)) = refused_repair(&turn, &parsed.intent) {
             effects.extend(self.retry_repair(turn, failed, why));
             return effects;
@@ -187,7 +212,7 @@ impl State {
     fn observe(
         &mut self,
         turn: Turn,
-        answer: Message,
+        (answer, closing): (Message, Option<String>),
         planned: Vec<PlannedCall>,
         notes: Vec<String>,
         executions: Vec<Execution>,
@@ -214,7 +239,7 @@ impl State {
             };
             return self.retry(turn, diagnostic.clone());
         }
-        self.finish_step(answer, &planned, &notes, executions)
+        self.finish_step((answer, closing), &planned, &notes, executions)
     }
 }
 
@@ -277,19 +302,22 @@ impl State {
         let carried_out = planned.iter().filter(|plan| plan.refused.is_none());
         let calls: Vec<Call> = carried_out.map(|plan| plan.call.clone()).collect();
         if calls.is_empty() {
-            effects.extend(self.finish_step(answer, &planned, &notes, Vec::new()));
+            effects.extend(self.finish_step((answer, None), &planned, &notes, Vec::new()));
             return effects;
         }
-        self.phase = Phase::Executing { turn, answer, planned, notes };
+        let is_silent = planned.iter().all(|plan| self.is_silent(plan));
+        let closing = is_silent.then(|| thought.unwrap_or_default().to_owned());
+        self.phase = Phase::Executing { turn, answer, planned, notes, closing };
         effects.push(Effect::Execute { step, calls });
         effects
     }
 
     /// Ends a step: reports each call and adds the observation to the conversation. Then it starts
-    /// the next turn, or ends the run with the first answer that a call returned.
+    /// the next turn, or ends the run with the first answer that a call returned. A step whose calls
+    /// are all silent ends the run with `closing`, the thought beside them.
     fn finish_step(
         &mut self,
-        answer: Message,
+        (answer, closing): (Message, Option<String>),
         planned: &[PlannedCall],
         notes: &[String],
         executions: Vec<Execution>,
@@ -298,7 +326,7 @@ impl State {
         let missing = || Execution::Refused { reason: "the program was not run".to_owned() };
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
-        let mut final_answer = None;
+        let (mut final_answer, mut own_notes) = (None, Vec::new());
         for (PlannedCall { call, refused }, number) in planned.iter().zip(1..) {
             let execution = match refused {
                 Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
@@ -320,6 +348,17 @@ impl State {
                 fixes: output.fixes.clone(),
             }));
             outputs.push(output);
+            for artifact in execution.artifacts() {
+                match self.keep_artifact(artifact) {
+                    Ok(()) => effects.push(Effect::Emit(Event::Artifact {
+                        step: self.steps,
+                        call: number,
+                        name: artifact.name.clone(),
+                        bytes: u64::try_from(artifact.data.len()).unwrap_or(u64::MAX),
+                    })),
+                    Err(why) => own_notes.push(why),
+                }
+            }
         }
         let times = self.repeated(planned, &outputs);
         for (plan, output) in planned
@@ -337,7 +376,8 @@ impl State {
             !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
         let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
-        let notes: Vec<String> = notes.iter().cloned().chain(warning).chain(escaped).collect();
+        let notes: Vec<String> =
+            notes.iter().cloned().chain(own_notes).chain(warning).chain(escaped).collect();
         self.conversation.extend(self.dialect.observation(
             &self.nonce,
             self.steps,
@@ -345,7 +385,7 @@ impl State {
             &outputs,
             &notes,
         ));
-        effects.extend(match final_answer {
+        effects.extend(match final_answer.or(closing) {
             Some(text) => {
                 let message = Message::assistant(text.as_str());
                 self.answered(Turn::new(Purpose::Act), message, text, None)
@@ -354,6 +394,25 @@ impl State {
             None => self.next_turn(),
         });
         effects
+    }
+
+    /// Keeps the data that a program left.
+    ///
+    /// # Errors
+    /// The run has too much of it. The text is for the model.
+    fn keep_artifact(&mut self, artifact: &Artifact) -> Result<(), String> {
+        let others = || self.artifacts.iter().filter(|known| known.name != artifact.name);
+        let bytes: usize = others().map(|known| known.data.len()).sum();
+        if others().count() >= MAX_NUMBER || bytes + artifact.data.len() > MAX_BYTES {
+            return Err(format!(
+                "the artifact `{}` is not kept: a run keeps at most {MAX_NUMBER} of together {} MiB",
+                artifact.name,
+                MAX_BYTES >> 20
+            ));
+        }
+        self.artifacts.retain(|known| known.name != artifact.name);
+        self.artifacts.push(artifact.clone());
+        Ok(())
     }
 
     /// Remembers the last program that the model wrote, if it failed, so that a fix can change it.

@@ -3,8 +3,10 @@
 mod print;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use wattle_agent::DialectSetting;
+use wattle_agent::model::Model;
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Earlier, Evaluation, Pairing, Plan, Results, Side,
     Suite, Verdict, compare, evaluate, read_attempts,
@@ -20,8 +22,12 @@ use crate::setup::{self, Setup};
 /// Runs the suite and prints the scorecard.
 pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
-    let suite = load(&args)?;
+    let mut suite = load(&args, &config)?;
     let setup = Setup::new(config)?;
+    if let Some(name) = &setup.config.agent.value {
+        let agent = suite.agents().load(name).await;
+        suite.set_agent(agent.map_err(|error| Fault::usage(error.to_string()))?);
+    }
     if args.check {
         return check(&suite, &setup).await;
     }
@@ -182,12 +188,12 @@ fn unrelated(path: &Path, attempts: &[Attempt]) -> Fault {
     ))
 }
 
-fn load(args: &EvalArgs) -> Result<Suite, Fault> {
+fn load(args: &EvalArgs, config: &Config) -> Result<Suite, Fault> {
     if !args.dir.is_dir() {
         let fault = Fault::usage(format!("no folder `{}`", args.dir.display()));
         return Err(fault.hint("name the folder of the tasks"));
     }
-    let mut suite = Suite::load(&args.dir).map_err(|errors| {
+    let mut suite = Suite::load_with(&args.dir, &config.agents.value).map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Fault::configuration(all.join("\n"))
     })?;
@@ -210,7 +216,7 @@ fn load(args: &EvalArgs) -> Result<Suite, Fault> {
 
 /// Returns true if the settings name an endpoint. A key alone is not enough: it may be for another
 /// purpose, and requests cost money.
-fn names_an_endpoint(config: &Config) -> bool {
+pub(super) fn names_an_endpoint(config: &Config) -> bool {
     config.base_url.value.is_some() || config.provider.value.is_some()
 }
 
@@ -239,11 +245,18 @@ fn models(
 }
 
 fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
+    Ok(Answers::Live { model: endpoint_model(setup, model)?, record })
+}
+
+/// Opens a model at the configured endpoint; `None` is the default model of its preset.
+///
+/// # Errors
+/// If no endpoint is configured, or a setting is invalid.
+pub(super) fn endpoint_model(setup: &Setup, model: Option<&str>) -> Result<Arc<dyn Model>, Fault> {
     let named = Setting { value: model.map(str::to_owned), origin: Origin::Flag };
     let config = Config { model: named, ..setup.config.clone() };
     let endpoint = setup::endpoint(&config, None)?;
-    let model = setup::client(endpoint, setup.host.egress(), setup.timeouts())?;
-    Ok(Answers::Live { model, record })
+    setup::client(endpoint, setup.host.egress(), setup.timeouts())
 }
 
 fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
@@ -257,7 +270,8 @@ fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
     )
 }
 
-fn exit(done: &Evaluation) -> Exit {
+/// Returns the exit code of an evaluation.
+pub(super) fn exit(done: &Evaluation) -> Exit {
     let any = |verdict| done.attempts.iter().any(|attempt| attempt.verdict == verdict);
     match () {
         () if done.cancelled > 0 => Exit::Interrupted,

@@ -1,0 +1,107 @@
+//! Contributions: what the programs of an agent's traits add to a run before the model is asked.
+//!
+//! A *build* program runs once, before the first step. What it returns extends the system prompt and
+//! the programs that the model may call. A *step* program runs before each step, for its effects. A
+//! *prompt* program also runs before each step. Its text becomes a note in the conversation, but only
+//! when it differs from the text before, so that each request begins with the one before it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    call::{Call, Execution},
+    function::ProgramFunction,
+    mark::{Nonce, escape_marks},
+    message::Message,
+    recall,
+};
+
+/// Maximum length of the text of one program, in characters.
+const MAX_LENGTH: usize = 4_000;
+
+/// A program of a trait, which the host runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraitProgram {
+    /// The name by which the program is called, such as `house_style.prompt`.
+    pub program: String,
+    /// When it runs, and what its result is for.
+    pub purpose: TraitPurpose,
+    /// If true, its only argument is the recent conversation. Otherwise it has none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_conversation: bool,
+}
+
+/// The purpose of a trait's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraitPurpose {
+    /// Runs once, and extends the prompt and the programs.
+    Build,
+    /// Runs before each step, for its effects.
+    Step,
+    /// Runs before each step, and returns text for the model.
+    Prompt,
+}
+
+/// The outcome of a trait's program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contribution {
+    /// The report of the call.
+    pub execution: Execution,
+    /// What a build program adds, or the reason why its result cannot be used. `None` for the other
+    /// programs, and for a build program that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addition: Option<Result<Addition, String>>,
+}
+
+/// What a build program adds to a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Addition {
+    /// Text for the system prompt.
+    pub prompt: String,
+    /// The names of programs of the catalog.
+    pub tools: Vec<String>,
+    /// The names of agents that the run may ask.
+    pub delegates: Vec<String>,
+    /// All of these as functions that the model may call.
+    pub programs: Vec<ProgramFunction>,
+}
+
+impl TraitProgram {
+    /// Returns the call of the program.
+    pub(crate) fn call(&self, conversation: &[Message], nonce: &Nonce) -> Call {
+        let args = match self.reads_conversation {
+            true => vec![recall::excerpt(conversation, nonce)],
+            false => Vec::new(),
+        };
+        Call::Catalog { name: self.program.clone(), args }
+    }
+}
+
+impl Contribution {
+    /// Returns the text of a prompt program.
+    ///
+    /// # Errors
+    /// The reason why the program failed.
+    pub(crate) fn text(&self) -> Result<String, String> {
+        Ok(recall::shorten(self.execution.texts()?.join("\n").trim(), MAX_LENGTH))
+    }
+}
+
+impl Addition {
+    /// Returns the section of the system prompt that describes the addition.
+    pub(crate) fn section(&self, describe: impl Fn(&ProgramFunction) -> String) -> String {
+        let prompt = escape_marks(self.prompt.trim(), None);
+        let prompt = recall::shorten(&prompt, MAX_LENGTH);
+        let programs: String = self.programs.iter().map(describe).collect();
+        let programs = match programs.is_empty() {
+            true => programs,
+            false => format!("Further programs:\n{}", programs.trim_end()),
+        };
+        [prompt, programs]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(|part| format!("\n\n{part}"))
+            .collect()
+    }
+}

@@ -1,0 +1,132 @@
+//! Runs the programs of an agent's traits.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use wattle_catalog::{Catalog, Entry, ToolRef};
+use wattle_machine::{Addition, Call, Contribution, Execution, Input, State, TraitPurpose};
+
+use super::{CallState, Performer};
+use crate::agents::{DelegateRef, delegate_program};
+use crate::functions::offered;
+use crate::host::Host;
+use crate::trace::CallOutcome;
+
+/// Maximum duration of a program that the host calls for itself, unless the program sets its own.
+const TIME: Duration = Duration::from_secs(10);
+
+/// Maximum number of tools that one build program adds, and of delegates.
+const MAX_ADDED: usize = 100;
+
+/// What a build program returns as a JSON object.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Built {
+    prompt: String,
+    tools: Vec<String>,
+    delegates: Vec<String>,
+}
+
+impl Performer<'_> {
+    /// Runs a program that the host calls for itself. Its failure is not the run's: a program that
+    /// needs an approval is refused, so that no run waits for it.
+    pub(super) async fn internal_call(
+        &self,
+        place: (u32, usize),
+        call: &Call,
+        programs: &Catalog,
+    ) -> Execution {
+        let refused = match self.call(place, call, (programs, TIME)).await {
+            Ok(CallState::Done(execution)) => return *execution,
+            Ok(CallState::Pending(waiting)) => {
+                let asked: Vec<String> = waiting.into_iter().map(|one| one.question).collect();
+                format!(
+                    "it needs an approval, for which the host does not wait here ({}); allow it \
+                     with the setting `allow`",
+                    asked.join("; ")
+                )
+            }
+            Err(broken) => broken,
+        };
+        let execution = Execution::Refused { reason: refused };
+        self.trace.write((place.0, call, programs), &CallOutcome::of(&execution), 0);
+        execution
+    }
+
+    /// Runs the programs of traits, one after the other.
+    pub(super) async fn contribute(&self, step: u32, calls: &[Call]) -> Input {
+        let programs = self.host.internal_programs();
+        let mut contributions = Vec::new();
+        for (at, call) in calls.iter().enumerate() {
+            let execution = self.internal_call((step, at), call, &programs).await;
+            let is_build = self
+                .traits
+                .iter()
+                .any(|known| known.program == call.label() && known.purpose == TraitPurpose::Build);
+            let addition = match &execution {
+                Execution::Ran(ran) if is_build && ran.failure.is_none() => {
+                    Some(self.addition(&ran.results.join("\n")))
+                }
+                _ => None,
+            };
+            contributions.push(Contribution { execution, addition });
+        }
+        Input::Contributed(contributions)
+    }
+
+    /// Reads what a build program returned. A text that is not a JSON object is for the prompt.
+    fn addition(&self, text: &str) -> Result<Addition, String> {
+        if !text.trim_start().starts_with('{') {
+            return Ok(Addition { prompt: text.to_owned(), ..Addition::default() });
+        }
+        let Built { prompt, tools, delegates } = serde_json::from_str(text).map_err(|why| {
+            format!("it returned no object with `prompt`, `tools` and `delegates`: {why}")
+        })?;
+        if tools.len().max(delegates.len()) > MAX_ADDED {
+            return Err(format!("it returned more than {MAX_ADDED} tools or delegates"));
+        }
+        let all = self.host.all_programs();
+        let selected = select(&all, &tools)?;
+        let mut entries: Vec<Entry> = selected.iter().map(|one| one.as_ref().clone()).collect();
+        let agents = self.children.as_ref().map(|children| children.agents()).unwrap_or_default();
+        for id in delegates.iter().filter(|id| !self.settings.delegates.contains(id)) {
+            let known = agents.get(id).ok_or_else(|| format!("there is no agent `{id}`"))?;
+            let about = (known.shown_name(), known.description.as_str());
+            let entry = delegate_program(&self.settings.agent, &delegate(id), about)
+                .map_err(|error| error.to_string())?;
+            if all.get(entry.name().as_str()).is_some() {
+                return Err(format!("`{}` is the name of another program", entry.name()));
+            }
+            entries.push(entry);
+        }
+        let programs = entries.iter().map(|entry| offered(entry, &self.grants)).collect();
+        Ok(Addition { prompt, tools, delegates, programs })
+    }
+}
+
+fn delegate(id: &str) -> DelegateRef {
+    DelegateRef { id: id.to_owned(), ..DelegateRef::default() }
+}
+
+fn select(all: &Catalog, tools: &[String]) -> Result<Catalog, String> {
+    let tools: Vec<ToolRef> = tools.iter().map(ToolRef::new).collect();
+    all.select(&tools).map_err(|error| error.to_string())
+}
+
+/// Returns the programs that a run may call, with those that its traits added.
+pub(crate) fn run_catalog(host: &Host, state: &State) -> Catalog {
+    let catalog = host.catalog();
+    let (tools, delegates) = (state.added_tools(), state.added_delegates());
+    if tools.is_empty() && delegates.is_empty() {
+        return catalog;
+    }
+    // A program that has been removed since is unknown to a run that is resumed.
+    let all = host.all_programs();
+    let tools = tools.iter().filter_map(|id| select(&all, std::slice::from_ref(id)).ok());
+    let tools: Vec<Entry> = tools
+        .flat_map(|some| some.iter().map(|one| one.as_ref().clone()).collect::<Vec<_>>())
+        .collect();
+    let delegates =
+        delegates.iter().filter_map(|id| delegate_program("", &delegate(id), (id, "")).ok());
+    catalog.with(tools).with(delegates)
+}

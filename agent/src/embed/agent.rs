@@ -1,0 +1,163 @@
+//! Agents as values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_capability::files::Files;
+use wattle_capability::policy::{Asker, Policy};
+
+use super::builder::AgentBuilder;
+use super::event::{Handler, Subscribers, Subscription};
+use super::execute::{Execute, Start};
+use super::middleware::Middleware;
+use super::report::RunReport;
+use super::stream::RunStream;
+use super::tool::CompiledTool;
+use crate::host::Host;
+use crate::inference::ModelInference;
+use crate::journal::new_id;
+use crate::model::Model;
+use crate::settings::Settings;
+use crate::store::TenantStore;
+use crate::wiring::Access;
+
+/// Returns the files of a run.
+pub(super) type NewFiles = dyn Fn() -> Arc<Files> + Send + Sync;
+
+/// Changes what a run may use.
+pub(super) type ChangeAccess = dyn Fn(Access) -> Access + Send + Sync;
+
+/// An agent: a model with its prompt, its tools and everything else that its runs have in common.
+///
+/// An agent is configuration only. It is cheap to clone, and each [`execute`](Agent::execute) has a
+/// state of its own. `T` is the type of the answers: text, unless the agent has an
+/// [`output`](AgentBuilder::output).
+///
+/// ```
+/// use wattle_agent::{Agent, model::Cassette};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n")?;
+/// let agent = Agent::builder(model).prompt("Be brief.").build()?;
+/// let report = agent.execute("two and two?").await?;
+/// assert_eq!((report.data.as_str(), report.trips.len()), ("four", 1));
+/// # Ok(()) }
+/// ```
+pub struct Agent<T = String> {
+    pub(super) inner: Arc<Inner>,
+    pub(super) read: ReadData<T>,
+}
+
+/// Returns the data of a report of a run that has completed.
+pub(super) type ReadData<T> = fn(&RunReport) -> Result<T, String>;
+
+/// The parts of an agent.
+pub(super) struct Inner {
+    pub(super) name: String,
+    pub(super) fingerprint: String,
+    pub(super) host: Host,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) settings: Settings,
+    /// What the agent's programs may do.
+    pub(super) policy: Policy,
+    pub(super) asker: Option<Arc<dyn Asker>>,
+    pub(super) inference: ModelInference,
+    pub(super) store: Option<TenantStore>,
+    pub(super) files: Arc<NewFiles>,
+    pub(super) access: Vec<Arc<ChangeAccess>>,
+    pub(super) tools: Vec<CompiledTool>,
+    /// The other agents that the agent may ask, by the names by which it knows them.
+    pub(super) delegates: BTreeMap<String, Arc<Inner>>,
+    pub(super) middleware: Vec<Arc<dyn Middleware>>,
+    pub(super) handlers: Vec<Arc<dyn Handler>>,
+    pub(super) subscribers: Arc<Subscribers>,
+}
+
+impl Agent {
+    /// Begins to build an agent that asks `model`.
+    pub fn builder(model: impl IntoModel) -> AgentBuilder {
+        AgentBuilder::new(model.into_model())
+    }
+}
+
+impl<T> Agent<T> {
+    /// Returns the agent's name. An agent that was given none is called by its
+    /// [`fingerprint`](Agent::fingerprint).
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Returns the fingerprint of the agent's model, prompt, tools and output. Agents with the same
+    /// configuration have the same fingerprint, in every process.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.inner.fingerprint
+    }
+
+    /// Returns the host with the programs that the agent is offered, including those of its tools
+    /// and delegates.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.inner.host
+    }
+
+    /// Adds a handler of the events of all runs of this agent and its clones. It is called after
+    /// those that the agent was built with, until the subscription is dropped.
+    pub fn subscribe(&self, handler: impl Handler + 'static) -> Subscription {
+        self.inner.subscribers.add(Arc::new(handler))
+    }
+}
+
+impl<T: Send + 'static> Agent<T> {
+    /// Prepares a run. It begins when the result is awaited.
+    pub fn execute(&self, input: impl Into<String>) -> Execute<T> {
+        let start = Start::New { message: input.into(), history: Vec::new() };
+        Execute::new(self, new_id(), start)
+    }
+
+    /// Prepares to resume a run of this agent that waits for approvals, or whose process ended. It
+    /// goes on when the result is awaited. Its report has the trips since then.
+    ///
+    /// The agent must have the name with which the run began, so give agents whose runs are resumed
+    /// a name.
+    pub fn resume(&self, run_id: impl Into<String>) -> Execute<T> {
+        Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
+    }
+
+    /// Starts a run, and returns its events and the pieces of its answers while they come in. It
+    /// must be called within a tokio runtime.
+    pub fn stream(&self, input: impl Into<String>) -> RunStream<T> {
+        self.execute(input).stream()
+    }
+}
+
+impl<T> Clone for Agent<T> {
+    fn clone(&self) -> Self {
+        Agent { inner: Arc::clone(&self.inner), read: self.read }
+    }
+}
+
+impl<T> std::fmt::Debug for Agent<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// A model that an agent can be built with: a model, or one that is shared.
+pub trait IntoModel {
+    /// Returns the shared model.
+    fn into_model(self) -> Arc<dyn Model>;
+}
+
+impl<M: Model + 'static> IntoModel for M {
+    fn into_model(self) -> Arc<dyn Model> {
+        Arc::new(self)
+    }
+}
+
+impl IntoModel for Arc<dyn Model> {
+    fn into_model(self) -> Arc<dyn Model> {
+        self
+    }
+}

@@ -1,0 +1,190 @@
+//! The lifecycle events of a run, and their handlers.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde::{Deserialize, Serialize};
+use wattle_machine::Usage;
+
+use super::report::ReportStatus;
+
+/// An event of a run. Serialized as one object with a snake-case `type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// The run.
+    pub run_id: String,
+    /// The run at the top of the tree. Differs from `run_id` only in a delegate's run.
+    pub root_run_id: String,
+    /// The label of the session. Absent if the caller set none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The agent's name.
+    pub agent: String,
+    /// The time, in milliseconds since 1970.
+    pub ts: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: RunEventKind,
+}
+
+/// What happened in a run.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RunEventKind {
+    /// The run began.
+    RunStarted {
+        /// The input.
+        input: String,
+    },
+    /// The model is asked.
+    TripStarted {
+        /// The number of the trip, from 1.
+        trip: u32,
+    },
+    /// The model answered, or failed.
+    TripEnded {
+        /// The number of the trip, from 1.
+        trip: u32,
+        /// The finish reason, as the provider spells it. Absent if it gave none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish: Option<String>,
+        /// Tokens and cost of the trip.
+        usage: Usage,
+        /// Duration in milliseconds.
+        duration_ms: u64,
+        /// The reason why there is no answer. Absent if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A program that the model called begins.
+    CallStarted {
+        /// The trip in which the model called it.
+        trip: u32,
+        /// The program's name, or `wat` for a program that the model wrote.
+        name: String,
+        /// The arguments.
+        args: Vec<String>,
+    },
+    /// A program that the model called has ended.
+    CallEnded {
+        /// The trip in which the model called it.
+        trip: u32,
+        /// The program's name, or `wat` for a program that the model wrote.
+        name: String,
+        /// If true, the program ran and did not fail.
+        success: bool,
+        /// The text that the model reads.
+        output: String,
+        /// Duration in milliseconds.
+        duration_ms: u64,
+    },
+    /// A delegate's run began.
+    ChildStarted {
+        /// The id of its run.
+        child: String,
+        /// The name by which the delegate was asked.
+        name: String,
+        /// The message.
+        message: String,
+    },
+    /// A delegate's run has ended.
+    ChildEnded {
+        /// The id of its run.
+        child: String,
+        /// The name by which the delegate was asked.
+        name: String,
+        /// Its status.
+        status: ReportStatus,
+    },
+    /// The model is asked again, because an answer broke off or could not be used.
+    Retry {
+        /// The new attempt, from 1.
+        attempt: u32,
+        /// The reason.
+        error: String,
+    },
+    /// The run left data for the application.
+    Artifact {
+        /// The name.
+        name: String,
+        /// The size of the data, in bytes. The report has the data.
+        bytes: u64,
+    },
+    /// The run has ended.
+    RunEnded {
+        /// The status.
+        status: ReportStatus,
+        /// The answer, or the reason why there is none.
+        text: String,
+    },
+}
+
+/// A receiver of a run's events. It must not block, because the run waits for it. If it panics, the
+/// panic is logged, and the run goes on.
+///
+/// A function that takes an event is a handler.
+pub trait Handler: Send + Sync {
+    /// Handles an event.
+    fn on(&self, event: &RunEvent);
+}
+
+impl<F: Fn(&RunEvent) + Send + Sync> Handler for F {
+    fn on(&self, event: &RunEvent) {
+        self(event);
+    }
+}
+
+/// Passes an event to a handler, and contains its panic.
+pub(super) fn deliver(handler: &dyn Handler, event: &RunEvent) {
+    let handled = std::panic::catch_unwind(AssertUnwindSafe(|| handler.on(event)));
+    if handled.is_err() {
+        tracing::error!(run = event.run_id, "a handler of the application panicked");
+    }
+}
+
+/// The handlers that were added to an agent after it was built.
+#[derive(Default)]
+pub(super) struct Subscribers {
+    next: AtomicU64,
+    handlers: Mutex<Vec<(u64, Arc<dyn Handler>)>>,
+}
+
+impl Subscribers {
+    /// Adds a handler.
+    pub(super) fn add(self: &Arc<Self>, handler: Arc<dyn Handler>) -> Subscription {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.lock().push((id, handler));
+        Subscription { of: Arc::downgrade(self), id }
+    }
+
+    /// Returns the current handlers, in the order in which they were added.
+    pub(super) fn list(&self) -> Vec<Arc<dyn Handler>> {
+        self.lock().iter().map(|(_, handler)| Arc::clone(handler)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Arc<dyn Handler>)>> {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A handler of an agent. The handler receives events until this is dropped.
+#[must_use = "the handler is removed when the subscription is dropped"]
+pub struct Subscription {
+    of: Weak<Subscribers>,
+    id: u64,
+}
+
+impl Subscription {
+    /// Removes the handler.
+    pub fn unsubscribe(self) {}
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(of) = self.of.upgrade() {
+            of.lock().retain(|(id, _)| *id != self.id);
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! Runs of an agent.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value as Json, json};
+use tokio::task::JoinHandle;
+use wattle_capability::files::Files;
+use wattle_capability::policy::{Asker, Policy, Preflight};
+use wattle_capability::tool::Tools;
+use wattle_machine::{Ending, Message, Usage};
+use wattle_rt::Grants;
+
+use super::agent::{Agent, Inner, ReadData};
+use super::children::AgentChildren;
+use super::event::{Handler, RunEventKind};
+use super::failure::RunFailure;
+use super::hooks::{Hooks, RunHooks, RunObserver};
+use super::middleware::{PANICKED, RunState};
+use super::report::{ReportBuilder, ReportStatus, RunReport};
+use super::runner::{Gate, Runner, gate};
+use super::stream::{CloseOnDrop, RunStream, StreamQueue};
+use super::tool::RunTools;
+use crate::bug::caught;
+use crate::cancel::Cancel;
+use crate::delegates::{DelegateNames, RunTree};
+use crate::driver::{self, Job};
+use crate::error::StoreError;
+use crate::journal::{
+    self, Approval, ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, RunRecord,
+    SharedJournal, Status,
+};
+use crate::meter::Meter;
+use crate::report::Report;
+use crate::service::{AnswerError, record_all};
+use crate::store::{TenantStore, own_session};
+use crate::tenant::Tenant;
+use crate::wiring::Access;
+
+/// The reason of a run whose caller dropped it.
+const DROPPED: &str = "nobody waits for the run any more";
+
+/// A run of an agent that has not begun. It begins when it is awaited, in a task of its own, and is
+/// cancelled if what awaits it is dropped.
+#[must_use = "the run begins when this is awaited"]
+pub struct Execute<T> {
+    agent: Agent<T>,
+    id: String,
+    start: Start,
+    session_id: Option<String>,
+    cancel: Cancel,
+    files: Option<Arc<Files>>,
+    context: Json,
+    handlers: Vec<Arc<dyn Handler>>,
+}
+
+impl<T: Send + 'static> Execute<T> {
+    pub(super) fn new(agent: &Agent<T>, id: String, start: Start) -> Execute<T> {
+        Execute {
+            agent: agent.clone(),
+            id,
+            start,
+            session_id: None,
+            cancel: Cancel::new(),
+            files: None,
+            context: Json::Null,
+            handlers: Vec::new(),
+        }
+    }
+
+    /// Sets the earlier messages of the conversation, oldest first. A run that is resumed keeps its
+    /// own.
+    pub fn history(mut self, messages: Vec<Message>) -> Self {
+        if let Start::New { history, .. } = &mut self.start {
+            *history = messages;
+        }
+        self
+    }
+
+    /// Answers an approval that the run waits for, if it is resumed. The call is that of the
+    /// [`pending`](RunFailure::pending) approval.
+    pub fn answer(mut self, call: impl Into<String>, approval: Approval) -> Self {
+        if let Start::Resume { answers } = &mut self.start {
+            answers.push((call.into(), approval));
+        }
+        self
+    }
+
+    /// Labels the run and its events with a session. It is a label only: no state is kept.
+    pub fn session_id(self, session_id: impl Into<String>) -> Self {
+        Execute { session_id: Some(session_id.into()), ..self }
+    }
+
+    /// Sets what cancels the run: a [`Cancel`], or a token.
+    pub fn cancel(self, cancel: impl Into<Cancel>) -> Self {
+        Execute { cancel: cancel.into(), ..self }
+    }
+
+    /// Sets the files of the run, instead of those of the agent.
+    pub fn files(self, files: Arc<Files>) -> Self {
+        Execute { files: Some(files), ..self }
+    }
+
+    /// Sets data for the run's tools and middleware, such as the user's id. No model sees it.
+    pub fn context(self, context: Json) -> Self {
+        Execute { context, ..self }
+    }
+
+    /// Adds a handler of the events of this run. It is called after those of the agent.
+    pub fn on(mut self, handler: impl Handler + 'static) -> Self {
+        self.handlers.push(Arc::new(handler));
+        self
+    }
+
+    /// Starts the run, and returns its events and the pieces of its answers while they come in. It
+    /// must be called within a tokio runtime.
+    pub fn stream(self) -> RunStream<T> {
+        let queue = Arc::new(StreamQueue::default());
+        let task = self.start(Some(Arc::clone(&queue)), None);
+        RunStream { queue, task }
+    }
+
+    /// Starts the run, which the application drives step by step. It must be called within a tokio
+    /// runtime.
+    pub fn runner(self) -> Runner<T> {
+        let agent = Arc::clone(&self.agent.inner);
+        let (gate, channels) = gate(&agent);
+        Runner::new(agent, self.start(None, Some(gate)), channels)
+    }
+
+    fn start(self, stream: Option<Arc<StreamQueue>>, gate: Option<Arc<Gate>>) -> RunTask<T> {
+        // The run ends if its caller leaves, and its caller's cancellation is not touched then.
+        let cancel = self.cancel.child();
+        let run = Run {
+            inner: Arc::clone(&self.agent.inner),
+            id: self.id.clone(),
+            session_id: self.session_id,
+            cancel: cancel.clone(),
+            files: self.files.unwrap_or_else(|| (self.agent.inner.files)()),
+            context: Arc::new(self.context),
+            handlers: self.handlers,
+            stream: stream.clone(),
+            gate,
+            tree: RunTree::new(self.agent.inner.settings.machine.max_tokens_total),
+            narrowed: Policy::default(),
+            asker: self.agent.inner.asker.clone(),
+            store: self.agent.inner.store.clone(),
+        };
+        let start = self.start;
+        let task = tokio::spawn(async move {
+            // The end of the stream follows the last event, whatever happens.
+            let _end = stream.map(CloseOnDrop);
+            run.drive(start).await
+        });
+        RunTask { id: self.id, task, cancel, read: self.agent.read }
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for Execute<T> {
+    type Output = Result<RunReport<T>, RunFailure>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move { self.start(None, None).await }.boxed()
+    }
+}
+
+/// A run in a task of its own. It is cancelled if this is dropped.
+pub(super) struct RunTask<T> {
+    id: String,
+    task: JoinHandle<Finished>,
+    cancel: Cancel,
+    read: ReadData<T>,
+}
+
+impl<T> RunTask<T> {
+    pub(super) fn run_id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl<T> Future for RunTask<T> {
+    type Output = Result<RunReport<T>, RunFailure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.task.poll_unpin(context).map(|joined| match joined {
+            Ok(finished) => finished.into_result(self.read),
+            // A panic in a run is caught within, so the runtime was shut down.
+            Err(stopped) => Err(RunFailure::new(
+                ReportBuilder::new((self.id.clone(), self.id.clone()), None, String::new()).finish(
+                    &Ending::Failed { message: format!("error: {stopped}") },
+                    "",
+                    Usage::default(),
+                ),
+            )),
+        })
+    }
+}
+
+impl<T> Drop for RunTask<T> {
+    fn drop(&mut self) {
+        if !self.task.is_finished() {
+            self.cancel.cancel(DROPPED);
+        }
+    }
+}
+
+/// One run, with all that it needs.
+pub(super) struct Run {
+    pub(super) inner: Arc<Inner>,
+    pub(super) id: String,
+    pub(super) session_id: Option<String>,
+    pub(super) cancel: Cancel,
+    pub(super) files: Arc<Files>,
+    pub(super) context: Arc<Json>,
+    pub(super) handlers: Vec<Arc<dyn Handler>>,
+    pub(super) stream: Option<Arc<StreamQueue>>,
+    /// Where the run waits for an application that drives it step by step.
+    pub(super) gate: Option<Arc<Gate>>,
+    pub(super) tree: RunTree,
+    /// The policy of the agents above.
+    pub(super) narrowed: Policy,
+    /// Who approves what the policy asks about.
+    pub(super) asker: Option<Arc<dyn Asker>>,
+    /// The store that records the run.
+    pub(super) store: Option<TenantStore>,
+}
+
+/// How a run begins.
+pub(super) enum Start {
+    /// With a message.
+    New { message: String, history: Vec<Message> },
+    /// Where it was stopped, with answers to its pending approvals.
+    Resume { answers: Vec<(String, Approval)> },
+}
+
+impl Run {
+    /// Drives the run until it stops. Boxed, since a delegate's run leads here again.
+    pub(super) fn drive(self, start: Start) -> BoxFuture<'static, Finished> {
+        async move {
+            let inner = &self.inner;
+            let ids = (self.id.clone(), self.tree.root(&self.id).to_owned());
+            let session_id = self.session_id.clone();
+            let report = ReportBuilder::new(ids.clone(), session_id.clone(), inner.name.clone());
+            let state = RunState::new(
+                ids.clone(),
+                session_id.clone(),
+                inner.name.clone(),
+                (Arc::clone(&self.context), self.cancel.clone()),
+            );
+            let observer = Arc::new(RunObserver {
+                agent: Arc::clone(inner),
+                ids,
+                session_id,
+                handlers: self.handlers.clone(),
+                stream: self.stream.clone(),
+                report: Mutex::new(report),
+                gate: self.gate.clone(),
+            });
+            let hooks =
+                RunHooks { agent: Arc::clone(inner), state, observer: Arc::clone(&observer) };
+            let hooks = Arc::new(hooks);
+            let children = AgentChildren::of(&self, &observer);
+            // What the application passed may panic.
+            let outcome = caught(&self.id, self.perform(start, &hooks, &children)).await;
+            let outcome = outcome.unwrap_or(Err(Stopped::Panicked));
+            children.join().await;
+            self.finish(outcome, &observer)
+        }
+        .boxed()
+    }
+
+    /// Returns what the run's programs may do.
+    pub(super) fn policy(&self) -> Policy {
+        self.inner.policy.clone().and(self.narrowed.clone())
+    }
+
+    fn grants(&self, hooks: &Arc<RunHooks>, meter: &Meter) -> Grants {
+        let inner = &self.inner;
+        let inference = inner.inference.metered(meter.clone());
+        let mut access = Access {
+            inference: Some(Arc::new(inference)),
+            budget: inner.settings.ai,
+            ..Access::new(&inner.host, Arc::clone(&self.files))
+        };
+        if let Some(store) = &self.store {
+            access.state = Arc::new(store.state(&own_session(&self.id)));
+            access.tenant = Arc::new(store.variables());
+            access.memory = Arc::new(store.memory(None));
+        }
+        let access = inner.access.iter().fold(access, |access, change| change(access));
+        let grants = match inner.tools.is_empty() {
+            true => access.grants(),
+            false => access.grants().with(Tools(Arc::new(RunTools(Arc::clone(hooks))))),
+        };
+        grants.guarded(Arc::new(Preflight::new(self.policy(), self.asker.clone())))
+    }
+
+    async fn perform(
+        &self,
+        start: Start,
+        hooks: &Arc<RunHooks>,
+        children: &AgentChildren,
+    ) -> Result<RunOutcome, Stopped> {
+        let Inner { host, model, settings, .. } = self.inner.as_ref();
+        let (model, sink) = (model.as_ref(), hooks.observer.as_ref());
+        if let Start::New { message, .. } = &start {
+            sink.notify(RunEventKind::RunStarted { input: message.clone() });
+        }
+        let meter = Meter::default();
+        let grants = Arc::new(self.grants(hooks, &meter));
+        let hooks = Hooks(Some(Arc::clone(hooks)));
+        let journal = self.store.clone().map(|store| Arc::new(store) as SharedJournal);
+        let outcome = match (start, journal) {
+            (Start::New { message, history }, journal) => {
+                let job = Job {
+                    message,
+                    history,
+                    tenant: Tenant::default(),
+                    session_id: None,
+                    grants,
+                    workdir: None,
+                    signer: None,
+                    cancel: self.cancel.clone(),
+                    meter,
+                    tree: self.tree.clone(),
+                    children: Some(Arc::new(children.clone())),
+                    delegates: DelegateNames::default(),
+                    output: None,
+                    hooks,
+                };
+                match journal {
+                    None => {
+                        let id = self.id.clone();
+                        let report = driver::run_as(id, host, model, settings, job, sink).await;
+                        return Ok(RunOutcome::Done(report));
+                    }
+                    Some(journal) => {
+                        let origin = json!({ "by": "application" });
+                        let record = (&journal, self.id.clone(), origin);
+                        journal::run(host, model, settings, job, sink, record).await?
+                    }
+                }
+            }
+            (Start::Resume { .. }, None) => return Err(Stopped::NoStore),
+            (Start::Resume { answers }, Some(journal)) => {
+                let record = journal.run(&self.id).await?.ok_or(Stopped::Unknown)?;
+                if record.start.agent != self.inner.name {
+                    return Err(Stopped::OtherAgent(record.start.agent));
+                }
+                sink.notify(RunEventKind::RunStarted { input: record.start.message.clone() });
+                self.answer(&record, &answers).await?;
+                let with = ResumeOptions {
+                    grants,
+                    signer: None,
+                    cancel: self.cancel.clone(),
+                    settings: settings.clone(),
+                    meter,
+                    tree: self.tree.clone(),
+                    children: Some(Arc::new(children.clone())),
+                    answers: Vec::new(),
+                    release: false,
+                    hooks,
+                };
+                journal::resume(host, model, &self.id, with, sink, &journal).await?
+            }
+        };
+        if let (RunOutcome::Done(report), Some(store)) = (&outcome, &self.store) {
+            journal::end(&(Arc::new(store.clone()) as SharedJournal), report, false).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Records the answers to the pending approvals of the run and of its delegates' runs. If
+    /// others are missing, the run stays parked.
+    async fn answer(
+        &self,
+        record: &RunRecord,
+        answers: &[(String, Approval)],
+    ) -> Result<(), Stopped> {
+        let Some(store) = &self.store else { return Err(Stopped::NoStore) };
+        if record.status != Status::Parked && answers.is_empty() {
+            return Ok(());
+        }
+        let pending = record_all(store, &self.id, answers).await?;
+        match pending.is_empty() {
+            true => Ok(()),
+            false => Err(Stopped::Pending(pending)),
+        }
+    }
+
+    fn finish(&self, outcome: Result<RunOutcome, Stopped>, observer: &RunObserver) -> Finished {
+        let failed = |message: String| RunOutcome::Done(Report::failed(self.id.clone(), message));
+        let outcome = outcome.unwrap_or_else(|stopped| match stopped {
+            Stopped::Pending(waiting) => {
+                RunOutcome::Parked(ParkedRun { run_id: self.id.clone(), waiting, reason: None })
+            }
+            other => failed(other.to_string()),
+        });
+        let (report, ending, pending) = match outcome {
+            RunOutcome::Done(Report { ending, usage, artifacts, .. }) => {
+                let report = observer.finish(&ending, self.cancel.reason(), usage);
+                (RunReport { artifacts, ..report }, Some(ending), Vec::new())
+            }
+            RunOutcome::Parked(ParkedRun { waiting, reason, .. }) => {
+                let questions = waiting.iter().map(|one| one.question.clone());
+                let all: Vec<String> = questions.chain(reason).collect();
+                (observer.park(all.join("; ")), None, waiting)
+            }
+        };
+        Finished { report, ending, pending }
+    }
+}
+
+/// The reason why a run could not be driven.
+#[derive(Debug, thiserror::Error)]
+enum Stopped {
+    #[error("the agent has no store, so it has no run to resume")]
+    NoStore,
+    #[error("the store has no such run")]
+    Unknown,
+    #[error("the run is one of the agent `{0}`; resume it with that agent")]
+    OtherAgent(String),
+    #[error("{PANICKED}")]
+    Panicked,
+    #[error("the run waits for a person")]
+    Pending(Vec<PendingApproval>),
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A run that has stopped.
+pub(super) struct Finished {
+    pub(super) report: RunReport,
+    /// The ending, or `None` if the run waits for a person.
+    pub(super) ending: Option<Ending>,
+    /// The approvals that the run waits for.
+    pub(super) pending: Vec<PendingApproval>,
+}
+
+impl Finished {
+    fn into_result<T>(self, read: ReadData<T>) -> Result<RunReport<T>, RunFailure> {
+        let Finished { mut report, pending, .. } = self;
+        match report.status {
+            ReportStatus::Completed => match read(&report) {
+                Ok(data) => Ok(report.with_data(data)),
+                Err(why) => {
+                    report.status = ReportStatus::Failed;
+                    report.abort_reason = Some(why);
+                    Err(RunFailure::new(report))
+                }
+            },
+            ReportStatus::Parked => Err(RunFailure::parked(report, pending)),
+            ReportStatus::Failed | ReportStatus::Cancelled => Err(RunFailure::new(report)),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The error of a run that did not complete.
+
+use std::fmt;
+
+use super::report::{ReportStatus, RunReport};
+use crate::journal::PendingApproval;
+
+/// A run that did not complete. It has the report of what the run did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFailure {
+    report: Box<RunReport>,
+    pending: Vec<PendingApproval>,
+}
+
+impl RunFailure {
+    pub(super) fn new(report: RunReport) -> RunFailure {
+        RunFailure { report: Box::new(report), pending: Vec::new() }
+    }
+
+    pub(super) fn parked(report: RunReport, pending: Vec<PendingApproval>) -> RunFailure {
+        RunFailure { report: Box::new(report), pending }
+    }
+
+    /// Returns the report of the run.
+    #[must_use]
+    pub fn report(&self) -> &RunReport {
+        &self.report
+    }
+
+    /// Returns the reason. It is empty for a run that was cancelled without one.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        self.report.abort_reason.as_deref().unwrap_or_default()
+    }
+
+    /// Returns true if the run was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.report.status == ReportStatus::Cancelled
+    }
+
+    /// Returns the approvals that the run waits for. Only a run with a store waits; see
+    /// [`Agent::resume`](super::Agent::resume).
+    #[must_use]
+    pub fn pending(&self) -> &[PendingApproval] {
+        &self.pending
+    }
+}
+
+impl fmt::Display for RunFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.report.status, self.reason()) {
+            (ReportStatus::Cancelled, "") => f.write_str("the run was cancelled"),
+            (ReportStatus::Cancelled, reason) => write!(f, "the run was cancelled: {reason}"),
+            (ReportStatus::Parked, reason) => write!(f, "the run waits for a person: {reason}"),
+            (_, reason) => write!(f, "the run failed: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for RunFailure {}

@@ -1,0 +1,243 @@
+//! Middleware: code of the application around each round to the model and each call.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value as Json;
+use wattle_machine::{Call, Execution, FunctionTool, Message};
+
+use crate::cancel::Cancel;
+use crate::model::{FunctionChoice, ModelError, ModelReply, ModelRequest, ThinkingEffort};
+use crate::output::OutputSchema;
+
+/// Code around each trip and each call of a run. The first that an agent has is the outermost.
+///
+/// Both methods pass on what they get unless they are implemented. What they return is what the run
+/// receives and records.
+///
+/// ```
+/// use futures_util::future::{BoxFuture, FutureExt};
+/// use wattle_agent::machine::{Call, Execution};
+/// use wattle_agent::{Middleware, NextCall, RunState};
+///
+/// /// Refuses a program after its third call in a run.
+/// struct AtMostThree;
+///
+/// impl Middleware for AtMostThree {
+///     fn call<'a>(&'a self, state: &'a RunState, call: Call, next: NextCall<'a>) -> BoxFuture<'a, Execution> {
+///         async move {
+///             let count = state.of::<std::sync::atomic::AtomicU32>();
+///             if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 3 {
+///                 return Execution::Refused { reason: "three calls are enough".to_owned() };
+///             }
+///             next.run(call).await
+///         }
+///         .boxed()
+///     }
+/// }
+/// ```
+pub trait Middleware: Send + Sync {
+    /// Wraps a trip. A failure ends the run, unless the request was for functions that the model
+    /// does not support.
+    fn trip<'a>(
+        &'a self,
+        _state: &'a RunState,
+        request: TripRequest,
+        next: NextTrip<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        next.run(request)
+    }
+
+    /// Wraps a call. To refuse it, return [`Execution::Refused`] with a reason, which the model
+    /// reads.
+    ///
+    /// A program that waits for a person's approval is stopped here, and called again when the run
+    /// goes on.
+    fn call<'a>(
+        &'a self,
+        _state: &'a RunState,
+        call: Call,
+        next: NextCall<'a>,
+    ) -> BoxFuture<'a, Execution> {
+        next.run(call)
+    }
+}
+
+/// What the middleware and the tools of one run share.
+pub struct RunState {
+    pub(super) run_id: String,
+    pub(super) root_run_id: String,
+    pub(super) session_id: Option<String>,
+    pub(super) agent: String,
+    pub(super) context: Arc<Json>,
+    pub(super) cancel: Cancel,
+    values: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl RunState {
+    pub(super) fn new(
+        (run_id, root_run_id): (String, String),
+        session_id: Option<String>,
+        agent: String,
+        (context, cancel): (Arc<Json>, Cancel),
+    ) -> RunState {
+        let values = Mutex::default();
+        RunState { run_id, root_run_id, session_id, agent, context, cancel, values }
+    }
+
+    /// Returns the id of the run.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Returns the id of the run at the top of the tree.
+    #[must_use]
+    pub fn root_run_id(&self) -> &str {
+        &self.root_run_id
+    }
+
+    /// Returns the label of the session, if the caller set one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// Returns the name of the agent.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Returns the context that the caller gave the run, or null. No model sees it.
+    #[must_use]
+    pub fn context(&self) -> &Json {
+        &self.context
+    }
+
+    /// Returns the cancellation of the run.
+    #[must_use]
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Returns the run's value of a type. It is created when it is first asked for.
+    #[must_use]
+    pub fn of<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = values.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        // The key is the value's type.
+        Arc::clone(value).downcast().unwrap_or_default()
+    }
+}
+
+/// The request of a trip, which middleware may change.
+#[derive(Clone, Debug)]
+pub struct TripRequest {
+    /// The conversation, starting with the system message.
+    pub messages: Vec<Message>,
+    /// The functions that the model may call. Empty in the text dialect.
+    pub functions: Vec<FunctionTool>,
+    /// The choice between functions and an answer.
+    pub function_choice: FunctionChoice,
+    /// The sampling temperature, from 0 to 2.
+    pub temperature: f32,
+    /// Maximum number of tokens of the answer.
+    pub max_tokens: u32,
+    /// The effort that the model spends on reasoning, or `None` for its own default.
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The schema to which the provider constrains the answer, if it can.
+    pub output: Option<OutputSchema>,
+}
+
+impl TripRequest {
+    pub(super) fn of(request: &ModelRequest<'_>) -> TripRequest {
+        TripRequest {
+            messages: request.messages.to_vec(),
+            functions: request.functions.to_vec(),
+            function_choice: request.function_choice,
+            temperature: request.temperature,
+            max_tokens: request.max_tokens,
+            thinking_effort: request.thinking_effort,
+            output: request.output.cloned(),
+        }
+    }
+
+    pub(super) fn as_request(&self) -> ModelRequest<'_> {
+        ModelRequest {
+            messages: &self.messages,
+            functions: &self.functions,
+            function_choice: self.function_choice,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            thinking_effort: self.thinking_effort,
+            output: self.output.as_ref(),
+        }
+    }
+}
+
+/// Asks the model.
+pub(super) type AskModel<'a> =
+    dyn Fn(TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> + Send + Sync + 'a;
+
+/// The rest of a trip: the next middleware, or the model. Clones can be used to ask again.
+#[derive(Clone, Copy)]
+pub struct NextTrip<'a> {
+    pub(super) rest: &'a [Arc<dyn Middleware>],
+    pub(super) state: &'a RunState,
+    pub(super) model: &'a AskModel<'a>,
+}
+
+impl<'a> NextTrip<'a> {
+    /// Goes on with this request.
+    #[must_use]
+    pub fn run(self, request: TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let Some((first, rest)) = self.rest.split_first() else { return (self.model)(request) };
+        let next = NextTrip { rest, ..self };
+        let trip = AssertUnwindSafe(async move { first.trip(self.state, request, next).await });
+        let run = self.state.run_id();
+        async move {
+            trip.catch_unwind().await.unwrap_or_else(|_| {
+                tracing::error!(run, "a middleware of the application panicked in a trip");
+                Err(ModelError::application(PANICKED))
+            })
+        }
+        .boxed()
+    }
+}
+
+/// Runs a call.
+pub(super) type RunCall<'a> = dyn Fn(Call) -> BoxFuture<'a, Execution> + Send + Sync + 'a;
+
+/// The rest of a call: the next middleware, or the program.
+pub struct NextCall<'a> {
+    pub(super) rest: &'a [Arc<dyn Middleware>],
+    pub(super) state: &'a RunState,
+    pub(super) program: &'a RunCall<'a>,
+}
+
+impl<'a> NextCall<'a> {
+    /// Goes on with this call.
+    #[must_use]
+    pub fn run(self, call: Call) -> BoxFuture<'a, Execution> {
+        let NextCall { rest, state, program } = self;
+        let Some((first, rest)) = rest.split_first() else { return program(call) };
+        let next = NextCall { rest, state, program };
+        let called = AssertUnwindSafe(async move { first.call(state, call, next).await });
+        async move {
+            called.catch_unwind().await.unwrap_or_else(|_| {
+                let run = state.run_id();
+                tracing::error!(run, "a middleware of the application panicked in a call");
+                Execution::Refused { reason: PANICKED.to_owned() }
+            })
+        }
+        .boxed()
+    }
+}
+
+/// The error of code of the application that panicked. The panic itself is only in the log.
+pub(super) const PANICKED: &str = "the application failed; its log has the reason";

@@ -1,0 +1,55 @@
+//! Agents in an application: the way in for those who embed the library.
+//!
+//! An [`Agent`] is a value: a model, a prompt, [tools](Tool), other agents that it may ask, and an
+//! output. [`Agent::execute`] runs a task and returns a [`RunReport`]; [`Agent::stream`] also
+//! returns what happens meanwhile. [`Handler`]s receive the [events](RunEvent) of runs, and
+//! [`Middleware`] surrounds each round to the model and each call.
+//!
+//! ```
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use wattle_agent::prelude::*;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Weather {
+//!     /// The name of a city.
+//!     city: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = wattle_agent::model::Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"weather\\\", \\\"Oslo\\\")\"}\n{\"reply\":\"ToolCall::Response(\\\"It rains.\\\")\"}\n")?;
+//! let about = "Returns the weather in a city";
+//! let weather = Tool::new("weather", about, |input: Weather, _| async move {
+//!     Ok(format!("rain in {}", input.city))
+//! });
+//! let agent = Agent::builder(model).prompt("You know the weather.").tool(weather).build()?;
+//! let report = agent.execute("How is the weather in Oslo?").await?;
+//! assert_eq!(report.data, "It rains.");
+//! assert_eq!(report.trips[0].calls[0].name, "weather");
+//! # Ok(()) }
+//! ```
+
+mod agent;
+mod builder;
+mod children;
+mod event;
+mod execute;
+mod failure;
+mod hooks;
+mod middleware;
+mod report;
+mod runner;
+mod stream;
+mod tool;
+
+pub use agent::{Agent, IntoModel};
+pub use builder::AgentBuilder;
+pub use event::{Handler, RunEvent, RunEventKind, Subscription};
+pub use execute::Execute;
+pub use failure::RunFailure;
+pub use hooks::Hooks;
+pub use middleware::{Middleware, NextCall, NextTrip, RunState, TripRequest};
+pub use report::{CallReport, ReportStatus, RunReport, Trip};
+pub use runner::{CallResult, Runner, RunnerStats, StepCall, StepError, StepOptions, StepReply};
+pub use stream::{RunStream, StreamItem};
+pub use tool::{Tool, ToolContext, ToolError};

@@ -1,0 +1,363 @@
+//! The report of a run: a tree of the run and those of its delegates.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Stop, Usage};
+
+use crate::model::ModelReply;
+
+/// The report of a run. `T` is the type of its data: that of the answer, or an optional JSON value
+/// in the reports of delegates and of runs that failed.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunReport<T = Option<Json>> {
+    /// The run. Ids are sortable by time and unguessable.
+    pub run_id: String,
+    /// The run at the top of the tree. Differs from `run_id` only in a delegate's run.
+    pub root_run_id: String,
+    /// The label of the session. Absent if the caller set none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The agent's name.
+    pub agent: String,
+    /// The status.
+    pub status: ReportStatus,
+    /// The reason for the end of a run with a result. Absent if the model or the host failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// The text of the answer, or the message that says why there is none.
+    pub text: String,
+    /// The reason why the run did not complete. Absent if it did, or if it was cancelled without a
+    /// reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort_reason: Option<String>,
+    /// The answer as data.
+    pub data: T,
+    /// The rounds to the model, in order.
+    pub trips: Vec<Trip>,
+    /// The runs of delegates, in the order in which they ended.
+    pub children: Vec<RunReport>,
+    /// Data that the run's programs left for the application. The model does not see it.
+    pub artifacts: Vec<Artifact>,
+    /// Tokens of the run, with those of its programs and of its delegates.
+    pub usage: Usage,
+    /// The cost of the same. Absent if no price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Dollars>,
+    /// Start of the run, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Duration in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl<T> RunReport<T> {
+    /// Returns the report with other data.
+    pub(super) fn with_data<U>(self, data: U) -> RunReport<U> {
+        RunReport {
+            run_id: self.run_id,
+            root_run_id: self.root_run_id,
+            session_id: self.session_id,
+            agent: self.agent,
+            status: self.status,
+            stop: self.stop,
+            text: self.text,
+            abort_reason: self.abort_reason,
+            data,
+            trips: self.trips,
+            children: self.children,
+            artifacts: self.artifacts,
+            usage: self.usage,
+            cost: self.cost,
+            started_ms: self.started_ms,
+            duration_ms: self.duration_ms,
+        }
+    }
+}
+
+/// The status of a run in its report.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportStatus {
+    /// The model gave its answer.
+    Completed,
+    /// The model or the host failed, a limit was reached, moderation blocked the input, or the
+    /// answer does not match its schema.
+    Failed,
+    /// The run was cancelled.
+    Cancelled,
+    /// The run waits for a person. It goes on when it is resumed.
+    Parked,
+}
+
+impl ReportStatus {
+    fn of(ending: &Ending) -> ReportStatus {
+        match ending {
+            Ending::Answered { .. } => ReportStatus::Completed,
+            Ending::Exhausted { data: Some(_), .. } => ReportStatus::Completed,
+            // The last turn, which had to answer.
+            Ending::Exhausted { bound: Bound::Steps, text, .. }
+                if !text.starts_with("stopped: ") =>
+            {
+                ReportStatus::Completed
+            }
+            Ending::Cancelled { .. } => ReportStatus::Cancelled,
+            Ending::Exhausted { .. }
+            | Ending::Invalid { .. }
+            | Ending::Blocked { .. }
+            | Ending::Failed { .. } => ReportStatus::Failed,
+        }
+    }
+}
+
+/// One round to the model: a request, its answer, and the programs that the answer called.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trip {
+    /// The number of the trip, from 1.
+    pub index: u32,
+    /// The finish reason, as the provider spells it. Absent if it gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// Tokens and cost of the trip.
+    pub usage: Usage,
+    /// Start of the request, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Duration of the request, in milliseconds.
+    pub duration_ms: u64,
+    /// The reason why there is no answer. Absent if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The programs that the answer called, in order.
+    pub calls: Vec<CallReport>,
+}
+
+/// A program that the model called.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallReport {
+    /// The step, from 1.
+    pub step: u32,
+    /// The number of the call within the step, from 1.
+    pub call: u32,
+    /// The program's name, or `wat` for a program that the model wrote.
+    pub name: String,
+    /// The arguments as the model gave them.
+    pub args: Vec<String>,
+    /// If true, the program ran and did not fail.
+    pub success: bool,
+    /// Duration in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A call whose end has not been seen.
+struct OpenCall {
+    trip: usize,
+    at: usize,
+}
+
+/// A report that grows with the events of its run.
+pub(super) struct ReportBuilder {
+    report: RunReport,
+    open: Vec<OpenCall>,
+}
+
+/// What a fold of an event changed, as far as handlers are told.
+pub(super) enum Change {
+    /// A call began.
+    CallStarted { trip: u32, name: String, args: Vec<String> },
+    /// A call has ended.
+    CallEnded { trip: u32, name: String, success: bool, output: String, duration_ms: u64 },
+    /// The model is asked again.
+    Retry { attempt: u32, error: String },
+    /// A call left data for the application.
+    Artifact { name: String, bytes: u64 },
+}
+
+impl ReportBuilder {
+    /// Creates the report of a run that begins now.
+    pub(super) fn new(
+        (run_id, root_run_id): (String, String),
+        session_id: Option<String>,
+        agent: String,
+    ) -> ReportBuilder {
+        let report = RunReport {
+            run_id,
+            root_run_id,
+            session_id,
+            agent,
+            status: ReportStatus::Failed,
+            stop: None,
+            text: String::new(),
+            abort_reason: None,
+            data: None,
+            trips: Vec::new(),
+            children: Vec::new(),
+            artifacts: Vec::new(),
+            usage: Usage::default(),
+            cost: None,
+            started_ms: crate::now_ms(),
+            duration_ms: 0,
+        };
+        ReportBuilder { report, open: Vec::new() }
+    }
+
+    /// Adds an event of the run. Returns the changes that handlers are told about.
+    pub(super) fn event(&mut self, event: &Event) -> Vec<Change> {
+        match event {
+            Event::ToolStart { step, call, label, args, .. } => {
+                vec![self.call_started((*step, *call), label, args)]
+            }
+            Event::ToolResult { step, call, success, output, dur_ms, .. } => {
+                self.call_ended((*step, *call), *success, output, *dur_ms).into_iter().collect()
+            }
+            Event::Retry { step, attempt, error } => {
+                // A program that does not compile has no result.
+                let open: Vec<(u32, u32)> = self.open_calls_of(*step);
+                let ended = |call| self.call_ended(call, false, error, 0);
+                let mut changes: Vec<Change> = open.into_iter().filter_map(ended).collect();
+                changes.push(Change::Retry { attempt: *attempt, error: error.clone() });
+                changes
+            }
+            Event::Artifact { name, bytes, .. } => {
+                vec![Change::Artifact { name: name.clone(), bytes: *bytes }]
+            }
+            Event::Thinking { .. }
+            | Event::Contributed { .. }
+            | Event::Delta { .. }
+            | Event::Parked { .. }
+            | Event::Moderated { .. }
+            | Event::Recalled { .. }
+            | Event::Response { .. }
+            | Event::Error { .. } => Vec::new(),
+        }
+    }
+
+    /// Adds a trip that begins now, and returns its number.
+    pub(super) fn trip_started(&mut self) -> u32 {
+        let index = u32::try_from(self.report.trips.len()).unwrap_or(u32::MAX).saturating_add(1);
+        self.report.trips.push(Trip { index, started_ms: crate::now_ms(), ..Trip::default() });
+        index
+    }
+
+    /// Returns the last trip.
+    pub(super) fn last_trip(&self) -> Option<Trip> {
+        self.report.trips.last().cloned()
+    }
+
+    /// Completes the last trip, and returns it.
+    pub(super) fn trip_ended(
+        &mut self,
+        duration_ms: u64,
+        usage: Usage,
+        answer: Result<&ModelReply, String>,
+    ) -> Option<Trip> {
+        let trip = self.report.trips.last_mut()?;
+        trip.duration_ms = duration_ms;
+        trip.usage = usage;
+        match answer {
+            Ok(reply) => trip.finish.clone_from(&reply.finish),
+            Err(error) => trip.error = Some(error),
+        }
+        Some(trip.clone())
+    }
+
+    /// Adds the report of a delegate's run.
+    pub(super) fn child(&mut self, report: RunReport) {
+        self.report.children.push(report);
+    }
+
+    /// Returns the report of the run with this ending, which ends now.
+    pub(super) fn finish(&mut self, ending: &Ending, reason: &str, usage: Usage) -> RunReport {
+        let report = &mut self.report;
+        report.status = ReportStatus::of(ending);
+        report.stop = ending.stop();
+        report.text = ending.text().to_owned();
+        report.data = ending.data().cloned();
+        report.abort_reason = match report.status {
+            ReportStatus::Completed => None,
+            ReportStatus::Cancelled => Some(reason.to_owned()).filter(|text| !text.is_empty()),
+            _ => Some(abort_reason(ending)),
+        };
+        self.end(usage)
+    }
+
+    /// Returns the report of a run that is parked.
+    pub(super) fn park(&mut self, reason: String) -> RunReport {
+        self.report.status = ReportStatus::Parked;
+        self.report.text.clone_from(&reason);
+        self.report.abort_reason = Some(reason);
+        let usage = self.report.trips.iter().fold(Usage::default(), |all, trip| all + trip.usage);
+        self.end(usage)
+    }
+
+    fn end(&mut self, usage: Usage) -> RunReport {
+        self.report.usage = usage;
+        self.report.cost = usage.cost;
+        self.report.duration_ms = crate::now_ms().saturating_sub(self.report.started_ms);
+        self.report.clone()
+    }
+
+    fn call_started(&mut self, call: (u32, u32), name: &str, args: &[String]) -> Change {
+        // A resumed run may begin with calls.
+        if self.report.trips.is_empty() {
+            self.trip_started();
+        }
+        let trip = self.report.trips.len().saturating_sub(1);
+        let mut index = 0;
+        if let Some(of) = self.report.trips.get_mut(trip) {
+            index = of.index;
+            self.open.push(OpenCall { trip, at: of.calls.len() });
+            of.calls.push(CallReport {
+                step: call.0,
+                call: call.1,
+                name: name.to_owned(),
+                args: args.to_vec(),
+                success: false,
+                duration_ms: 0,
+            });
+        }
+        Change::CallStarted { trip: index, name: name.to_owned(), args: args.to_vec() }
+    }
+
+    fn call_ended(
+        &mut self,
+        call: (u32, u32),
+        success: bool,
+        output: &str,
+        duration_ms: u64,
+    ) -> Option<Change> {
+        let open = self.open.iter().position(|open| self.number(open) == Some(call))?;
+        let OpenCall { trip, at } = self.open.remove(open);
+        let trip = self.report.trips.get_mut(trip)?;
+        let index = trip.index;
+        let ended = trip.calls.get_mut(at)?;
+        (ended.success, ended.duration_ms) = (success, duration_ms);
+        let (name, output) = (ended.name.clone(), output.to_owned());
+        Some(Change::CallEnded { trip: index, name, success, output, duration_ms })
+    }
+
+    fn open_calls_of(&self, step: u32) -> Vec<(u32, u32)> {
+        let calls = self.open.iter().filter_map(|open| self.number(open));
+        calls.filter(|(of, _)| *of == step).collect()
+    }
+
+    fn number(&self, open: &OpenCall) -> Option<(u32, u32)> {
+        let call = self.report.trips.get(open.trip)?.calls.get(open.at)?;
+        Some((call.step, call.call))
+    }
+}
+
+/// Returns the reason why a run with this ending did not complete.
+fn abort_reason(ending: &Ending) -> String {
+    match ending {
+        Ending::Invalid { errors, .. } => {
+            format!("the answer does not match its schema: {}", errors.join("; "))
+        }
+        Ending::Failed { message } => message.strip_prefix("error: ").unwrap_or(message).to_owned(),
+        ending => {
+            let text = ending.text();
+            text.strip_prefix("stopped: ").unwrap_or(text).to_owned()
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! Runs that an application drives step by step.
+//!
+//! A runner is a run that waits at two points: before it asks the model, and before it runs the calls
+//! of an answer that the application wants to see first. The loop is the same as that of any other
+//! run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value as Json, json};
+use tokio::sync::mpsc;
+use wattle_capability::agent::AGENT;
+use wattle_catalog::Catalog;
+use wattle_machine::{Call, Completion, Event, Execution, Message, Role, Usage};
+
+use super::agent::{Agent, Inner};
+use super::execute::RunTask;
+use super::failure::RunFailure;
+use super::report::{CallReport, RunReport, Trip};
+use crate::model::FunctionChoice;
+
+/// The function that receives the pieces of an answer.
+type OnDelta = dyn Fn(&str) + Send + Sync;
+
+/// What one step does differently. The default is a step like those of any run.
+#[derive(Clone, Default)]
+pub struct StepOptions {
+    note: Option<String>,
+    tool_call: Option<FunctionChoice>,
+    returns_calls: bool,
+    on_delta: Option<Arc<OnDelta>>,
+}
+
+impl StepOptions {
+    /// Creates the default options.
+    #[must_use]
+    pub fn new() -> StepOptions {
+        StepOptions::default()
+    }
+
+    /// Adds text to the request of this step alone. The conversation does not keep it.
+    #[must_use]
+    pub fn note(self, text: impl Into<String>) -> StepOptions {
+        StepOptions { note: Some(text.into()), ..self }
+    }
+
+    /// Sets the choice between calls and an answer, in the native dialect.
+    #[must_use]
+    pub fn tool_call(self, choice: FunctionChoice) -> StepOptions {
+        StepOptions { tool_call: Some(choice), ..self }
+    }
+
+    /// With false, the calls of the answer are returned and not run. The next step runs them, unless
+    /// [`Runner::submit`] gives their results.
+    #[must_use]
+    pub fn execute(self, execute: bool) -> StepOptions {
+        StepOptions { returns_calls: !execute, ..self }
+    }
+
+    /// Passes the pieces of the model's answer to a function while they come in. It must not block.
+    #[must_use]
+    pub fn on_delta(self, receive: impl Fn(&str) + Send + Sync + 'static) -> StepOptions {
+        StepOptions { on_delta: Some(Arc::new(receive)), ..self }
+    }
+}
+
+/// A call of the model's answer.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepCall {
+    /// The step and the number of the call within it, such as `2.1`.
+    pub id: String,
+    /// The program's name, or `wat` for a program that the model wrote.
+    pub name: String,
+    /// The arguments by name. A program that the model wrote has `body` and `args`.
+    pub arguments: Json,
+    /// The origin of the program: its file, `built-in FILE` or `agent NAME`. `None` for a program
+    /// that the model wrote, and for an unknown one.
+    pub registry_id: Option<String>,
+    /// If true, the call asks another agent.
+    pub is_delegate: bool,
+}
+
+/// The result that an application gives a call that it ran itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallResult(Execution);
+
+impl CallResult {
+    /// Creates the result of a call that succeeded.
+    #[must_use]
+    pub fn success(text: impl Into<String>) -> CallResult {
+        let results = vec![text.into()];
+        CallResult(Execution::Ran(Completion { results, ..Completion::default() }))
+    }
+
+    /// Creates the result of a call that failed. The model reads the reason.
+    #[must_use]
+    pub fn failure(reason: impl Into<String>) -> CallResult {
+        CallResult(Execution::Refused { reason: reason.into() })
+    }
+}
+
+/// The outcome of one step.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct StepReply<T = String> {
+    /// What the model wrote beside its calls, or the answer.
+    pub text: String,
+    /// Tokens and cost of the step's request.
+    pub usage: Usage,
+    /// The finish reason, as the provider spells it. `None` if it gave none.
+    pub finish: Option<String>,
+    /// The calls that were returned instead of being run. Empty unless the step asked for that.
+    pub calls: Vec<StepCall>,
+    /// The calls that were run, those that the last step returned first.
+    pub executed: Vec<CallReport>,
+    /// Number of items that were recalled from memory before the request.
+    pub recalled: u32,
+    /// The report of the run, if it ended with this step.
+    pub report: Option<RunReport<T>>,
+}
+
+impl<T> StepReply<T> {
+    fn new() -> StepReply<T> {
+        StepReply {
+            text: String::new(),
+            usage: Usage::default(),
+            finish: None,
+            calls: Vec::new(),
+            executed: Vec::new(),
+            recalled: 0,
+            report: None,
+        }
+    }
+
+    /// Returns true if the run has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.report.is_some()
+    }
+}
+
+/// Totals of a runner.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunnerStats {
+    /// The run's id.
+    pub id: String,
+    /// The agent's name.
+    pub name: String,
+    /// Tokens of all steps so far.
+    pub total_tokens: u64,
+}
+
+/// A run that goes on one step at a time. It is cancelled if it is dropped before its end.
+///
+/// ```
+/// use wattle_agent::{Agent, StepOptions, model::Cassette};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"date_now\\\")\"}\n{\"reply\":\"ToolCall::Response(\\\"noon\\\")\"}\n")?;
+/// let agent = Agent::builder(model).build()?;
+/// let mut runner = agent.runner("What time is it?");
+/// let reply = runner.step(StepOptions::new().execute(false)).await?;
+/// assert_eq!(reply.calls[0].name, "date_now");
+/// runner.submit(vec![wattle_agent::CallResult::success("12:00")])?;
+/// let reply = runner.step(StepOptions::new()).await?;
+/// assert_eq!(reply.report.map(|report| report.text).as_deref(), Some("noon"));
+/// # Ok(()) }
+/// ```
+pub struct Runner<T = String> {
+    agent: Arc<Inner>,
+    task: RunTask<T>,
+    channels: RunnerChannels,
+    /// If true, the run waits before it asks the model.
+    is_ready: bool,
+    /// Number of calls that wait to be run.
+    pending: usize,
+    /// Number of trips whose usage is counted.
+    counted: u32,
+    total: Usage,
+    is_done: bool,
+}
+
+/// The reason why a runner did not take a step.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The run has ended.
+    #[error("the run has ended; begin another one")]
+    Ended,
+    /// Results were given for calls that do not wait.
+    #[error("{given} results for {pending} calls that wait")]
+    Results {
+        /// Number of results.
+        given: usize,
+        /// Number of calls that wait.
+        pending: usize,
+    },
+    /// The run failed, was cancelled, or waits for a person.
+    #[error(transparent)]
+    Failed(#[from] Box<RunFailure>),
+}
+
+/// A decision of the application.
+enum Command {
+    Ask(StepOptions),
+    Execute,
+    Results(Vec<CallResult>),
+}
+
+/// A point at which the run waits.
+enum Pause {
+    BeforeAsk(Progress),
+    BeforeCalls(Progress, Vec<StepCall>),
+}
+
+/// What happened since the last pause.
+#[derive(Default)]
+struct Progress {
+    trip: Option<Trip>,
+    text: String,
+    recalled: u32,
+}
+
+/// The side of the run.
+pub(super) struct Gate {
+    agent: Arc<Inner>,
+    commands: tokio::sync::Mutex<mpsc::UnboundedReceiver<Command>>,
+    pauses: mpsc::UnboundedSender<Pause>,
+    options: Mutex<StepOptions>,
+    progress: Mutex<Progress>,
+}
+
+fn lock<V>(value: &Mutex<V>) -> MutexGuard<'_, V> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gate {
+    fn take(&self, trip: Option<Trip>) -> Progress {
+        Progress { trip, ..std::mem::take(&mut *lock(&self.progress)) }
+    }
+
+    /// Waits for the application's decision. A runner that was dropped makes none; its run is being
+    /// cancelled.
+    async fn command(&self) -> Command {
+        match self.commands.lock().await.recv().await {
+            Some(command) => command,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the application wants the model to be asked.
+    pub(super) async fn before_ask(&self, trip: Option<Trip>) {
+        _ = self.pauses.send(Pause::BeforeAsk(self.take(trip)));
+        loop {
+            if let Command::Ask(options) = self.command().await {
+                *lock(&self.options) = options;
+                return;
+            }
+        }
+    }
+
+    /// Returns the results of calls that the application ran itself, or `None` if they are to be run.
+    pub(super) async fn before_calls(
+        &self,
+        trip: Option<Trip>,
+        step: u32,
+        calls: &[Call],
+    ) -> Option<Vec<Execution>> {
+        if !lock(&self.options).returns_calls {
+            return None;
+        }
+        let catalog = self.agent.host.catalog();
+        let shown = (1..).zip(calls).map(|(number, call)| shown(&catalog, step, number, call));
+        _ = self.pauses.send(Pause::BeforeCalls(self.take(trip), shown.collect()));
+        match self.command().await {
+            Command::Results(results) => Some(results.into_iter().map(|one| one.0).collect()),
+            Command::Execute | Command::Ask(_) => None,
+        }
+    }
+
+    /// Returns the choice between calls and an answer that this step sets.
+    pub(super) fn tool_call(&self) -> Option<FunctionChoice> {
+        lock(&self.options).tool_call
+    }
+
+    /// Returns the messages of a request with the note of this step.
+    pub(super) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
+        let note = lock(&self.options).note.clone()?;
+        let mut messages = messages.to_vec();
+        match messages.last_mut() {
+            // Chat templates require the roles to alternate.
+            Some(last) if last.role == Role::User => {
+                last.content = format!("{}\n\n{note}", last.content)
+            }
+            _ => messages.push(Message::user(note)),
+        }
+        Some(messages)
+    }
+
+    /// Sees an event of the run.
+    pub(super) fn event(&self, event: &Event) {
+        let mut progress = lock(&self.progress);
+        match event {
+            Event::Delta { text, .. } => {
+                drop(progress);
+                let receive = lock(&self.options).on_delta.clone();
+                if let Some(receive) = receive {
+                    receive(text);
+                }
+            }
+            Event::Thinking { content, .. } => progress.text.clone_from(content),
+            Event::Recalled { items, .. } => progress.recalled = *items,
+            _ => {}
+        }
+    }
+}
+
+/// Describes a call for the application.
+fn shown(catalog: &Catalog, step: u32, number: usize, call: &Call) -> StepCall {
+    let entry = catalog.get(call.label()).filter(|_| matches!(call, Call::Catalog { .. }));
+    let arguments = match (call, entry) {
+        (Call::Wat { body, args }, _) => json!({ "body": body, "args": args }),
+        (Call::Catalog { args, .. }, Some(entry)) => {
+            let names = entry.meta().args.iter().map(|arg| arg.name.clone());
+            let by_name = names.zip(args.iter().map(|arg| Json::from(arg.as_str())));
+            Json::Object(by_name.collect())
+        }
+        (Call::Catalog { args, .. }, None) => json!(args),
+    };
+    let uses_agents = |entry: &wattle_catalog::Entry| {
+        entry.meta().uses.iter().flatten().any(|of| *of == AGENT.name)
+    };
+    StepCall {
+        id: format!("{step}.{number}"),
+        name: call.label().to_owned(),
+        arguments,
+        registry_id: entry.map(|entry| entry.origin().to_string()),
+        is_delegate: entry.is_some_and(|entry| uses_agents(entry)),
+    }
+}
+
+impl<T: Send + 'static> Agent<T> {
+    /// Begins a run that the application drives step by step. It must be called within a tokio
+    /// runtime.
+    pub fn runner(&self, input: impl Into<String>) -> Runner<T> {
+        self.execute(input).runner()
+    }
+}
+
+/// The side of the application.
+pub(super) struct RunnerChannels {
+    commands: mpsc::UnboundedSender<Command>,
+    pauses: mpsc::UnboundedReceiver<Pause>,
+}
+
+/// Returns the two sides of a runner.
+pub(super) fn gate(agent: &Arc<Inner>) -> (Arc<Gate>, RunnerChannels) {
+    let (commands, to_run) = mpsc::unbounded_channel();
+    let (from_run, pauses) = mpsc::unbounded_channel();
+    let gate = Gate {
+        agent: Arc::clone(agent),
+        commands: tokio::sync::Mutex::new(to_run),
+        pauses: from_run,
+        options: Mutex::default(),
+        progress: Mutex::default(),
+    };
+    (Arc::new(gate), RunnerChannels { commands, pauses })
+}
+
+impl<T> Runner<T> {
+    pub(super) fn new(agent: Arc<Inner>, task: RunTask<T>, channels: RunnerChannels) -> Runner<T> {
+        Runner {
+            agent,
+            task,
+            channels,
+            is_ready: false,
+            pending: 0,
+            counted: 0,
+            total: Usage::default(),
+            is_done: false,
+        }
+    }
+
+    /// Returns the totals so far.
+    #[must_use]
+    pub fn stats(&self) -> RunnerStats {
+        RunnerStats {
+            id: self.task.run_id().to_owned(),
+            name: self.agent.name.clone(),
+            total_tokens: self.total.total(),
+        }
+    }
+
+    /// Gives the results of the calls that the last step returned, in their order.
+    ///
+    /// # Errors
+    /// The number of results is not that of the calls.
+    pub fn submit(&mut self, results: Vec<CallResult>) -> Result<(), StepError> {
+        if results.len() != self.pending || self.pending == 0 {
+            return Err(StepError::Results { given: results.len(), pending: self.pending });
+        }
+        self.pending = 0;
+        _ = self.channels.commands.send(Command::Results(results));
+        Ok(())
+    }
+
+    /// Asks the model once, and runs the calls of its answer. Calls that the last step returned are
+    /// run first.
+    ///
+    /// # Errors
+    /// The run has ended, fails, or waits for a person.
+    pub async fn step(&mut self, options: StepOptions) -> Result<StepReply<T>, StepError> {
+        if self.is_done {
+            return Err(StepError::Ended);
+        }
+        if std::mem::take(&mut self.pending) > 0 {
+            _ = self.channels.commands.send(Command::Execute);
+        }
+        let mut reply = StepReply::new();
+        if !self.is_ready {
+            self.wait(&mut reply).await?;
+        }
+        if self.is_ready {
+            self.is_ready = false;
+            _ = self.channels.commands.send(Command::Ask(options));
+            self.wait(&mut reply).await?;
+        }
+        Ok(reply)
+    }
+
+    /// Waits for the next pause, or for the end of the run.
+    async fn wait(&mut self, reply: &mut StepReply<T>) -> Result<(), StepError> {
+        let pause = tokio::select! {
+            biased;
+            Some(pause) = self.channels.pauses.recv() => pause,
+            ended = &mut self.task => {
+                self.is_done = true;
+                let report = ended.map_err(Box::new)?;
+                let trip = report.trips.last().cloned();
+                let progress = Progress { trip, text: report.text.clone(), recalled: 0 };
+                self.add(reply, progress, true);
+                reply.report = Some(report);
+                return Ok(());
+            }
+        };
+        match pause {
+            Pause::BeforeAsk(progress) => {
+                self.is_ready = true;
+                self.add(reply, progress, true);
+            }
+            Pause::BeforeCalls(progress, calls) => {
+                self.pending = calls.len();
+                self.add(reply, progress, false);
+                reply.calls = calls;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what happened since the last pause. The calls of the last trip may not have run yet.
+    fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
+        let Progress { trip, text, recalled } = progress;
+        reply.recalled += recalled;
+        if !text.is_empty() {
+            reply.text = text;
+        }
+        let Some(trip) = trip else { return };
+        if has_run {
+            reply.executed.extend(trip.calls);
+        }
+        if trip.index > self.counted {
+            self.counted = trip.index;
+            self.total += trip.usage;
+            reply.usage += trip.usage;
+            reply.finish = trip.finish;
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What most applications use: `use wattle_agent::prelude::*;`.
+
+pub use crate::agents::{AgentError, AgentSpec};
+pub use crate::embed::{
+    Agent, AgentBuilder, CallResult, Execute, Handler, Middleware, NextCall, NextTrip,
+    ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState, RunStream, Runner,
+    StepOptions, StepReply, StreamItem, Subscription, Tool, ToolContext, ToolError, Trip,
+    TripRequest,
+};
+pub use crate::{Cancel, Host, Settings};

@@ -1,0 +1,382 @@
+//! Chunks: a smaller view of a run's events, for clients that show an answer while it is written.
+//!
+//! The view is a function of the events and a small state, [`Chunks`]. A client that reconnects
+//! gets the chunks of the events that it has not seen. Each event becomes no chunk, one or a few.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use wattle_machine::{Envelope, Event, Stop, Usage};
+
+/// Maximum size of the text of an answer that is being received, in bytes. The rest of a longer one
+/// is sent when it is complete.
+const MAX_DRAFT: usize = 1 << 20;
+
+/// A chunk of a run.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Chunk {
+    /// A piece of the answer.
+    Chunk {
+        /// Number of characters of the answer before the piece. At 0 the answer begins anew, and
+        /// what was received of it before is void.
+        offset: u64,
+        /// The piece.
+        content: String,
+    },
+    /// The model gave the reason for its next action.
+    Thinking {
+        /// The step, counted from 1.
+        step: u32,
+        /// The thought.
+        content: String,
+    },
+    /// A program starts, or waits for a person.
+    ToolCall {
+        /// The call: the step and the call within it, such as `2.1`. A call of a child run begins
+        /// with the id of that run and `/`.
+        call: String,
+        /// `wat` for a program that the model wrote, otherwise the catalog program's name. Empty if
+        /// the program started before the stream did.
+        name: String,
+        /// The arguments as the model gave them.
+        arguments: Vec<String>,
+        /// The text of a program that the model wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<String>,
+        /// The question to the person who has to approve the call. Absent if the program starts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+    },
+    /// Something failed: the run, a recall, or an answer of the model, for which it is asked again.
+    Error {
+        /// The message.
+        message: String,
+        /// If true, the run has failed. Otherwise it goes on.
+        fatal: bool,
+    },
+    /// The run has ended. It is the run's last chunk.
+    Done {
+        /// The result, or the error message of a failed run.
+        text: String,
+        /// The value of a valid answer, if the run has a contract on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Json>,
+        /// The reason for the end, or null if the run failed.
+        stop: Option<Stop>,
+        /// Number of steps that ran calls.
+        steps: u32,
+        /// The tokens of the whole run.
+        usage: Usage,
+        /// The session that the run belongs to.
+        session_id: Option<String>,
+    },
+}
+
+/// A chunk with the identifiers of its event.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkEvent {
+    /// The run that the chunk belongs to.
+    pub run_id: String,
+    /// The run at the top of its tree.
+    pub root_run_id: String,
+    /// The number of the event in its run. The last chunk of a kept event has the event's `id` in
+    /// the stream.
+    pub seq: u64,
+    /// The time, in milliseconds since 1970-01-01T00:00:00Z.
+    pub ts: u64,
+    /// The chunk.
+    #[serde(flatten)]
+    pub chunk: Chunk,
+}
+
+/// The view of one stream, of a run or of a tree.
+///
+/// ```
+/// use wattle_agent::machine::{Envelope, Event};
+/// use wattle_agent::service::{Chunk, Chunks};
+///
+/// let (run_id, text) = ("r".to_owned(), "ToolCall::Response(\"\"\"\nFour".to_owned());
+/// let event = Event::Delta { step: 1, text };
+/// let event = Envelope { root_run_id: run_id.clone(), run_id, seq: 1, ts: 0, event };
+/// let chunks = Chunks::default().next(&event);
+/// assert_eq!(chunks[0].chunk, Chunk::Chunk { offset: 0, content: "Four".into() });
+/// ```
+#[derive(Debug, Default)]
+pub struct Chunks {
+    /// The runs that have not ended.
+    runs: BTreeMap<String, RunState>,
+}
+
+/// What the view knows about a run.
+#[derive(Debug, Default)]
+struct RunState {
+    draft: Draft,
+    /// The newest calls of a step: their ids and names.
+    calls: Vec<(String, String)>,
+}
+
+impl Chunks {
+    /// Returns the chunks of the next event.
+    pub fn next(&mut self, envelope: &Envelope) -> Vec<ChunkEvent> {
+        let Envelope { run_id, root_run_id, seq, ts, event } = envelope;
+        let chunks = match event {
+            Event::Response { .. } | Event::Error { .. } => {
+                self.runs.remove(run_id).unwrap_or_default().end(event)
+            }
+            _ => self.runs.entry(run_id.clone()).or_default().next(event),
+        };
+        let (run_id, root_run_id, seq, ts) = (run_id.clone(), root_run_id.clone(), *seq, *ts);
+        let of_event = ChunkEvent { run_id, root_run_id, seq, ts, chunk: Chunk::nothing() };
+        chunks.into_iter().map(|chunk| ChunkEvent { chunk, ..of_event.clone() }).collect()
+    }
+}
+
+impl RunState {
+    fn next(&mut self, event: &Event) -> Vec<Chunk> {
+        if let Event::Delta { step, text } = event {
+            return self.draft.add(*step, text).into_iter().collect();
+        }
+        if matches!(event, Event::ToolStart { .. } | Event::Retry { .. }) {
+            // The model's text was no answer, or is void.
+            self.draft = Draft::default();
+        }
+        match event {
+            Event::Thinking { step, content } => {
+                vec![Chunk::Thinking { step: *step, content: content.clone() }]
+            }
+            Event::ToolStart { step, call, label, body, args, .. } => {
+                if *call == 1 {
+                    self.calls.clear();
+                }
+                let id = format!("{step}.{call}");
+                self.calls.push((id.clone(), label.clone()));
+                vec![Chunk::ToolCall {
+                    call: id,
+                    name: label.clone(),
+                    arguments: args.clone(),
+                    program: body.clone(),
+                    question: None,
+                }]
+            }
+            Event::Parked { call, question } => {
+                let known = self.calls.iter().find(|(id, _)| id == call);
+                vec![Chunk::ToolCall {
+                    call: call.clone(),
+                    name: known.map(|(_, name)| name.clone()).unwrap_or_default(),
+                    arguments: Vec::new(),
+                    program: None,
+                    question: Some(question.clone()),
+                }]
+            }
+            Event::Retry { error, .. } | Event::Recalled { error: Some(error), .. } => {
+                vec![Chunk::Error { message: error.clone(), fatal: false }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the chunks of the last event.
+    fn end(self, event: &Event) -> Vec<Chunk> {
+        match event {
+            Event::Response { text, session_id, steps, usage, stop, data } => {
+                let done = Chunk::Done {
+                    text: text.clone(),
+                    data: data.clone(),
+                    stop: Some(*stop),
+                    steps: *steps,
+                    usage: *usage,
+                    session_id: session_id.clone(),
+                };
+                self.draft.rest(text).into_iter().chain([done]).collect()
+            }
+            Event::Error { message } => vec![
+                Chunk::Error { message: message.clone(), fatal: true },
+                Chunk::Done {
+                    text: message.clone(),
+                    data: None,
+                    stop: None,
+                    steps: 0,
+                    usage: Usage::default(),
+                    session_id: None,
+                },
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Chunk {
+    /// Returns a placeholder.
+    fn nothing() -> Chunk {
+        Chunk::Chunk { offset: 0, content: String::new() }
+    }
+}
+
+/// A text of the model that is being received, and the answer in it.
+#[derive(Debug, Default)]
+struct Draft {
+    step: u32,
+    /// Size of the whole text, in bytes.
+    size: usize,
+    /// The text that was not read yet.
+    unread: String,
+    /// What the unread text is.
+    part: Part,
+    /// The answer as it was sent.
+    sent: String,
+    /// Number of characters of `sent`.
+    characters: u64,
+}
+
+/// A part of a model's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// It is not known yet what follows.
+    #[default]
+    Start,
+    /// A thought, which ends with this tag.
+    Thought(&'static str),
+    /// The arguments of `ToolCall::Response(`.
+    Call,
+    /// The space between `"""` and the answer.
+    Opened,
+    /// The answer in `"""`.
+    Quoted,
+    /// Text without a call: the answer, unless a call follows.
+    Plain,
+    /// Another call, or what follows the answer.
+    Silent,
+}
+
+/// The beginning of a call in the text dialect.
+const CALL: &str = "ToolCall::";
+/// The call that gives the answer.
+const ANSWER: &str = "ToolCall::Response(";
+/// The mark around a text.
+const QUOTES: &str = "\"\"\"";
+/// The tags of thoughts.
+const THOUGHTS: [(&str, &str); 7] = [
+    ("<reasoning>", "</reasoning>"),
+    ("<reason>", "</reason>"),
+    ("<thinking>", "</thinking>"),
+    ("<think>", "</think>"),
+    ("<thoughts>", "</thoughts>"),
+    ("<thought>", "</thought>"),
+    ("<scratchpad>", "</scratchpad>"),
+];
+/// Maximum size of the space at the end of an answer that is held back, in bytes.
+const MAX_SPACE: usize = 64;
+
+/// A part that was read, the length of what was read, and the piece of the answer in it.
+type Read<'a> = (Part, usize, &'a str);
+
+impl Draft {
+    /// Adds a piece. Returns the piece of the answer that is new.
+    fn add(&mut self, step: u32, piece: &str) -> Option<Chunk> {
+        if self.step != step {
+            *self = Draft { step, ..Draft::default() };
+        }
+        self.size = self.size.saturating_add(piece.len());
+        if self.size > MAX_DRAFT || self.part == Part::Silent {
+            (self.part, self.unread) = (Part::Silent, String::new());
+            return None;
+        }
+        self.unread.push_str(piece);
+        let (mut new, mut at) = (String::new(), 0);
+        while let Some((part, length, shown)) =
+            self.unread.get(at..).and_then(|rest| read(self.part, rest))
+        {
+            if (self.part, part) == (Part::Plain, Part::Start) {
+                // The text before a call is not the answer.
+                (self.sent, self.characters) = (String::new(), 0);
+                new.clear();
+            }
+            new.push_str(shown);
+            (self.part, at) = (part, at + length);
+        }
+        self.unread.drain(..at);
+        if new.is_empty() {
+            return None;
+        }
+        let offset = self.characters;
+        self.characters += new.chars().count() as u64;
+        self.sent.push_str(&new);
+        Some(Chunk::Chunk { offset, content: new })
+    }
+
+    /// Returns what the pieces that were sent lack of the whole answer.
+    fn rest(self, answer: &str) -> Option<Chunk> {
+        match answer.strip_prefix(&self.sent) {
+            Some("") => None,
+            Some(rest) => Some(Chunk::Chunk { offset: self.characters, content: rest.to_owned() }),
+            None => Some(Chunk::Chunk { offset: 0, content: answer.to_owned() }),
+        }
+    }
+}
+
+/// Reads on in a part of a text. Returns `None` if more has to be received first.
+fn read(part: Part, rest: &str) -> Option<Read<'_>> {
+    if matches!(part, Part::Start | Part::Call | Part::Opened) {
+        let space = rest.len() - rest.trim_start().len();
+        if space > 0 {
+            return Some((part, space, ""));
+        }
+    }
+    match part {
+        Part::Silent => None,
+        Part::Start => start(rest),
+        Part::Thought(close) => match rest.find(close) {
+            Some(end) => Some((Part::Start, end + close.len(), "")),
+            None => Some((part, rest.len() - held(rest, close), "")).filter(|read| read.1 > 0),
+        },
+        Part::Call if rest.starts_with(QUOTES) => Some((Part::Opened, QUOTES.len(), "")),
+        Part::Call if QUOTES.starts_with(rest) => None,
+        Part::Call => Some((Part::Silent, 0, "")),
+        Part::Opened => Some((Part::Quoted, 0, "")).filter(|_| !rest.is_empty()),
+        Part::Quoted => match rest.find(QUOTES) {
+            Some(end) => Some((Part::Silent, end, rest.get(..end)?.trim_end())),
+            None => shown(part, rest, QUOTES),
+        },
+        Part::Plain => match rest.find(CALL) {
+            Some(call) => Some((Part::Start, call, "")),
+            None => shown(part, rest, CALL),
+        },
+    }
+}
+
+/// Reads the beginning of a text, without space before it.
+fn start(rest: &str) -> Option<Read<'_>> {
+    if let Some((open, close)) = THOUGHTS.iter().find(|(open, _)| rest.starts_with(open)) {
+        return Some((Part::Thought(close), open.len(), ""));
+    }
+    if rest.starts_with(ANSWER) {
+        return Some((Part::Call, ANSWER.len(), ""));
+    }
+    let may_become = |whole: &str| whole.starts_with(rest);
+    if may_become(ANSWER) || THOUGHTS.iter().any(|(open, _)| may_become(open)) {
+        return None;
+    }
+    let part = if rest.starts_with(CALL) { Part::Silent } else { Part::Plain };
+    Some((part, 0, ""))
+}
+
+/// Shows a piece of the answer, without the space at its end and what may become `mark`.
+fn shown<'a>(part: Part, rest: &'a str, mark: &str) -> Option<Read<'a>> {
+    let known = rest.get(..rest.len() - held(rest, mark))?;
+    let trimmed = known.trim_end();
+    let piece = if known.len() - trimmed.len() > MAX_SPACE { known } else { trimmed };
+    (!piece.is_empty()).then_some((part, piece.len(), piece))
+}
+
+/// Returns the length of the longest end of a text with which `mark` begins, in bytes.
+fn held(text: &str, mark: &str) -> usize {
+    let ends = |length: &usize| mark.get(..*length).is_some_and(|begin| text.ends_with(begin));
+    (1..mark.len()).rev().find(ends).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

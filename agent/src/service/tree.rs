@@ -1,0 +1,283 @@
+//! Following a tree: the events of a run and of all child runs below it, in one order.
+//!
+//! ```text
+//! store: event(root, run, seq, row) ──► TreeFollower ──► TreeEvent { event, cursor: RUN:SEQ }
+//! LiveRun of each active run of the tree: a signal, and the pieces of its answer ──┘
+//! ```
+//!
+//! **The order** of kept events is the one in which they were recorded. The runs of a tree record
+//! their turns one at a time, so this order exists, is the same for every reader, and outlives the
+//! process. It keeps the order of each run, and a child run's events are after the `tool_start` of
+//! the program that asked it and before its `tool_result`.
+//!
+//! **A cursor** is the identity of a kept event, its run and its number. Whoever follows a tree
+//! from a cursor gets exactly the kept events after it. Kept events come from the store alone. The
+//! active runs only signal that there is something to read, so an event cannot be seen before the
+//! order is fixed.
+//!
+//! **Live events**, the pieces of answers, are between the kept events of their run and have no
+//! cursor. A reader that is far behind does not get them.
+//!
+//! **The end**: the last event of the run at the top is held back until its end is recorded, and so
+//! are the events after it. The stream ends after it, when no child run is active any more.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
+use wattle_machine::Envelope;
+
+use super::follow::{FollowError, PAGE, POLL};
+use super::live::{AnswerPosition, LiveRun, Outcome, is_last};
+use super::{RunService, Status};
+use crate::journal::Journal as _;
+use crate::store::TenantStore;
+
+/// Maximum length of the id of a run in a cursor, in bytes.
+const MAX_ID: usize = 64;
+
+/// The identity of a kept event in a tree. Prints as `RUN:SEQ`.
+///
+/// ```
+/// use wattle_agent::service::TreeCursor;
+///
+/// let cursor: TreeCursor = "01JZ8M2Q4T:7".parse().unwrap();
+/// assert_eq!((cursor.run.as_str(), cursor.seq), ("01JZ8M2Q4T", 7));
+/// assert_eq!(cursor.to_string(), "01JZ8M2Q4T:7");
+/// assert!("7".parse::<TreeCursor>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeCursor {
+    /// The id of the event's run.
+    pub run: String,
+    /// The number of the event in its run, counted from 1.
+    pub seq: u64,
+}
+
+impl fmt::Display for TreeCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.run, self.seq)
+    }
+}
+
+impl FromStr for TreeCursor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.rsplit_once(':').and_then(|(run, seq)| Some((run, seq.parse().ok()?)));
+        let is_id = |run: &str| {
+            !run.is_empty() && run.len() <= MAX_ID && run.bytes().all(|b| b.is_ascii_alphanumeric())
+        };
+        match parts {
+            Some((run, seq)) if is_id(run) => Ok(TreeCursor { run: run.to_owned(), seq }),
+            _ => Err("expected `RUN:SEQ`, the id of an event of the stream"),
+        }
+    }
+}
+
+/// An event of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeEvent {
+    /// The event.
+    pub event: Arc<Envelope>,
+    /// The cursor, if the event is kept. A live event has none.
+    pub cursor: Option<TreeCursor>,
+}
+
+/// A reader of the events of a tree. Dropping it does not change the runs.
+pub struct TreeFollower {
+    service: RunService,
+    store: TenantStore,
+    root: String,
+    /// The newest kept event that was returned.
+    after: Option<TreeCursor>,
+    /// If true, the numbers in `seen` are those of the events up to `after`.
+    is_placed: bool,
+    /// For each run, the number of the newest kept event that was returned, and the position in its
+    /// current answer.
+    seen: BTreeMap<String, (u64, AnswerPosition)>,
+    ready: VecDeque<TreeEvent>,
+    /// If true, the store may have events that were not read.
+    is_due: bool,
+    /// If true, the run at the top had ended at the last look, and child runs were open.
+    lingers: bool,
+    is_over: bool,
+}
+
+impl TreeFollower {
+    pub(super) fn new(
+        service: RunService,
+        store: TenantStore,
+        root: String,
+        after: Option<TreeCursor>,
+    ) -> TreeFollower {
+        TreeFollower {
+            service,
+            store,
+            root,
+            after,
+            is_placed: false,
+            seen: BTreeMap::new(),
+            ready: VecDeque::new(),
+            is_due: true,
+            lingers: false,
+            is_over: false,
+        }
+    }
+
+    /// Checks that there is such a run, that it is at the top of its tree, and that the tree has
+    /// the event from which it is followed.
+    ///
+    /// # Errors
+    /// The check fails, or the store cannot be read.
+    pub async fn check(&mut self) -> Result<(), FollowError> {
+        self.place().await?;
+        self.status().await.map(drop)
+    }
+
+    /// Returns the next event: each kept event of the tree once, in the order of the records, and
+    /// pieces of current answers in between. Returns `None` after the last event.
+    ///
+    /// # Errors
+    /// The run is unknown, is a child run or was suspended, or the store cannot be read. The next
+    /// call tries again.
+    pub async fn next(&mut self) -> Result<Option<TreeEvent>, FollowError> {
+        self.place().await?;
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.after = event.cursor.clone().or(self.after.take());
+                return Ok(Some(event));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            // Whatever happens from here on wakes the wait below.
+            let mut changed = self.service.0.changed.subscribe();
+            let live = self.service.live_tree(self.store.tenant(), &self.root);
+            let mut signals: Vec<_> = live.iter().map(|(_, live)| live.changes()).collect();
+            self.is_due |= live.iter().any(|(run, live)| live.newest().0 > self.seen_of(run));
+            if self.is_due && self.read_store(&live).await? {
+                continue;
+            }
+            self.take_pieces(&live);
+            if !self.ready.is_empty() || self.is_over {
+                continue;
+            }
+            let top = live.iter().find(|(run, _)| *run == self.root);
+            if let Some((_, Some(Outcome::Suspended(reason)))) = top.map(|(_, top)| top.newest()) {
+                return Err(FollowError::Suspended(reason));
+            }
+            let is_driven_here = top.is_some();
+            let signals = signals.iter_mut().map(|signal| signal.changed().map(drop).boxed());
+            let signals: Vec<_> = signals.collect();
+            let signal = async {
+                match signals.is_empty() {
+                    true => std::future::pending().await,
+                    false => drop(select_all(signals).await),
+                }
+            };
+            tokio::select! {
+                () = signal => {}
+                _ = changed.changed() => self.is_due = true,
+                () = tokio::time::sleep(POLL), if !is_driven_here => self.is_due = true,
+            }
+        }
+    }
+
+    /// Finds the position of the cursor, once.
+    async fn place(&mut self) -> Result<(), FollowError> {
+        if self.is_placed {
+            return Ok(());
+        }
+        if let Some(after) = &self.after {
+            let event = (after.run.clone(), after.seq);
+            let seen = self.store.tree_position(&self.root, event).await?;
+            let seen = match seen {
+                Some(seen) => seen,
+                // The run may be unknown, or a child run.
+                None => {
+                    self.status().await?;
+                    return Err(FollowError::UnknownEvent(after.clone()));
+                }
+            };
+            let position = |(run, seq)| (run, (seq, AnswerPosition::default()));
+            self.seen = seen.into_iter().map(position).collect();
+        }
+        self.is_placed = true;
+        Ok(())
+    }
+
+    fn seen_of(&self, run: &str) -> u64 {
+        self.seen.get(run).map_or(0, |(seen, _)| *seen)
+    }
+
+    /// Reads the next recorded events. Returns true if there are any.
+    async fn read_store(&mut self, live: &[(String, Arc<LiveRun>)]) -> Result<bool, FollowError> {
+        // The status is read first, so that no event is recorded after the events were read.
+        let status = self.status().await?;
+        let has_ended = status.as_ref().is_some_and(|status| status.top == Status::Ended);
+        let after = self.after.as_ref().map(|after| (after.run.clone(), after.seq));
+        let events = self.store.tree_events(&self.root, after, PAGE).await?;
+        let is_held =
+            |event: &Envelope| !has_ended && event.run_id == self.root && is_last(&event.event);
+        let events: Vec<Envelope> =
+            events.into_iter().take_while(|event| !is_held(event)).collect();
+        let is_any = !events.is_empty();
+        for event in events {
+            let live = live.iter().find(|(run, _)| *run == event.run_id);
+            let (seen, position) = self.seen.entry(event.run_id.clone()).or_default();
+            let pieces = live.map(|(_, live)| live.pieces(*seen, position)).unwrap_or_default();
+            self.ready.extend(pieces.into_iter().map(TreeEvent::live));
+            *seen = event.seq;
+            self.ready.push_back(TreeEvent::kept(event));
+        }
+        self.is_due = is_any;
+        if has_ended && !is_any && live.is_empty() {
+            let children_ended = status.as_ref().is_none_or(|status| status.children_ended);
+            // Child runs that were not active are ended after the run at the top.
+            self.is_over = children_ended || self.lingers;
+            self.lingers = true;
+        }
+        Ok(is_any)
+    }
+
+    /// Takes the new pieces of the current answers.
+    fn take_pieces(&mut self, live: &[(String, Arc<LiveRun>)]) {
+        for (run, live) in live {
+            let (seen, position) = self.seen.entry(run.clone()).or_default();
+            let pieces = live.pieces(*seen, position);
+            self.ready.extend(pieces.into_iter().map(TreeEvent::live));
+        }
+    }
+
+    /// Returns the state of the tree, or `None` if its run is queued.
+    async fn status(&self) -> Result<Option<crate::store::TreeStatus>, FollowError> {
+        for _ in 0..2 {
+            if let Some(status) = self.store.tree_status(&self.root).await? {
+                return match status.above {
+                    Some(root) => Err(FollowError::Below(root)),
+                    None => Ok(Some(status)),
+                };
+            }
+            if self.store.queued().await?.iter().any(|queued| queued.id == self.root) {
+                return Ok(None);
+            }
+            // It may have begun in between.
+        }
+        Err(FollowError::Unknown)
+    }
+}
+
+impl TreeEvent {
+    fn live(event: Arc<Envelope>) -> TreeEvent {
+        TreeEvent { event, cursor: None }
+    }
+
+    fn kept(event: Envelope) -> TreeEvent {
+        let cursor = Some(TreeCursor { run: event.run_id.clone(), seq: event.seq });
+        TreeEvent { event: Arc::new(event), cursor }
+    }
+}

@@ -1,0 +1,53 @@
+//! `tool`: functions of the application that embeds the runtime.
+//!
+//! A tool runs outside the sandbox, with whatever access the application has. The clock of the
+//! calling program stands still meanwhile.
+
+use std::sync::Arc;
+
+use wattle_rt::{Code, Config, Failure, Run, capability};
+
+use crate::PortFuture;
+
+capability! {
+    /// Functions of the application.
+    pub const TOOL: "tool" 1;
+
+    /// Returns the result of a tool of the application; the arguments are a JSON object
+    #[example = r#"(ret (tool.call "add_user" "{\"name\":\"Ada\"}"))"# => "the result of add_user: {\"name\":\"Ada\"}"]
+    #[prompt(omitted)]
+    #[effect(once)]
+    async call(tool: tool, arguments: str) -> ptr: str ! ENOENT EPARSE EBOUND EREMOTE ETIME ECANCEL = call;
+}
+
+/// The port to the tools of the application.
+///
+/// An unknown tool is `ENOENT`, an argument text that is not a JSON object `EPARSE`, arguments that
+/// do not match the tool's schema `EBOUND`, a tool that failed `EREMOTE`, and one that took too
+/// long `ETIME`.
+pub trait ToolBox: Send + Sync {
+    /// Calls a tool with a JSON object, and returns its result.
+    fn call(&self, name: String, arguments: String) -> PortFuture<'_, String>;
+}
+
+/// The grant of `tool`.
+pub struct Tools(pub Arc<dyn ToolBox>);
+
+impl Config for Tools {
+    const CAPABILITY: &'static str = "tool";
+}
+
+/// Maximum size of a result, in bytes.
+const MAX_RESULT: usize = 16 << 20;
+
+async fn call(run: &mut Run, name: String, arguments: String) -> Result<String, Failure> {
+    let tools = run.config::<Tools>()?;
+    let pause = run.pause();
+    let result = tools.0.call(name, arguments).await;
+    drop(pause);
+    let result = result?;
+    if result.len() > MAX_RESULT {
+        return Err(Failure::new(Code::EBOUND, "the result of the tool has more than 16 MiB"));
+    }
+    Ok(result)
+}

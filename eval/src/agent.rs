@@ -1,0 +1,138 @@
+//! Attempts of agents: a tree of runs in the scene of a task.
+//!
+//! An agent may ask other agents, which only a run of the run service can. So an attempt of an
+//! agent has a service and a store of its own, which end with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
+use wattle_agent::capability::policy::Preflight;
+use wattle_agent::journal::{Journal as _, RunFilter};
+use wattle_agent::machine::Ending;
+use wattle_agent::model::Model;
+use wattle_agent::service::{
+    AssembleFuture, Outcome, RunAssembler, RunParts, RunRequest, RunSeed, RunService, ServiceLimits,
+};
+use wattle_agent::{DialectSetting, Host, Scene, Settings, Store, StoreError, Tenant, TenantStore};
+
+use crate::tally::{Count, Tally};
+use crate::trial::{Run, grants};
+
+/// Time that the runs of an attempt have to end after it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// An agent at work on a task.
+pub(crate) struct AgentTask {
+    /// The host of the evaluation, with all programs.
+    pub(crate) host: Host,
+    /// The agents that may be asked.
+    pub(crate) agents: Agents,
+    /// The settings of the attempt: its dialect and its limits.
+    pub(crate) settings: Settings,
+    /// The scene, in which all runs of the attempt work.
+    pub(crate) scene: Arc<Scene>,
+    /// The model of all agents.
+    pub(crate) model: Arc<dyn Model>,
+    /// If true, programs may ask a model.
+    pub(crate) with_ai: bool,
+}
+
+/// Returns the parts of an agent for an evaluation. The dialect is that of the evaluation, unless
+/// that is `auto`, and its limit on steps is the higher bound.
+pub(crate) fn parts(
+    agent: &AgentSpec,
+    host: &Host,
+    settings: &Settings,
+    agents: &Agents,
+) -> Result<AgentParts, String> {
+    let max_steps = Some(settings.machine.max_steps);
+    let parts = agent
+        .parts(AgentBase { host, settings, agents, max_steps })
+        .map_err(|error| error.to_string())?;
+    let dialect = match settings.dialect {
+        DialectSetting::Auto => parts.settings.dialect,
+        dialect => dialect,
+    };
+    let settings = Settings { dialect, ..parts.settings };
+    Ok(AgentParts { settings, ..parts })
+}
+
+impl RunAssembler for AgentTask {
+    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
+        Box::pin(async move {
+            let agent = AgentSpec::of_origin(seed.origin)?;
+            let AgentParts { host, settings, policy } =
+                parts(&agent, &self.host, &self.settings, &self.agents)?;
+            // Nobody is there to approve a call.
+            let guard = Arc::new(Preflight::new(policy, None));
+            let grants = grants(&host, &self.scene, self.with_ai).guarded(guard);
+            let parts = RunParts::new(host, Arc::clone(&self.model), grants);
+            Ok(RunParts { settings, ..parts })
+        })
+    }
+
+    fn agents(&self) -> Agents {
+        self.agents.clone()
+    }
+}
+
+/// Runs a message with an agent, until its run and those of the agents that it asks have ended.
+/// Their steps and programs count together.
+pub(crate) async fn run(
+    task: AgentTask,
+    agent: &AgentSpec,
+    message: &str,
+    cancel: &CancellationToken,
+) -> Result<Run, StoreError> {
+    let host = task.host.clone();
+    let store = Store::in_memory(Duration::MAX)?.tenant(&Tenant::default());
+    let service = RunService::new(host.clone(), Arc::new(task), ServiceLimits::default());
+    let request = RunRequest::new(message).of_agent(agent);
+    let run = match service.start(&store, request).await {
+        Ok(run) => run,
+        Err(error) => return Ok(failed(&error.to_string())),
+    };
+    let outcome = tokio::select! {
+        outcome = run.outcome() => outcome,
+        () = cancel.cancelled() => {
+            run.cancel().cancel("the evaluation was interrupted");
+            run.outcome().await
+        }
+    };
+    service.stop(GRACE).await;
+    let mut ended = match outcome {
+        Outcome::Ended(report) => {
+            Run { ending: report.ending.clone(), steps: report.steps, count: Count::default() }
+        }
+        Outcome::Parked(_) => failed("the run waits for a person, and an attempt has none"),
+        Outcome::Suspended(reason) => failed(&reason),
+    };
+    ended.count = count(&store, &host, &run.id).await?;
+    for child in children(&store, &run.id).await? {
+        ended.count += count(&store, &host, &child.0).await?;
+        ended.steps = ended.steps.saturating_add(child.1);
+    }
+    Ok(ended)
+}
+
+/// Returns the ids and the steps of the child runs.
+async fn children(store: &TenantStore, run: &str) -> Result<Vec<(String, u32)>, StoreError> {
+    let filter = RunFilter { tree_of: Some(run.to_owned()), ..RunFilter::default() };
+    let steps = |run: &wattle_agent::journal::RunRecord| {
+        run.summary.as_ref().map_or(0, |summary| summary.steps)
+    };
+    Ok(store.runs(filter).await?.into_iter().map(|run| (run.id.clone(), steps(&run))).collect())
+}
+
+async fn count(store: &TenantStore, host: &Host, run: &str) -> Result<Count, StoreError> {
+    let tally = Tally::default();
+    store.events(run, 0, u32::MAX).await?.iter().for_each(|event| tally.record(event));
+    Ok(tally.count(host.runtime()).await)
+}
+
+fn failed(why: &str) -> Run {
+    let ending = Ending::Failed { message: format!("error: {why}") };
+    Run { ending, steps: 0, count: Count::default() }
+}

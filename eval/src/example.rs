@@ -1,0 +1,115 @@
+//! The examples of agents, as the tasks of a suite.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use wattle_agent::agents::{AgentExample, AgentSpec, Agents};
+use wattle_agent::{DialectSetting, Settings};
+
+use crate::error::{EXPECTATIONS, EvalError};
+use crate::expect::Expectation;
+use crate::keys::{ExpectKeys, SceneKeys};
+use crate::recording::{self, Recordings};
+use crate::samples::Samples;
+use crate::suite::{Suite, fingerprint};
+use crate::task::{Budget, Task};
+
+impl Suite {
+    /// Makes tasks of the examples of agents: the tasks `NAME/1`, `NAME/2` … of each agent in
+    /// `names`, or of all agents if there are no names. An agent without examples has no tasks.
+    ///
+    /// # Errors
+    /// All errors in the examples, at least one: an unknown key, a fixture, a rule, or a recording
+    /// that cannot be read.
+    pub fn of_agents(agents: &Agents, names: &[String]) -> Result<Suite, Vec<EvalError>> {
+        let (mut tasks, mut errors) = (Vec::new(), Vec::new());
+        for agent in agents.list() {
+            if !names.is_empty() && !names.contains(&agent.name) {
+                continue;
+            }
+            let path = agents.path(&agent.name).unwrap_or_else(|| PathBuf::from(&agent.name));
+            for (number, example) in (1..).zip(&agent.examples) {
+                match task(&agent, &path, number, example) {
+                    Ok(task) => tasks.push(task),
+                    Err(error) => errors.push(error),
+                }
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Suite {
+            dir: PathBuf::new(),
+            about: String::new(),
+            tasks,
+            recordings: Recordings::beside(Path::new("")),
+            agents: agents.clone(),
+            agent: None,
+            // As in a run of the agent, whose own setting counts.
+            settings: Settings { dialect: DialectSetting::Auto, ..Settings::default() },
+        })
+    }
+}
+
+fn task(
+    agent: &AgentSpec,
+    path: &Path,
+    number: usize,
+    example: &AgentExample,
+) -> Result<Task, EvalError> {
+    let wrong = |why: &str| EvalError::load(path, format!("example {number}: {why}"));
+    if example.message.trim().is_empty() {
+        return Err(wrong("the message is empty"));
+    }
+    let scene: SceneKeys = keys(path, number, "scene", &example.scene)?;
+    let expect: ExpectKeys = keys(path, number, "expect", &example.expect)?;
+    let expect = Expectation::from(expect);
+    if expect.is_empty() {
+        let error = wrong("it has no expectation, so every answer would pass");
+        return Err(error.hint(EXPECTATIONS));
+    }
+    let recording = example.recording.as_deref();
+    let recording =
+        recording.map(|name| file(path, name).map_err(|why| wrong(&why))).transpose()?;
+    if let Some(file) = &recording {
+        recording::open(file)?;
+    }
+    let whole = serde_json::to_string(example).map_err(|why| wrong(&why.to_string()))?;
+    Ok(Task {
+        id: format!("{}/{number}", agent.name),
+        kind: agent.name.clone(),
+        prompt: example.message.trim().to_owned(),
+        agent: Some(agent.name.clone()),
+        fixtures: scene.into(),
+        expect,
+        samples: Samples::default(),
+        recording,
+        budget: Budget::default(),
+        fingerprint: fingerprint(&[&whole]),
+    })
+}
+
+/// Reads the keys of a part of an example.
+fn keys<T: DeserializeOwned>(
+    path: &Path,
+    number: usize,
+    part: &str,
+    table: &toml::Table,
+) -> Result<T, EvalError> {
+    table.clone().try_into().map_err(|error| EvalError::example(path, (number, part), &error))
+}
+
+/// Returns the path of a recording beside an agent's file.
+fn file(agent: &Path, name: &str) -> Result<PathBuf, String> {
+    let relative = Path::new(name);
+    let is_inside = relative.components().all(|part| matches!(part, Component::Normal(_)));
+    if name.is_empty() || !is_inside {
+        let why = "is not a path below the folder of the agent's file";
+        return Err(format!("the recording {name:?} {why}"));
+    }
+    let path = agent.parent().unwrap_or_else(|| Path::new("")).join(relative);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(format!("there is no recording `{}`", path.display())),
+    }
+}

@@ -1,0 +1,36 @@
+//! The artifacts of runs: data that programs left for the application.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::get;
+use wattle_agent::Scope;
+use wattle_agent::journal::{self, Journal as _, SharedJournal};
+
+use super::NOT_FOUND;
+use super::files::download;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::route::Route;
+use crate::state::Shared;
+
+pub(super) fn routes() -> Vec<Route> {
+    let artifact = "/api/run/{id}/artifacts/{name}";
+    vec![
+        Route::new("GET", artifact, Scope::Read, get(read), "Returns the data of an artifact.")
+            .media("application/octet-stream", "The data.")
+            .errors(&[NOT_FOUND]),
+    ]
+}
+
+async fn read(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let run = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
+    let journal: SharedJournal = Arc::new(caller.store);
+    let found = journal::artifacts(&journal, &run).await?.into_iter().find(|one| one.name == name);
+    Ok(download(found.ok_or_else(|| ApiError::not_found("artifact", &name))?.data))
+}
