@@ -502,6 +502,7 @@ impl<'a> Performer<'a> {
             max_tokens: settings.max_tokens,
             thinking_effort: settings.thinking_effort,
             output: self.output.constraint(ask, function_choice),
+            timeouts: None,
         };
         let (step, mut restarts) = (ask.step, 0);
         let mut on_delta = |delta: Delta<'_>| match delta {

@@ -1,6 +1,6 @@
 //! The catalog's programs as functions that a model calls.
 
-use wattle_catalog::{Arg, Catalog, Entry, TypeHint};
+use wattle_catalog::{Arg, ArgumentSchema, Catalog, Entry, TypeHint};
 use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};
 use wattle_rt::Grants;
 
@@ -39,15 +39,17 @@ fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
     ProgramFunction {
         program: entry.name().to_string(),
         description: meta.description.trim().to_owned(),
-        params: meta.args.iter().map(param).collect(),
+        params: meta.args.iter().map(|arg| param(arg, entry.schema())).collect(),
         offer,
         exclusive: meta.exclusive,
         silent: meta.silent,
+        schema: entry.schema().map(|schema| schema.document().clone()),
     }
 }
 
-fn param(arg: &Arg) -> Param {
+fn param(arg: &Arg, schema: Option<&ArgumentSchema>) -> Param {
     let kind = match arg.type_hint {
+        _ if schema.is_some_and(|schema| schema.is_structured(&arg.name)) => ParamKind::Json,
         TypeHint::Int => ParamKind::Integer,
         TypeHint::Float => ParamKind::Number,
         TypeHint::Bool => ParamKind::Boolean,

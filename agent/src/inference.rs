@@ -90,6 +90,7 @@ impl Inference for ModelInference {
             let request = ModelRequest {
                 temperature: options.temperature.unwrap_or(self.temperature).clamp(0.0, 2.0),
                 max_tokens: options.max_tokens.unwrap_or(self.max_tokens).min(self.max_tokens),
+                timeouts: Some(self.timeouts),
                 ..ModelRequest::new(&messages)
             };
             let reply = self.within(self.model.complete(request)).await?;

@@ -2,9 +2,9 @@
 
 pub use crate::agents::{AgentError, AgentSpec};
 pub use crate::embed::{
-    Agent, AgentBuilder, CallResult, Execute, Handler, Middleware, NextCall, NextTrip,
-    ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState, RunStream, Runner,
-    StepOptions, StepReply, StreamItem, Subscription, Tool, ToolContext, ToolError, Trip,
-    TripRequest,
+    Agent, AgentBuilder, AgentSource, CallResult, Conversation, Execute, Handler, Middleware,
+    NextCall, NextTrip, ReportStatus, RunEvent, RunEventKind, RunFailure, RunReport, RunState,
+    RunStream, Runner, StepOptions, StepReply, StreamItem, Subscription, Tool, ToolContext,
+    ToolError, Trip, TripRequest,
 };
 pub use crate::{Cancel, Host, Settings};

@@ -37,7 +37,9 @@ on_max_steps = "latest"
 max_repetitions = 3
 retries = 1
 timeout = "2m"
-tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }]
+http_timeout = "90s"
+max_retries = 1
+tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }, { id = "file_list", schema = { required = ["path"] } }]
 delegates = [{ id = "coder", name = "ask_the_coder", rule = "for programs" }]
 traits = ["calm", { id = "time_aware", context = { timezone = "UTC", time_interval = "60" } }]
 [context]

@@ -35,7 +35,6 @@ mod model_answer;
 pub mod par;
 pub mod policy;
 pub mod publish;
-pub mod schema;
 pub mod search;
 pub mod shell;
 pub mod str;
@@ -52,6 +51,7 @@ pub use wattle_egress::secrets;
 pub use wattle_files as files;
 pub use wattle_rt::PortFuture;
 use wattle_rt::{Capability, Code, Failure, Grants};
+pub use wattle_schema as schema;
 
 /// All capabilities of this crate, in the order of prompt and manual.
 pub const ALL: &[Capability] = &[

@@ -19,6 +19,7 @@ enum Kind {
     Missing { arg: String, type_hint: TypeHint },
     Invalid { arg: String, type_hint: TypeHint, required: bool, given: String },
     TooMany { takes: usize, given: usize },
+    Schema { faults: String },
 }
 
 impl Entry {
@@ -27,10 +28,23 @@ impl Entry {
     /// selects the default, unless the type is `string`, and the text of the default always does.
     ///
     /// # Errors
-    /// If a required argument is missing, an argument does not match its type, or there are too
-    /// many.
+    /// If a required argument is missing, an argument does not match its type, there are too many,
+    /// or they do not match the agent's [`schema`](Entry::schema).
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
-        let mut arguments = check(self.name(), &self.meta().args, given)?;
+        let args = &self.meta().args;
+        let mut arguments = check(self.name(), args, given)?;
+        if let Some(schema) = &self.schema {
+            let own = args.iter().zip(&arguments).zip(given);
+            let own = own.filter(|((arg, _), given)| !selects_default(arg, given));
+            let faults = schema.faults(own.map(|(argument, _)| argument));
+            if !faults.is_empty() {
+                return Err(ArgumentError {
+                    program: self.name().clone(),
+                    usage: self.usage(),
+                    kind: Kind::Schema { faults: faults.join("; ") },
+                });
+            }
+        }
         for (at, value) in &self.fixed {
             arguments.insert((*at).min(arguments.len()), value.clone());
         }
@@ -65,9 +79,7 @@ pub(crate) fn check(
 
 fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
     let (name, type_hint) = (|| arg.name.clone(), arg.type_hint);
-    let given = given
-        .filter(|text| arg.default.is_none() || type_hint == TypeHint::String || !text.is_empty())
-        .filter(|text| arg.default.as_ref() != Some(text));
+    let given = given.filter(|text| !selects_default(arg, text));
     match (given, &arg.default) {
         (None, Some(default)) => Ok(default.clone()),
         (None, None) => Err(Kind::Missing { arg: name(), type_hint }),
@@ -80,6 +92,13 @@ fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
             })
         }
     }
+}
+
+/// Returns true if a text stands for the default of an optional argument.
+fn selects_default(arg: &Arg, text: &str) -> bool {
+    arg.default.as_ref().is_some_and(|default| {
+        text == default || (text.is_empty() && arg.type_hint != TypeHint::String)
+    })
 }
 
 /// Quotes a text for a message, and truncates it if it is long.
@@ -119,6 +138,7 @@ impl ArgumentError {
             Kind::Invalid { type_hint, given, .. } => {
                 format!("expected {}, found {given}; usage: {usage}", expected(*type_hint))
             }
+            Kind::Schema { .. } => format!("usage: {usage}"),
             Kind::TooMany { .. } => "quote an argument that contains spaces or commas".to_owned(),
         }
     }
@@ -134,6 +154,9 @@ impl fmt::Display for ArgumentError {
             }
             Kind::Invalid { arg, type_hint, .. } => {
                 write!(f, "optional arg `{arg}` not {}", with_article(*type_hint))
+            }
+            Kind::Schema { faults } => {
+                write!(f, "the arguments do not match the schema: {faults}")
             }
             Kind::TooMany { takes, given } => {
                 let takes = match takes {

@@ -9,6 +9,7 @@ use wattle_rt::{Diagnostic, Signature};
 
 use crate::problem::{Fault, Problem};
 use crate::rank::Field;
+use crate::schema::ArgumentSchema;
 use crate::{Meta, Name, folder, front};
 
 /// The origin of a program.
@@ -54,6 +55,8 @@ pub struct Entry {
     /// The values of the program's parameters that no caller sets, each with its index.
     pub(crate) fixed: Vec<(usize, String)>,
     context: Arc<BTreeMap<String, String>>,
+    /// The schema of the arguments, if an agent sets one.
+    pub(crate) schema: Option<ArgumentSchema>,
 }
 
 impl Entry {
@@ -74,6 +77,7 @@ impl Entry {
                 origin,
                 fixed: Vec::new(),
                 context: Arc::default(),
+                schema: None,
             }),
             Err((line, fault)) => Err(Problem::new(origin.to_string(), Some(line), fault)),
         }
@@ -90,6 +94,7 @@ impl Entry {
             origin: Origin::Agent(agent.to_owned()),
             fixed: Vec::new(),
             context: Arc::default(),
+            schema: None,
         }
     }
 
@@ -137,6 +142,12 @@ impl Entry {
     #[must_use]
     pub fn context(&self) -> &Arc<BTreeMap<String, String>> {
         &self.context
+    }
+
+    /// Returns the schema of the arguments that an agent sets, if it does.
+    #[must_use]
+    pub fn schema(&self) -> Option<&ArgumentSchema> {
+        self.schema.as_ref()
     }
 
     /// Gives the program a context. Parameters with the names of its values are not parameters of

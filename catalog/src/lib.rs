@@ -29,6 +29,7 @@ mod name;
 mod nearest;
 mod problem;
 mod rank;
+mod schema;
 mod select;
 mod skeleton;
 
@@ -44,5 +45,6 @@ pub use name::Name;
 pub use nearest::{nearest_key, nearest_name};
 pub use problem::Problem;
 pub use rank::{Field, Index};
+pub use schema::ArgumentSchema;
 pub use select::{SelectError, ToolRef, scalar_map};
 pub use skeleton::skeleton;

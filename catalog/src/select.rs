@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value as Json;
 
 use crate::argument::{excerpt, with_article};
+use crate::schema::ArgumentSchema;
 use crate::{Catalog, Entry, Name};
 
 /// A reference to one program of a catalog, or to all programs whose names begin alike.
@@ -37,6 +39,9 @@ pub struct ToolRef {
     /// Values that the model neither sees nor sets: those of the parameters with these names. The
     /// program can read all of them.
     pub context: BTreeMap<String, String>,
+    /// The JSON Schema of the arguments: an object whose properties are the program's parameters. A
+    /// call that does not match it is refused. Only for a single program.
+    pub schema: Option<Json>,
 }
 
 impl ToolRef {
@@ -75,6 +80,8 @@ struct ToolTable {
     description: Option<String>,
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     context: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schema: Option<Json>,
 }
 
 /// Reads a map whose values are texts, numbers or truth values, all of them as text.
@@ -96,7 +103,8 @@ pub fn scalar_map<'de, D: Deserializer<'de>>(
     let text = |scalar| match scalar {
         Scalar::Text(text) => text,
         Scalar::Int(number) => number.to_string(),
-        Scalar::Float(number) => number.to_string(),
+        // `1.0` stays `1.0`.
+        Scalar::Float(number) => format!("{number:?}"),
         Scalar::Bool(value) => value.to_string(),
     };
     Ok(map.into_iter().map(|(key, value)| (key, text(value))).collect())
@@ -106,8 +114,8 @@ impl From<ToolForm> for ToolRef {
     fn from(form: ToolForm) -> ToolRef {
         match form {
             ToolForm::Id(id) => ToolRef::new(id),
-            ToolForm::Table(ToolTable { id, alias, description, context }) => {
-                ToolRef { id, alias, description, context }
+            ToolForm::Table(ToolTable { id, alias, description, context, schema }) => {
+                ToolRef { id, alias, description, context, schema }
             }
         }
     }
@@ -115,10 +123,11 @@ impl From<ToolForm> for ToolRef {
 
 impl From<ToolRef> for ToolForm {
     fn from(tool: ToolRef) -> ToolForm {
-        let ToolRef { id, alias, description, context } = tool;
-        match alias.is_none() && description.is_none() && context.is_empty() {
+        let ToolRef { id, alias, description, context, schema } = tool;
+        let is_plain = alias.is_none() && description.is_none() && schema.is_none();
+        match is_plain && context.is_empty() {
             true => ToolForm::Id(id),
-            false => ToolForm::Table(ToolTable { id, alias, description, context }),
+            false => ToolForm::Table(ToolTable { id, alias, description, context, schema }),
         }
     }
 }
@@ -137,6 +146,15 @@ pub enum SelectError {
     NothingMatches(String),
     /// A reference to several programs has an alias.
     AliasOfSeveral(String),
+    /// A reference to several programs has a schema.
+    SchemaOfSeveral(String),
+    /// The schema of a program's arguments is invalid.
+    BadSchema {
+        /// The program.
+        id: String,
+        /// The reason.
+        why: String,
+    },
     /// An alias is not a name.
     BadAlias(String),
     /// Two references have the same name.
@@ -165,6 +183,10 @@ impl fmt::Display for SelectError {
             SelectError::AliasOfSeveral(id) => {
                 write!(f, "`{id}` stands for several programs, which cannot share an alias")
             }
+            SelectError::SchemaOfSeveral(id) => {
+                write!(f, "`{id}` stands for several programs, which cannot share a schema")
+            }
+            SelectError::BadSchema { id, why } => write!(f, "the schema of `{id}`: {why}"),
             SelectError::BadAlias(alias) => {
                 write!(f, "the alias {} is not a program's name", excerpt(alias))
             }
@@ -202,6 +224,9 @@ impl Catalog {
         for tool in several {
             if tool.alias.is_some() {
                 return Err(SelectError::AliasOfSeveral(tool.id.clone()));
+            }
+            if tool.schema.is_some() {
+                return Err(SelectError::SchemaOfSeveral(tool.id.clone()));
             }
             let prefix = tool.prefix().unwrap_or_default();
             let mut matching = self
@@ -266,6 +291,12 @@ impl Entry {
             }
         }
         entry.bind(&tool.context);
+        if let Some(document) = &tool.schema {
+            let bad = |why| SelectError::BadSchema { id: tool.id.clone(), why };
+            let schema = ArgumentSchema::compile(document, &entry.meta.args).map_err(bad)?;
+            entry.meta.args.iter_mut().for_each(|arg| schema.describe(arg));
+            entry.schema = Some(schema);
+        }
         Ok(entry)
     }
 }

@@ -1,6 +1,6 @@
 //! The programs that an agent may call.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use wattle_catalog::{Catalog, Entry, Origin, ToolRef};
 
@@ -82,7 +82,86 @@ fn invalid_references_are_refused() {
             "tools = [{ id = \"find\", context = { max = \"many\" } }]",
             "the context of `find` sets `max`: expected an int, found \"many\"",
         ),
+        (
+            "tools = [{ id = \"text.*\", schema = {} }]",
+            "`text.*` stands for several programs, which cannot share a schema",
+        ),
+        (
+            "tools = [{ id = \"find\", schema = { properties = { limit = {} } } }]",
+            "the schema of `find`: `limit` is no parameter that a caller sets; there are `where`, \
+             `what`, `max`",
+        ),
+        (
+            "tools = [{ id = \"find\", context = { max = 3 }, schema = { properties = { max = {} } } }]",
+            "the schema of `find`: `max` is no parameter that a caller sets; there are `where`, \
+             `what`",
+        ),
+        (
+            "tools = [{ id = \"find\", schema = { properties = { max = { default = 9 } } } }]",
+            "the schema of `find`: `max` has a `default`, which the program sets; give the value \
+             in `context`",
+        ),
+        (
+            "tools = [{ id = \"find\", schema = { type = \"string\" } }]",
+            "the schema of `find`: its `type` is not `object`; it describes all arguments",
+        ),
     ] {
         assert_eq!(catalog().select(&tools(text)).unwrap_err().to_string(), message, "{text}");
     }
+}
+
+#[test]
+fn arguments_are_validated_against_the_schema_of_the_agent() {
+    let selected = catalog()
+        .select(&tools(
+            "[[tools]]\nid = \"find\"\n[tools.schema]\nrequired = [\"max\"]\n\
+             [tools.schema.properties.where]\nenum = [\"a\", \"b\"]\n\
+             [tools.schema.properties.what]\ntype = \"array\"\nitems = { type = \"integer\" }\n\
+             description = \"the numbers\"\n\
+             [tools.schema.properties.max]\nmaximum = 10",
+        ))
+        .unwrap();
+    let entry = selected.get("find").unwrap();
+    assert_eq!(entry.meta().args[0].format.as_deref(), Some("\"a\" | \"b\""));
+    assert_eq!(entry.meta().args[1].description, "the numbers");
+    for (given, expected) in [
+        (["a", "[1, 2]", "10"].as_slice(), Ok(())),
+        (&["a", "[1, 2]", "11"], Err("at /max: 11 is greater than the maximum of 10")),
+        (&["c", "[1]", "1"], Err("at /where: \"c\" is not one of \"a\" or \"b\"")),
+        (&["a", "[1, \"x\"]", "1"], Err("at /what/1: \"x\" is not of type \"integer\"")),
+        (&["a", "one", "1"], Err("at /what: \"one\" is not of type \"array\"")),
+        // A default of the program is no argument of the caller.
+        (&["a", "[1]"], Err("\"max\" is a required property")),
+        (&["a", "[1]", ""], Err("\"max\" is a required property")),
+        // The types of the parameters hold as before.
+        (&["a", "[1]", "many"], Err("optional arg `max` not an int")),
+        (&["a"], Err("required arg `what` missing or not a string")),
+    ] {
+        let given: Vec<String> = given.iter().map(|&text| text.to_owned()).collect();
+        match (entry.arguments(&given), expected) {
+            (Ok(_), Ok(())) => {}
+            (Err(error), Err(words)) => {
+                assert!(error.to_string().contains(words), "{given:?}: {error}");
+                assert!(
+                    error.hint().contains("find(where: \"a\" | \"b\", what: string"),
+                    "{}",
+                    error.hint()
+                );
+            }
+            (found, _) => panic!("{given:?}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn values_of_a_context_keep_their_spelling() {
+    let selected = catalog()
+        .select(&tools(
+            "tools = [{ id = \"text_trim\", context = { a = 1.0, b = 2, c = true, d = \"1.50\", \
+             e = 1e300 } }]",
+        ))
+        .unwrap();
+    let context = selected.get("text_trim").unwrap().context();
+    let values: Vec<&str> = context.values().map(String::as_str).collect();
+    assert_eq!(values, ["1.0", "2", "true", "1.50", "1e300"]);
 }

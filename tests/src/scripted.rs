@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
 use wattle_agent::model::{
-    Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, ThinkingEffort,
+    Delta, FunctionChoice, FunctionTool, Model, ModelError, ModelReply, ModelRequest,
+    ThinkingEffort,
 };
 use wattle_machine::{FunctionCall, Message};
 
@@ -15,7 +16,7 @@ use wattle_machine::{FunctionCall, Message};
 pub struct Scripted {
     answers: Mutex<VecDeque<ModelReply>>,
     requests: Mutex<Vec<Vec<Message>>>,
-    offered: Mutex<Vec<Vec<String>>>,
+    functions: Mutex<Vec<Vec<FunctionTool>>>,
     choices: Mutex<Vec<FunctionChoice>>,
     efforts: Mutex<Vec<Option<ThinkingEffort>>>,
     constraints: Mutex<Vec<Option<String>>>,
@@ -36,7 +37,7 @@ impl Scripted {
         Scripted {
             answers,
             requests: Mutex::default(),
-            offered: Mutex::default(),
+            functions: Mutex::default(),
             choices: Mutex::default(),
             efforts: Mutex::default(),
             constraints: Mutex::default(),
@@ -67,7 +68,13 @@ impl Scripted {
 
     /// Returns the names of the functions that each request so far offered.
     pub fn offered(&self) -> Vec<Vec<String>> {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let names = |all: Vec<FunctionTool>| all.into_iter().map(|one| one.name).collect();
+        self.functions().into_iter().map(names).collect()
+    }
+
+    /// Returns the functions that each request so far offered.
+    pub fn functions(&self) -> Vec<Vec<FunctionTool>> {
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the choice between functions and an answer of each request so far.
@@ -118,8 +125,8 @@ impl Model for Scripted {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(request.messages.to_vec());
-            let offered = request.functions.iter().map(|function| function.name.clone()).collect();
-            self.offered.lock().unwrap_or_else(PoisonError::into_inner).push(offered);
+            let functions = request.functions.to_vec();
+            self.functions.lock().unwrap_or_else(PoisonError::into_inner).push(functions);
             self.choices
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

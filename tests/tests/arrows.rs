@@ -12,8 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-machine", &[]),
     ("wattle-files", &["wattle-lang"]),
     ("wattle-egress", &["wattle-rt"]),
-    ("wattle-capability", &["wattle-egress", "wattle-files", "wattle-rt"]),
-    ("wattle-catalog", &["wattle-rt"]),
+    ("wattle-schema", &["wattle-lang"]),
+    ("wattle-capability", &["wattle-egress", "wattle-files", "wattle-rt", "wattle-schema"]),
+    ("wattle-catalog", &["wattle-rt", "wattle-schema"]),
     ("wattle-shell", &["wattle-capability", "wattle-rt"]),
     (
         "wattle-agent",

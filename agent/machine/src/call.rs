@@ -1,5 +1,6 @@
 //! The calls that the machine requests, and the reports of their outcome. Both are plain data.
 
+use std::fmt;
 use std::num::NonZeroI32;
 
 use serde::{Deserialize, Serialize};
@@ -124,21 +125,28 @@ impl Execution {
     ///
     /// # Errors
     /// The reason why it failed, in at most 500 characters.
-    pub(crate) fn texts(&self) -> Result<&[String], String> {
-        let why = match self {
-            Self::Ran(Completion { results, failure: None, .. }) => return Ok(results),
-            Self::Ran(Completion { failure: Some(failure), .. }) => {
-                let code = failure.exit_code.to_string();
-                let name = failure.name.as_deref().unwrap_or(&code);
-                match &failure.reason {
-                    Some(reason) => format!("{name}: {reason}"),
-                    None => name.to_owned(),
-                }
-            }
-            Self::Rejected { diagnostic } => diagnostic.clone(),
-            Self::Refused { reason } | Self::Stopped { reason, .. } => reason.clone(),
-        };
-        Err(shorten(&why, MAX_REASON))
+    pub fn texts(&self) -> Result<&[String], String> {
+        match self.error() {
+            None => Ok(self.results()),
+            Some(why) => Err(shorten(&why, MAX_REASON)),
+        }
+    }
+
+    /// Returns the results, also of a program that failed.
+    pub fn results(&self) -> &[String] {
+        match self {
+            Self::Ran(Completion { results, .. }) | Self::Stopped { results, .. } => results,
+            Self::Rejected { .. } | Self::Refused { .. } => &[],
+        }
+    }
+
+    /// Returns the reason why the call failed, in full.
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Self::Ran(Completion { failure, .. }) => failure.as_ref().map(ToString::to_string),
+            Self::Rejected { diagnostic } => Some(diagnostic.clone()),
+            Self::Refused { reason } | Self::Stopped { reason, .. } => Some(reason.clone()),
+        }
     }
 
     /// Returns the answer that ends the run, if the program set one and did not fail.
@@ -214,6 +222,20 @@ pub struct Failure {
     pub call: Option<String>,
     /// The reason, such as `http status 500`.
     pub reason: Option<String>,
+}
+
+/// The name of the code, and the reason.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name)?,
+            None => write!(f, "{}", self.exit_code)?,
+        }
+        match &self.reason {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A line of a program as its author wrote it.

@@ -49,6 +49,10 @@ pub struct ProgramFunction {
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
+    /// The JSON Schema that describes the arguments more closely than the parameters. Its properties
+    /// are parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
 }
 
 /// The way in which a program is offered to a model.
@@ -175,9 +179,33 @@ impl ProgramFunction {
         FunctionTool {
             name: self.name(),
             description: one_line(&self.description, MAX_DESCRIPTION),
-            parameters,
+            parameters: match &self.schema {
+                Some(schema) => described(parameters, schema),
+                None => parameters,
+            },
         }
     }
+}
+
+/// Returns the schema of a function's arguments with a closer description of some of them.
+fn described(mut parameters: Value, schema: &Value) -> Value {
+    let (Some(own), Some(schema)) = (parameters.as_object_mut(), schema.as_object()) else {
+        return parameters;
+    };
+    for (key, value) in schema {
+        match (own.get_mut(key), value) {
+            (Some(Value::Object(known)), Value::Object(new)) if key == "properties" => {
+                known.extend(new.clone());
+            }
+            (Some(Value::Array(known)), Value::Array(new)) if key == "required" => {
+                let more = new.iter().filter(|name| !known.contains(name)).cloned();
+                let more: Vec<Value> = more.collect();
+                known.extend(more);
+            }
+            _ => _ = own.insert(key.clone(), value.clone()),
+        }
+    }
+    parameters
 }
 
 /// Returns the functions that a model is offered: one for each listed program, `wat` for inline

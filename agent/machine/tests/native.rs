@@ -31,6 +31,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         offer: if name == "hidden" { Offer::Unlisted } else { Offer::Listed },
         exclusive: name == "alone",
         silent: name == "quiet",
+        schema: None,
     }
 }
 

@@ -25,6 +25,7 @@ mod folder;
 mod parts;
 mod read;
 mod registry;
+mod resolver;
 mod spec;
 mod traits;
 
@@ -33,7 +34,8 @@ pub use folder::AgentProblem;
 pub use parts::{AgentBase, AgentError, AgentParts};
 pub use read::SpecError;
 pub(crate) use read::is_name;
-pub use registry::{AgentResolver, Agents, UnknownAgent};
+pub use registry::{Agents, UnknownAgent};
+pub use resolver::{AgentResolver, ProgramResolver};
 pub use spec::{
     AgentBudget, AgentExample, AgentPolicy, AgentRepair, AgentSpec, DelegateRef, Parsed,
 };

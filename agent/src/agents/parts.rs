@@ -10,7 +10,7 @@ use wattle_machine::RecallContract;
 use super::context;
 use super::delegate;
 use super::read::OUTPUT;
-use super::registry::Agents;
+use super::registry::{Agents, UnknownAgent};
 use super::spec::{AgentPolicy, AgentSpec, Parsed};
 use super::traits::TraitParts;
 use crate::host::{AgentPrograms, Host};
@@ -93,6 +93,10 @@ pub enum AgentError {
     },
     /// The name of a delegate's program is invalid, or that of another program.
     DelegateName(String, String),
+    /// There is no such agent.
+    Unknown(UnknownAgent),
+    /// The model cannot be used. The text names it.
+    Model(String),
     /// The name of an agent is invalid.
     InvalidName(String),
     /// A tool of the application is invalid.
@@ -174,6 +178,8 @@ impl fmt::Display for AgentError {
             AgentError::InvalidOutput { agent, why } => {
                 write!(f, "the agent `{agent}`: the output: {why}")
             }
+            AgentError::Unknown(why) => why.fmt(f),
+            AgentError::Model(why) => f.write_str(why),
             AgentError::Engine(why) => write!(f, "failed to create the engine: {why}"),
         }
     }
@@ -291,6 +297,8 @@ impl AgentSpec {
         settings.dialect = self.dialect.map_or(settings.dialect, |Parsed(dialect)| dialect);
         let timeout = self.timeout.map(|Parsed(span)| span.0);
         settings.timeout = least(settings.timeout, timeout);
+        let of_request = self.http_timeout.map(|Parsed(span)| span.0);
+        settings.timeouts = settings.timeouts.at_most(of_request, self.max_retries);
         let machine = &mut settings.machine;
         machine.max_steps = match (base.max_steps, self.max_steps) {
             (Some(asked), Some(own)) => fewer_steps(asked, own),

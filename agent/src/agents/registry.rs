@@ -6,29 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
-
 use super::DEFAULT_AGENT;
 use super::folder::{AgentProblem, DeclaredFolder};
 use super::parts::AgentError;
 use super::read::is_name;
+use super::resolver::AgentResolver;
 use super::spec::AgentSpec;
 use super::traits::{TraitSpec, Traits};
 
 /// Minimum time between two scans of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Finds agents that no file declares. It is asked before the files.
-pub trait AgentResolver: Send + Sync {
-    /// Returns the agent for a reference, such as `custom:support`, or `None` if it knows none.
-    ///
-    /// # Errors
-    /// The reason why the agent cannot be made. The files are not asked then.
-    fn resolve<'a>(
-        &'a self,
-        reference: &'a str,
-    ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>>;
-}
 
 /// The subfolder of a folder of agents that has their traits.
 const TRAITS: &str = "traits";
@@ -179,7 +166,7 @@ impl Agents {
     }
 
     /// Returns the agent with the most similar name.
-    pub(super) fn nearest(&self, name: &str) -> Option<String> {
+    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
         let state = self.state();
         wattle_catalog::nearest_name(name, state.agents.keys().map(String::as_str))
             .map(str::to_owned)

@@ -76,6 +76,13 @@ pub struct AgentSpec {
     /// Maximum duration of a run, such as `2m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Parsed<Span>>,
+    /// Maximum duration of one request to the model, such as `90s`. The deployment's limit also
+    /// applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_timeout: Option<Parsed<Span>>,
+    /// Maximum number of retries of a request to the model. The deployment's limit also applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
     /// The programs that the agent is offered. Without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolRef>>,
@@ -137,6 +144,8 @@ impl AgentSpec {
             max_repetitions: None,
             retries: None,
             timeout: None,
+            http_timeout: None,
+            max_retries: None,
             tools: None,
             context: BTreeMap::new(),
             traits: Vec::new(),

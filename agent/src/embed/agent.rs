@@ -1,6 +1,6 @@
 //! Agents as values.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use wattle_capability::files::Files;
@@ -12,10 +12,12 @@ use super::execute::{Execute, Start};
 use super::middleware::Middleware;
 use super::report::RunReport;
 use super::stream::RunStream;
+use super::team::Team;
 use super::tool::CompiledTool;
 use crate::host::Host;
 use crate::inference::ModelInference;
 use crate::journal::new_id;
+use crate::ledger::Signer;
 use crate::model::Model;
 use crate::settings::Settings;
 use crate::store::TenantStore;
@@ -26,6 +28,15 @@ pub(super) type NewFiles = dyn Fn() -> Arc<Files> + Send + Sync;
 
 /// Changes what a run may use.
 pub(super) type ChangeAccess = dyn Fn(Access) -> Access + Send + Sync;
+
+/// Where the traces of runs are written.
+#[derive(Clone)]
+pub(super) struct TraceFolder {
+    /// Each run has a folder below this one.
+    pub(super) folder: PathBuf,
+    /// The key that seals the traces.
+    pub(super) signer: Option<Arc<Signer>>,
+}
 
 /// An agent: a model with its prompt, its tools and everything else that its runs have in common.
 ///
@@ -63,11 +74,12 @@ pub(super) struct Inner {
     pub(super) asker: Option<Arc<dyn Asker>>,
     pub(super) inference: ModelInference,
     pub(super) store: Option<TenantStore>,
+    pub(super) trace: Option<TraceFolder>,
     pub(super) files: Arc<NewFiles>,
     pub(super) access: Vec<Arc<ChangeAccess>>,
     pub(super) tools: Vec<CompiledTool>,
-    /// The other agents that the agent may ask, by the names by which it knows them.
-    pub(super) delegates: BTreeMap<String, Arc<Inner>>,
+    /// The other agents that the agent may ask.
+    pub(super) team: Team,
     pub(super) middleware: Vec<Arc<dyn Middleware>>,
     pub(super) handlers: Vec<Arc<dyn Handler>>,
     pub(super) subscribers: Arc<Subscribers>,

@@ -1,6 +1,7 @@
 //! How agents are built.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -8,18 +9,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use wattle_capability::files::Files;
 use wattle_capability::policy::{Asker, Policy};
-use wattle_catalog::Entry;
+use wattle_catalog::{Entry, ToolRef};
 
-use super::agent::{Agent, ChangeAccess, Inner, NewFiles, ReadData};
+use super::agent::{Agent, ChangeAccess, Inner, NewFiles, ReadData, TraceFolder};
 use super::event::Handler;
 use super::middleware::Middleware;
+use super::team::Team;
 use super::tool::{CompiledTool, Tool};
-use crate::agents::{
-    AgentBase, AgentError, AgentSpec, Agents, DelegateRef, delegate_program, is_name,
-};
+use crate::agents::{AgentBase, AgentError, AgentSpec, Agents, TraitRef, TraitSpec, is_name};
 use crate::host::Host;
 use crate::inference::ModelInference;
-use crate::model::Model;
+use crate::ledger::Signer;
+use crate::model::{Model, Models};
 use crate::output::{OutputSchema, OutputSettings, SchemaError};
 use crate::settings::Settings;
 use crate::store::TenantStore;
@@ -28,46 +29,83 @@ use crate::wiring::Access;
 /// Maximum size of the files of a run without files of its own, in bytes.
 const MAX_FILES: u64 = 64 << 20;
 
+/// What an application gives an agent, and the declared agents that it asks.
+#[derive(Clone)]
+pub(super) struct Base {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) models: Option<Arc<dyn Models>>,
+    pub(super) agents: Agents,
+    pub(super) host: Option<Host>,
+    pub(super) settings: Settings,
+    pub(super) policy: Policy,
+    pub(super) asker: Option<Arc<dyn Asker>>,
+    pub(super) store: Option<TenantStore>,
+    pub(super) trace: Option<TraceFolder>,
+    pub(super) files: Arc<NewFiles>,
+    pub(super) access: Vec<Arc<ChangeAccess>>,
+    pub(super) middleware: Vec<Arc<dyn Middleware>>,
+    pub(super) handlers: Vec<Arc<dyn Handler>>,
+}
+
+impl Base {
+    /// Returns the host, which is created if the application set none.
+    pub(super) fn host(&mut self) -> Result<Host, AgentError> {
+        let host = match self.host.take() {
+            Some(host) => host,
+            None => Host::built_in().map_err(|error| AgentError::Engine(error.to_string()))?,
+        };
+        self.host = Some(host.clone());
+        Ok(host)
+    }
+}
+
 /// The configuration of an [`Agent`] that is not built yet.
+#[derive(Clone)]
 #[must_use = "an agent exists once it is built"]
 pub struct AgentBuilder<T = String> {
-    model: Arc<dyn Model>,
+    pub(super) base: Base,
     name: Option<String>,
-    spec: Option<AgentSpec>,
+    pub(super) spec: Option<AgentSpec>,
     prompt: Option<String>,
-    host: Option<Host>,
-    settings: Settings,
-    policy: Policy,
-    asker: Option<Arc<dyn Asker>>,
-    store: Option<TenantStore>,
-    files: Arc<NewFiles>,
-    access: Vec<Arc<ChangeAccess>>,
     tools: Vec<Tool>,
+    programs: Vec<ToolRef>,
     delegates: Vec<(String, Arc<Inner>)>,
-    middleware: Vec<Arc<dyn Middleware>>,
-    handlers: Vec<Arc<dyn Handler>>,
+    memory: Vec<String>,
+    context: BTreeMap<String, String>,
     output: Option<Result<OutputSchema, SchemaError>>,
     read: ReadData<T>,
 }
 
 impl AgentBuilder {
     pub(super) fn new(model: Arc<dyn Model>) -> AgentBuilder {
-        AgentBuilder {
+        AgentBuilder::on_base(Base {
             model,
-            name: None,
-            spec: None,
-            prompt: None,
+            models: None,
+            agents: Agents::default(),
             host: None,
             settings: Settings::default(),
             policy: Policy::default(),
             asker: None,
             store: None,
+            trace: None,
             files: Arc::new(|| Arc::new(Files::overlay(None, MAX_FILES))),
             access: Vec::new(),
-            tools: Vec::new(),
-            delegates: Vec::new(),
             middleware: Vec::new(),
             handlers: Vec::new(),
+        })
+    }
+
+    pub(super) fn on_base(base: Base) -> AgentBuilder {
+        AgentBuilder {
+            base,
+            name: None,
+            spec: None,
+            prompt: None,
+            tools: Vec::new(),
+            programs: Vec::new(),
+            delegates: Vec::new(),
+            memory: Vec::new(),
+            context: BTreeMap::new(),
             output: None,
             read: |report| Ok(report.text.clone()),
         }
@@ -80,8 +118,9 @@ impl<T> AgentBuilder<T> {
         AgentBuilder { name: Some(name.into()), ..self }
     }
 
-    /// Sets a declared agent: its prompt, programs, limits and policy. Its delegates must be added
-    /// with [`delegate`](AgentBuilder::delegate), and its model is not opened.
+    /// Sets a declared agent: its prompt, programs, limits, delegates and policy. Its traits and
+    /// delegates are found among the [`agents`](AgentBuilder::agents), and its model among the
+    /// [`models`](AgentBuilder::models).
     pub fn spec(self, spec: AgentSpec) -> Self {
         AgentBuilder { spec: Some(spec), ..self }
     }
@@ -92,32 +131,50 @@ impl<T> AgentBuilder<T> {
         AgentBuilder { prompt: Some(prompt.into()), ..self }
     }
 
+    /// Sets the declared agents that this one may have as delegates, with their traits.
+    pub fn agents(self, agents: Agents) -> Self {
+        self.with(|base| base.agents = agents)
+    }
+
+    /// Sets the models that declared agents name. Without them, all agents ask the model that the
+    /// builder began with.
+    pub fn models(self, models: Arc<dyn Models>) -> Self {
+        self.with(|base| base.models = Some(models))
+    }
+
     /// Sets the host. Agents of one process should share one, since it has the engine. By default,
     /// the agent has a host of its own with the built-in programs.
     pub fn host(self, host: Host) -> Self {
-        AgentBuilder { host: Some(host), ..self }
+        self.with(|base| base.host = Some(host))
     }
 
     /// Sets the settings of runs. A declared agent changes them.
     pub fn settings(self, settings: Settings) -> Self {
-        AgentBuilder { settings, ..self }
+        self.with(|base| base.settings = settings)
     }
 
     /// Narrows what programs may do. A delegate may do only what the agents above it may do, too.
     pub fn policy(self, policy: Policy) -> Self {
-        AgentBuilder { policy: self.policy.and(policy), ..self }
+        self.with(|base| base.policy = base.policy.clone().and(policy))
     }
 
     /// Sets who approves what the policy asks about. Delegates without one ask the same. Without
     /// it, that is denied. If it answers later, a run with a [`store`](AgentBuilder::store) waits.
     pub fn asker(self, asker: Arc<dyn Asker>) -> Self {
-        AgentBuilder { asker: Some(asker), ..self }
+        self.with(|base| base.asker = Some(asker))
     }
 
     /// Records the runs in a store, so that they can be resumed and replayed. The state and the
     /// memory of programs are in the store, too.
     pub fn store(self, store: TenantStore) -> Self {
-        AgentBuilder { store: Some(store), ..self }
+        self.with(|base| base.store = Some(store))
+    }
+
+    /// Writes the trace of each run to a folder with the run's id, below this one. A signer seals
+    /// it. A run whose trace cannot be written goes on.
+    pub fn trace(self, folder: impl Into<PathBuf>, signer: Option<Arc<Signer>>) -> Self {
+        let trace = TraceFolder { folder: folder.into(), signer };
+        self.with(|base| base.trace = Some(trace))
     }
 
     /// Lets all runs work on the same files. By default, each run has files of its own in memory,
@@ -129,19 +186,25 @@ impl<T> AgentBuilder<T> {
     /// Sets the function that returns the files of each run. Delegates work on the files of the run
     /// that asks them.
     pub fn files_with(self, files: impl Fn() -> Arc<Files> + Send + Sync + 'static) -> Self {
-        AgentBuilder { files: Arc::new(files), ..self }
+        self.with(|base| base.files = Arc::new(files))
     }
 
     /// Adds a function that changes what each run may use: its secrets, its search engine and so
     /// on.
-    pub fn access(mut self, change: impl Fn(Access) -> Access + Send + Sync + 'static) -> Self {
-        self.access.push(Arc::new(change));
-        self
+    pub fn access(self, change: impl Fn(Access) -> Access + Send + Sync + 'static) -> Self {
+        self.with(|base| base.access.push(Arc::new(change)))
     }
 
     /// Adds a tool. Programs and the model call it by its name.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Adds programs of the catalog to those that the agent is offered: `file_read`, `text_*`, or a
+    /// program with another name, description or context.
+    pub fn program(mut self, program: ToolRef) -> Self {
+        self.programs.push(program);
         self
     }
 
@@ -152,15 +215,32 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Adds code around each trip and each call. The first is the outermost.
-    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
-        self.middleware.push(Arc::new(middleware));
+    /// Adds an item of memory, which stands in the prompt.
+    pub fn memory(mut self, item: impl Into<String>) -> Self {
+        self.memory.push(item.into());
         self
     }
 
+    /// Sets values for the agent's tools, traits and memory, which replace those that it declares.
+    /// No model sees them.
+    pub fn context(mut self, values: BTreeMap<String, String>) -> Self {
+        self.context.extend(values);
+        self
+    }
+
+    /// Adds code around each trip and each call. The first is the outermost. It also surrounds those
+    /// of declared delegates.
+    pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
+        self.with(|base| base.middleware.push(Arc::new(middleware)))
+    }
+
     /// Adds a handler of the events of all runs.
-    pub fn on(mut self, handler: impl Handler + 'static) -> Self {
-        self.handlers.push(Arc::new(handler));
+    pub fn on(self, handler: impl Handler + 'static) -> Self {
+        self.with(|base| base.handlers.push(Arc::new(handler)))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Base)) -> Self {
+        change(&mut self.base);
         self
     }
 
@@ -189,21 +269,15 @@ impl<T> AgentBuilder<T> {
         AgentBuilder {
             output: Some(schema),
             read,
-            model: self.model,
+            base: self.base,
             name: self.name,
             spec: self.spec,
             prompt: self.prompt,
-            host: self.host,
-            settings: self.settings,
-            policy: self.policy,
-            asker: self.asker,
-            store: self.store,
-            files: self.files,
-            access: self.access,
             tools: self.tools,
+            programs: self.programs,
             delegates: self.delegates,
-            middleware: self.middleware,
-            handlers: self.handlers,
+            memory: self.memory,
+            context: self.context,
         }
     }
 
@@ -212,7 +286,8 @@ impl<T> AgentBuilder<T> {
     /// # Errors
     /// The part that is invalid, and the rule that it breaks.
     pub fn build(self) -> Result<Agent<T>, AgentError> {
-        let mut spec = self.spec.unwrap_or_else(|| AgentSpec::new(""));
+        let declared = self.spec.clone().unwrap_or_else(|| AgentSpec::new(""));
+        let mut spec = declared.with_context(&self.context);
         let name = self.name.or_else(|| Some(spec.name.clone()).filter(|name| !name.is_empty()));
         if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
             return Err(AgentError::InvalidName(name.clone()));
@@ -221,7 +296,20 @@ impl<T> AgentBuilder<T> {
             spec.prompt = prompt;
         }
         spec.name = name.clone().unwrap_or_else(|| UNNAMED.to_owned());
-        let mut settings = self.settings;
+        spec.memory.extend(self.memory);
+        if !self.programs.is_empty() {
+            let added =
+                TraitSpec { name: ADDED.to_owned(), tools: self.programs, ..TraitSpec::default() };
+            spec.traits.push(TraitRef::Inline(Box::new(added)));
+        }
+        let mut base = self.base;
+        let host = base.host()?;
+        if let Some(models) = &base.models {
+            base.model =
+                spec.open_model(models.as_ref(), &base.model).map_err(AgentError::Model)?;
+        }
+        let team = Team::of(&spec, self.delegates, base.clone())?;
+        let mut settings = base.settings;
         if let Some(schema) = self.output {
             let why = |why: SchemaError| AgentError::InvalidOutput {
                 agent: spec.name.clone(),
@@ -233,27 +321,18 @@ impl<T> AgentBuilder<T> {
             settings.output = Some(OutputSettings { max_attempts, ..output });
             spec.output_schema = None;
         }
-        let (refs, delegates) = delegates(&spec, self.delegates)?;
+        // The programs of the delegates are added below, with those of the tools.
         spec.delegates = Vec::new();
-        let host = match self.host {
-            Some(host) => host,
-            None => Host::built_in().map_err(|error| AgentError::Engine(error.to_string()))?,
-        };
-        let base = AgentBase {
+        let parts = spec.parts(AgentBase {
             host: &host,
             settings: &settings,
-            agents: &Agents::default(),
+            agents: &base.agents,
             max_steps: None,
-        };
-        let parts = spec.parts(base)?;
+        })?;
         let tools = compile(&spec.name, &self.tools)?;
         let own = |agent: &str| -> Result<Vec<Entry>, AgentError> {
-            let asked = refs.iter().map(|one| {
-                let shown = one.id.as_str();
-                delegate_program(agent, one, (shown, ""))
-            });
-            let programs = asked.collect::<Result<Vec<Entry>, AgentError>>()?;
-            Ok(tools.iter().map(|tool| tool.program(agent)).chain(programs).collect())
+            let asked = team.programs(agent)?;
+            Ok(tools.iter().map(|tool| tool.program(agent)).chain(asked).collect())
         };
         let catalog = parts.host.catalog();
         let mut names = Vec::new();
@@ -269,39 +348,36 @@ impl<T> AgentBuilder<T> {
         let schemas = tools.iter().map(|tool| (tool.tool.name(), tool.tool.schema()));
         let output = parts.settings.output.as_ref().map(|output| output.schema.schema());
         let fingerprint = fingerprint(&json!({
-            "provider": self.model.provider(),
-            "model": self.model.name(),
+            "provider": base.model.provider(),
+            "model": base.model.name(),
             "prompt": spec.prompt,
             "programs": usages,
             "tools": schemas.collect::<Vec<_>>(),
             "output": output,
         }));
         let name = name.unwrap_or_else(|| format!("agent-{}", fingerprint.get(..16).unwrap_or("")));
-        let host = match tools.is_empty() && delegates.is_empty() {
+        let host = match names.is_empty() {
             true => parts.host,
             false => parts.host.with_offered(&name, own(&name)?),
         };
-        let settings = Settings {
-            agent: name.clone(),
-            delegates: delegates.keys().cloned().collect(),
-            ..parts.settings
-        };
+        let settings = Settings { agent: name.clone(), delegates: team.names(), ..parts.settings };
         let inner = Inner {
-            inference: ModelInference::new(Arc::clone(&self.model), &settings),
+            inference: ModelInference::new(Arc::clone(&base.model), &settings),
             name,
             fingerprint,
             host,
-            model: self.model,
+            model: base.model,
             settings,
-            policy: self.policy.and(parts.policy),
-            asker: self.asker,
-            store: self.store,
-            files: self.files,
-            access: self.access,
+            policy: base.policy.and(parts.policy),
+            asker: base.asker,
+            store: base.store,
+            trace: base.trace,
+            files: base.files,
+            access: base.access,
             tools,
-            delegates,
-            middleware: self.middleware,
-            handlers: self.handlers,
+            team,
+            middleware: base.middleware,
+            handlers: base.handlers,
             subscribers: Arc::default(),
         };
         Ok(Agent { inner: Arc::new(inner), read: self.read })
@@ -311,42 +387,8 @@ impl<T> AgentBuilder<T> {
 /// The name of an agent without a name, until its fingerprint is known.
 const UNNAMED: &str = "agent";
 
-/// Delegates as they are declared, and the agents that they are, by name.
-type KnownDelegates = (Vec<DelegateRef>, BTreeMap<String, Arc<Inner>>);
-
-/// Returns the delegates of an agent with those that its declaration describes, and the agents that
-/// they are.
-fn delegates(
-    spec: &AgentSpec,
-    agents: Vec<(String, Arc<Inner>)>,
-) -> Result<KnownDelegates, AgentError> {
-    let mut known = BTreeMap::new();
-    for (name, agent) in agents {
-        if known.contains_key(&name) {
-            return Err(AgentError::NameTaken { agent: spec.name.clone(), name });
-        }
-        known.insert(name, agent);
-    }
-    let agents = known;
-    let mut refs = spec.delegates.clone();
-    if let Some(missing) = refs.iter().find(|one| !agents.contains_key(&one.id)) {
-        let names = agents.keys().map(String::as_str);
-        return Err(AgentError::UnknownDelegate {
-            agent: spec.name.clone(),
-            id: missing.id.clone(),
-            nearest: wattle_catalog::nearest_name(&missing.id, names).map(str::to_owned),
-        });
-    }
-    for id in agents.keys() {
-        if !is_name(id) {
-            return Err(AgentError::InvalidName(id.clone()));
-        }
-        if refs.iter().all(|one| one.id != *id) {
-            refs.push(DelegateRef { id: id.clone(), ..DelegateRef::default() });
-        }
-    }
-    Ok((refs, agents))
-}
+/// The name of the trait that has the programs that an application adds.
+const ADDED: &str = "added_programs";
 
 fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError> {
     let compiled = tools.iter().map(|tool| {

@@ -57,9 +57,8 @@ impl AgentChildren {
 
     async fn run_child(self, request: ChildRequest) -> Result<ChildEnd, ChildError> {
         let ChildRequest { id, agent: name, message, tree, cancel } = request;
-        let Some(agent) = self.agent.delegates.get(&name).cloned() else {
-            return Err(ChildError::Unknown(format!("there is no agent `{name}`")));
-        };
+        let agent = self.agent.team.agent(&name);
+        let agent = agent.map_err(|why| ChildError::Unknown(why.to_string()))?;
         let known = match &self.store {
             Some(store) => store.run(&id).await?,
             None => None,
@@ -127,7 +126,7 @@ impl AgentChildren {
         };
         let mut report =
             ReportBuilder::new((run.id, root), self.session_id.clone(), agent.name.clone());
-        let report = report.finish(&ending, "", usage);
+        let report = report.finish(&ending, ("", usage), Vec::new());
         Ok(Finished { report, ending: Some(ending), pending: Vec::new() })
     }
 }

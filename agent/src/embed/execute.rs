@@ -1,5 +1,6 @@
 //! Runs of an agent.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -192,8 +193,8 @@ impl<T> Future for RunTask<T> {
             Err(stopped) => Err(RunFailure::new(
                 ReportBuilder::new((self.id.clone(), self.id.clone()), None, String::new()).finish(
                     &Ending::Failed { message: format!("error: {stopped}") },
-                    "",
-                    Usage::default(),
+                    ("", Usage::default()),
+                    Vec::new(),
                 ),
             )),
         })
@@ -273,6 +274,18 @@ impl Run {
         .boxed()
     }
 
+    /// Returns the folder of the run's trace, which it creates.
+    fn trace_folder(&self) -> Option<PathBuf> {
+        let folder = self.inner.trace.as_ref()?.folder.join(&self.id);
+        match std::fs::create_dir_all(&folder) {
+            Ok(()) => Some(folder),
+            Err(cause) => {
+                tracing::warn!(folder = %folder.display(), %cause, "the run has no trace");
+                None
+            }
+        }
+    }
+
     /// Returns what the run's programs may do.
     pub(super) fn policy(&self) -> Policy {
         self.inner.policy.clone().and(self.narrowed.clone())
@@ -310,6 +323,7 @@ impl Run {
         if let Start::New { message, .. } = &start {
             sink.notify(RunEventKind::RunStarted { input: message.clone() });
         }
+        let signer = self.inner.trace.as_ref().and_then(|trace| trace.signer.clone());
         let meter = Meter::default();
         let grants = Arc::new(self.grants(hooks, &meter));
         let hooks = Hooks(Some(Arc::clone(hooks)));
@@ -322,8 +336,8 @@ impl Run {
                     tenant: Tenant::default(),
                     session_id: None,
                     grants,
-                    workdir: None,
-                    signer: None,
+                    workdir: self.trace_folder(),
+                    signer: signer.clone(),
                     cancel: self.cancel.clone(),
                     meter,
                     tree: self.tree.clone(),
@@ -355,7 +369,7 @@ impl Run {
                 self.answer(&record, &answers).await?;
                 let with = ResumeOptions {
                     grants,
-                    signer: None,
+                    signer,
                     cancel: self.cancel.clone(),
                     settings: settings.clone(),
                     meter,
@@ -401,8 +415,8 @@ impl Run {
             other => failed(other.to_string()),
         });
         let (report, ending, pending) = match outcome {
-            RunOutcome::Done(Report { ending, usage, artifacts, .. }) => {
-                let report = observer.finish(&ending, self.cancel.reason(), usage);
+            RunOutcome::Done(Report { ending, usage, artifacts, turns, .. }) => {
+                let report = observer.finish(&ending, (self.cancel.reason(), usage), turns);
                 (RunReport { artifacts, ..report }, Some(ending), Vec::new())
             }
             RunOutcome::Parked(ParkedRun { waiting, reason, .. }) => {

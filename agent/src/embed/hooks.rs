@@ -238,9 +238,14 @@ impl RunObserver {
         self.notify(RunEventKind::ChildEnded { child, name, status });
     }
 
-    /// Finishes the report of a run that has ended.
-    pub(super) fn finish(&self, ending: &Ending, reason: &str, usage: Usage) -> RunReport {
-        let report = self.report().finish(ending, reason, usage);
+    /// Finishes the report of a run that has ended, with the messages that follow its input.
+    pub(super) fn finish(
+        &self,
+        ending: &Ending,
+        (reason, usage): (&str, Usage),
+        turns: Vec<Message>,
+    ) -> RunReport {
+        let report = self.report().finish(ending, (reason, usage), turns);
         self.end(report)
     }
 

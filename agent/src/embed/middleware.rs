@@ -176,6 +176,7 @@ impl TripRequest {
             max_tokens: self.max_tokens,
             thinking_effort: self.thinking_effort,
             output: self.output.as_ref(),
+            timeouts: None,
         }
     }
 }

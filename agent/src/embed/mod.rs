@@ -32,6 +32,7 @@
 mod agent;
 mod builder;
 mod children;
+mod conversation;
 mod event;
 mod execute;
 mod failure;
@@ -40,10 +41,12 @@ mod middleware;
 mod report;
 mod runner;
 mod stream;
+mod team;
 mod tool;
 
 pub use agent::{Agent, IntoModel};
 pub use builder::AgentBuilder;
+pub use conversation::{AgentSource, Conversation};
 pub use event::{Handler, RunEvent, RunEventKind, Subscription};
 pub use execute::Execute;
 pub use failure::RunFailure;

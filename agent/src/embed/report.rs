@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Stop, Usage};
+use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Message, Stop, Usage};
 
 use crate::model::ModelReply;
 
@@ -37,6 +37,10 @@ pub struct RunReport<T = Option<Json>> {
     pub trips: Vec<Trip>,
     /// The runs of delegates, in the order in which they ended.
     pub children: Vec<RunReport>,
+    /// The messages of the run, from its input to its answer, as the history of the next run. Empty
+    /// if the run failed. They are not part of the JSON.
+    #[serde(skip)]
+    pub messages: Vec<Message>,
     /// Data that the run's programs left for the application. The model does not see it.
     pub artifacts: Vec<Artifact>,
     /// Tokens of the run, with those of its programs and of its delegates.
@@ -65,6 +69,7 @@ impl<T> RunReport<T> {
             data,
             trips: self.trips,
             children: self.children,
+            messages: self.messages,
             artifacts: self.artifacts,
             usage: self.usage,
             cost: self.cost,
@@ -193,6 +198,7 @@ impl ReportBuilder {
             data: None,
             trips: Vec::new(),
             children: Vec::new(),
+            messages: Vec::new(),
             artifacts: Vec::new(),
             usage: Usage::default(),
             cost: None,
@@ -268,8 +274,14 @@ impl ReportBuilder {
     }
 
     /// Returns the report of the run with this ending, which ends now.
-    pub(super) fn finish(&mut self, ending: &Ending, reason: &str, usage: Usage) -> RunReport {
+    pub(super) fn finish(
+        &mut self,
+        ending: &Ending,
+        (reason, usage): (&str, Usage),
+        turns: Vec<Message>,
+    ) -> RunReport {
         let report = &mut self.report;
+        report.messages = turns;
         report.status = ReportStatus::of(ending);
         report.stop = ending.stop();
         report.text = ending.text().to_owned();

@@ -34,6 +34,17 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    /// Returns the timeouts with a shorter duration of a request or fewer retries. Higher limits
+    /// change nothing.
+    #[must_use]
+    pub fn at_most(self, request: Option<Duration>, retries: Option<u32>) -> Timeouts {
+        Timeouts {
+            request: request.map_or(self.request, |request| request.min(self.request)),
+            retries: retries.map_or(self.retries, |retries| retries.min(self.retries)),
+            ..self
+        }
+    }
+
     /// Returns the delay before retry `attempt` (0 for the first): the delay that the server
     /// requested, or else a random duration between half and all of a span that doubles with each
     /// retry. The randomness keeps clients that failed together from retrying together.
@@ -66,6 +77,7 @@ pub async fn ask_within(
     request: ModelRequest<'_>,
     on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
 ) -> Result<ModelReply, ModelError> {
+    let request = ModelRequest { timeouts: Some(*timeouts), ..request };
     let turn = tokio::time::timeout(turn_deadline(timeouts), model.stream(request, on_delta));
     turn.await.unwrap_or_else(|_| Err(ModelError::hard_timeout()))
 }

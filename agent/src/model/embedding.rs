@@ -9,7 +9,7 @@ use super::error::{ModelError, RequestContext};
 use super::frames::FRAME_LIMIT;
 use super::protocol::read_usage;
 use super::provider_error::reported_error;
-use super::remote::{FailedAttempt, RemoteModel, Retry};
+use super::remote::{FailedAttempt, RemoteModel, Retry, network_failure};
 
 impl RemoteModel {
     /// Asks for the embedding of a text, with retries.
@@ -38,7 +38,7 @@ impl RemoteModel {
         let body = json!({"model": model, "input": text}).to_string();
         let request = self.http(url, body.into_bytes());
         let mut response =
-            self.client.start(request).await.map_err(|why| self.network_failure(&why))?;
+            self.client.start(request).await.map_err(|why| network_failure(&why, self.timeouts))?;
         if !response.status.is_success() {
             let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
             return Err(self
@@ -46,7 +46,9 @@ impl RemoteModel {
                 .await);
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|why| self.network_failure(&why))? {
+        while let Some(piece) =
+            response.chunk().await.map_err(|why| network_failure(&why, self.timeouts))?
+        {
             body.extend_from_slice(&piece);
             if body.len() > FRAME_LIMIT {
                 let why = format!("it is larger than the limit of {FRAME_LIMIT} bytes");

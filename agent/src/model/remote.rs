@@ -69,7 +69,6 @@ impl RemoteModel {
             url
         };
         let (url, embeddings_url) = (below(own), below("embeddings"));
-        let limits = Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 };
         let client = egress
             .endpoint(&url)
             .map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
@@ -83,7 +82,7 @@ impl RemoteModel {
             function_choice: true,
             json_schema: quirks.json_schema,
         };
-        let client = client.with_limits(limits);
+        let client = client.with_limits(limits(timeouts));
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
         Ok(Self {
             client,
@@ -110,7 +109,9 @@ impl RemoteModel {
         on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<ModelReply, ModelError> {
         let thinking_effort = request.thinking_effort.or(self.thinking_effort);
-        let mut request = ModelRequest { thinking_effort, ..request };
+        let asked = request.timeouts.unwrap_or(self.timeouts);
+        let timeouts = self.timeouts.at_most(Some(asked.request), Some(asked.retries));
+        let mut request = ModelRequest { thinking_effort, timeouts: Some(timeouts), ..request };
         let mut attempt = 0;
         let mut adapted = 0;
         loop {
@@ -138,9 +139,9 @@ impl RemoteModel {
                     request.output = None;
                     Duration::ZERO
                 }
-                Retry::Again(asked) if attempt < self.timeouts.retries => {
+                Retry::Again(asked) if attempt < timeouts.retries => {
                     attempt += 1;
-                    self.timeouts.delay(attempt - 1, asked)
+                    timeouts.delay(attempt - 1, asked)
                 }
                 Retry::Again(_) | Retry::Without(_) | Retry::GiveUp => {
                     return Err(failure.error.after(attempt + 1));
@@ -162,6 +163,7 @@ impl RemoteModel {
         show: &mut (dyn FnMut(&str) + Send),
     ) -> Result<ModelReply, FailedAttempt> {
         let Endpoint { model, quirks, .. } = &self.endpoint;
+        let timeouts = request.timeouts.unwrap_or(self.timeouts);
         let body = match quirks.protocol {
             Protocol::Chat => chat::body(model, request, fields, stream),
             Protocol::Messages => messages::body(model, request, fields, stream),
@@ -170,9 +172,10 @@ impl RemoteModel {
             body.map_err(|why| FailedAttempt::final_(ModelError::unwritable_request(&why)))?;
         let mut response = self
             .client
+            .with_limits(limits(timeouts))
             .start(self.http(&self.url, body))
             .await
-            .map_err(|why| self.network_failure(&why))?;
+            .map_err(|why| network_failure(&why, timeouts))?;
         if !response.status.is_success() {
             let failure = self.rejected(&mut response, self.context(), fields).await;
             let failure = match failure.retry {
@@ -200,7 +203,7 @@ impl RemoteModel {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 Err(_) if reader.is_whole() => break,
-                Err(why) => return Err(self.network_failure(&why)),
+                Err(why) => return Err(network_failure(&why, timeouts)),
             };
             let room = ERROR_LIMIT.saturating_sub(head.len());
             head.extend(piece.iter().take(room));
@@ -311,20 +314,6 @@ impl RemoteModel {
         }
     }
 
-    pub(super) fn network_failure(
-        &self,
-        why: &wattle_capability::egress::EgressError,
-    ) -> FailedAttempt {
-        let error = ModelError::of_egress(why, self.timeouts.request);
-        let certain =
-            why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
-        if why.is_transient() && !certain {
-            FailedAttempt::again(error)
-        } else {
-            FailedAttempt::final_(error)
-        }
-    }
-
     pub(super) fn message(&self, body: &[u8]) -> String {
         let text = String::from_utf8_lossy(body);
         self.scrub(error_message(&text).unwrap_or_else(|| text.into_owned()))
@@ -340,6 +329,25 @@ impl RemoteModel {
     pub(super) fn context(&self) -> RequestContext<'_> {
         let Endpoint { model, key_variable, key, .. } = &self.endpoint;
         RequestContext { url: &self.url, model, key_variable, with_key: key.is_some() }
+    }
+}
+
+/// Returns the limits of a request with these timeouts.
+fn limits(timeouts: Timeouts) -> Limits {
+    Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 }
+}
+
+/// Returns the failure of an attempt with these timeouts that had no complete response.
+pub(super) fn network_failure(
+    why: &wattle_capability::egress::EgressError,
+    timeouts: Timeouts,
+) -> FailedAttempt {
+    let error = ModelError::of_egress(why, timeouts.request);
+    let certain = why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
+    if why.is_transient() && !certain {
+        FailedAttempt::again(error)
+    } else {
+        FailedAttempt::final_(error)
     }
 }
 

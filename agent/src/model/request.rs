@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use wattle_machine::Message;
 
-use super::FunctionTool;
+use super::{FunctionTool, Timeouts};
 use crate::output::OutputSchema;
 
 /// A request to a model.
@@ -28,6 +28,9 @@ pub struct ModelRequest<'a> {
     /// The schema to which the provider constrains the answer, if it can. The caller validates the
     /// answer nevertheless.
     pub output: Option<&'a OutputSchema>,
+    /// The deadline of each attempt and the number of retries, as far as they are lower than the
+    /// model's own.
+    pub timeouts: Option<Timeouts>,
 }
 
 impl<'a> ModelRequest<'a> {
@@ -41,6 +44,7 @@ impl<'a> ModelRequest<'a> {
             max_tokens: 4096,
             thinking_effort: None,
             output: None,
+            timeouts: None,
         }
     }
 }

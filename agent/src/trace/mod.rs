@@ -253,28 +253,8 @@ pub(crate) struct CallOutcome<'a> {
 
 impl<'a> CallOutcome<'a> {
     pub(crate) fn of(execution: &'a Execution) -> Self {
-        let (output, error) = output_and_error(execution);
+        let (output, error) = (execution.results().join("\n"), execution.error());
         CallOutcome { exit_code: execution.exit_code(), output, error, fixes: execution.fixes() }
-    }
-}
-
-/// Returns the complete output of a call, and its error if it failed.
-#[must_use]
-pub fn output_and_error(execution: &Execution) -> (String, Option<String>) {
-    match execution {
-        Execution::Ran(ran) => {
-            let error = ran.failure.as_ref().map(|failure| {
-                let name = failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
-                match &failure.reason {
-                    Some(reason) => format!("{name}: {reason}"),
-                    None => name,
-                }
-            });
-            (ran.results.join("\n"), error)
-        }
-        Execution::Rejected { diagnostic } => (String::new(), Some(diagnostic.clone())),
-        Execution::Refused { reason } => (String::new(), Some(reason.clone())),
-        Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
     }
 }
 

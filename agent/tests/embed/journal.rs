@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wattle_agent::capability::policy::{NoApprover, Policy};
 use wattle_agent::journal::{Approval, Journal as _, SharedJournal, Status, replay};
+use wattle_agent::ledger::{Keys, Pins, verify};
 use wattle_agent::machine::{Call, Execution};
 use wattle_agent::prelude::*;
 use wattle_agent::{Store, Tenant, TenantStore};
@@ -173,4 +174,39 @@ async fn a_delegate_is_recorded_with_its_caller() {
     assert_eq!((child.status, child.start.agent.as_str()), (Status::Ended, "clerk"));
     assert_eq!(child.start.parent.unwrap().run, report.run_id);
     assert_eq!(replayed(&boss, &store, &report.run_id).await, None);
+}
+
+#[tokio::test]
+async fn the_trace_of_each_run_is_written_and_sealed() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = Keys::new(folder.path().join("keys"));
+    let signer = Arc::new(keys.signer("default").unwrap());
+    let clerk = || {
+        let clerk = agent(&[&call("file_list", &[]), &say("3")]).name("clerk");
+        clerk.trace(folder.path().join("traces"), Some(Arc::clone(&signer))).build().unwrap()
+    };
+    let boss = agent(&[&call("ask_clerk", &["count"]), &say("ok")])
+        .trace(folder.path().join("traces"), Some(Arc::clone(&signer)))
+        .delegate("clerk", clerk())
+        .build()
+        .unwrap();
+    let report = boss.execute("go").await.unwrap();
+    let runs = [(&report.run_id, "ask_clerk"), (&report.children[0].run_id, "file_list")];
+    for (run, tool) in runs {
+        let folder = folder.path().join("traces").join(run);
+        let steps = std::fs::read_to_string(folder.join(wattle_agent::STEPS_FILE)).unwrap();
+        let first: serde_json::Value = serde_json::from_str(steps.lines().next().unwrap()).unwrap();
+        assert_eq!(
+            (first["tool"].as_str(), first["run_id"].as_str()),
+            (Some(tool), Some(run.as_str()))
+        );
+        let verified = verify(&folder, &Pins::One(signer.public()), &[]).unwrap();
+        let [verdict] = verified.runs.as_slice() else { panic!("{verified:?}") };
+        assert!(verdict.ended && verdict.finding.is_none(), "{verdict:?}");
+    }
+    // A folder that cannot be written leaves the run as it is.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let agent = agent(&[&say("ok")]).trace(&file, None).build().unwrap();
+    assert_eq!(agent.execute("go").await.unwrap().data, "ok");
 }

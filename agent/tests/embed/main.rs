@@ -10,6 +10,7 @@
 
 mod agents;
 mod cancelling;
+mod conversation;
 mod delegates;
 mod events;
 mod journal;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_agent::RunReport;
-use wattle_agent::machine::{Dollars, Message, Stop};
+use wattle_agent::machine::{Dollars, Message, Role, Stop};
 use wattle_agent::model::{Price, Prices};
 use wattle_agent::prelude::*;
 
@@ -38,13 +38,16 @@ async fn a_report_has_each_trip_with_its_calls() {
 #[tokio::test]
 async fn a_report_is_json_and_comes_back() {
     let agent = agent(&[&call("file_list", &[]), &say("ok")]).build().unwrap();
-    let report = agent.execute("List.").await.unwrap();
+    let mut report = agent.execute("List.").await.unwrap();
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(
         (&json["status"], &json["data"], &json["stop"]),
         (&json!("completed"), &json!("ok"), &json!("answered"))
     );
     assert_eq!(json["trips"][0]["calls"][0]["name"], "file_list");
+    let roles: Vec<Role> = report.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant]);
+    report.messages.clear();
     assert_eq!(serde_json::from_value::<RunReport<String>>(json).unwrap(), report);
 }
 

@@ -268,6 +268,8 @@ keys! {
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
     /// Folders of agents. Later ones override earlier ones.
     agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    /// The catalog program that finds agents by references with a `:`, such as `custom:support`.
+    agent_resolver "WATTLE_AGENT_RESOLVER": Option<String> = |_| None, Class::NeedsTrust;
     /// The agent, by its name.
     agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust;
     /// The session of the run.

@@ -108,13 +108,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn observations_do_not_begin_an_exchange() {
+    fn observations_and_what_the_host_adds_do_not_begin_an_exchange() {
         let messages = [
             Message::user("one"),
             Message::assistant("ToolCall::Wat(…)"),
             Message::user("[Observation aaaaaa (step 1)] Execution result:\n1"),
             Message::assistant("done"),
             Message::user("two"),
+            Message { contributed: true, ..Message::user("It is noon.") },
+            Message { recalled: true, ..Message::user("The house is blue.") },
             Message::assistant("yes"),
         ];
         assert_eq!(exchanges(&messages), [0, 4]);

@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
-use wattle_agent::agents::{AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT};
+use wattle_agent::agents::{
+    AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT, ProgramResolver,
+};
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Base, Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::memory::{self, Memory};
@@ -106,7 +108,23 @@ impl Setup {
         };
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
         let agents = agents(&config);
-        Ok(Setup { config, host, agents, preflight, context: BTreeMap::new() })
+        let setup = Setup { config, host, agents, preflight, context: BTreeMap::new() };
+        Ok(setup.with_resolver())
+    }
+
+    /// Adds the program of the settings that finds agents. It may read the workdir and the tenant's
+    /// variables; the files that it writes are discarded.
+    fn with_resolver(self) -> Setup {
+        let Some(program) = self.config.agent_resolver.value.clone() else { return self };
+        let (host, own) = (self.host.clone(), self.clone());
+        let grants = move || {
+            let files = own.base_files().map(|base| Files::overlay(Some(base), OVERLAY_LIMIT));
+            let access =
+                files.and_then(|files| own.access(Arc::new(files), None, None, &own.settings(0)));
+            access.map(|access| own.grants(access)).map_err(|fault| fault.to_string())
+        };
+        let resolver = Arc::new(ProgramResolver::new(host, program, grants));
+        Setup { agents: self.agents.with_resolver(resolver), ..self }
     }
 
     /// Finds the agent of the settings.
@@ -270,15 +288,19 @@ impl Setup {
     /// # Errors
     /// If the root cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
-        let root = &self.config.root.value;
-        let base =
-            Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
-        base.recovered().iter().for_each(|note| output::warn(note));
-        let base = base.protecting(host_files(&self.config));
+        let base = self.base_files()?;
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
         }))
+    }
+
+    fn base_files(&self) -> Result<Base, Fault> {
+        let root = &self.config.root.value;
+        let base =
+            Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
+        base.recovered().iter().for_each(|note| output::warn(note));
+        Ok(base.protecting(host_files(&self.config)))
     }
 
     /// Opens the session of the settings.

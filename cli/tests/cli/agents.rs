@@ -82,6 +82,64 @@ fn an_unknown_agent_ends_the_command_before_the_model_is_asked() {
     assert!(provider.requests().is_empty());
 }
 
+const FINDER: &str = r#";;; name = "find_agent"
+;;; description = "Finds an agent"
+;;; [[args]]
+;;; name = "reference"
+;;; type_hint = "string"
+;;; description = "r"
+(let $reference (arg 0))
+(cond
+  ((= $reference "custom:support") (out (fs.read "support.toml")))
+  ((= $reference "custom:broken") (fail EREMOTE "the list is out of order"))
+  ((= $reference "custom:typo") (out "nam = 1"))
+  ((= $reference "custom:json") (out "{\"name\":\"json\",\"prompt\":\"You are made of JSON.\"}")))
+"#;
+
+#[test]
+fn a_program_finds_agents_that_no_file_declares() {
+    let place = Place::new();
+    place.write("programs/find_agent.wat", FINDER);
+    place.write("support.toml", "name = \"support\"\nprompt = \"You support.\"");
+    let run = |agent: &str| {
+        let provider = Provider::start([answer("ok")]);
+        let base = provider.base_url();
+        let model = ["run", "--base-url", &base, "--model", "m", "--catalog", "programs"];
+        let which = ["--agent", agent, "go"];
+        let done = place
+            .wattle(model.iter().chain(&which))
+            .env("WATTLE_AGENT_RESOLVER", "find_agent")
+            .run();
+        let prompt = provider.requests().pop().map(|one| one.messages_verbatim().remove(0));
+        (done, prompt.unwrap_or_default())
+    };
+    for (agent, words) in [
+        ("custom:support", "You support.\n"),
+        ("custom:json", "You are made of JSON.\n"),
+        // A name is no question for the program.
+        ("default", "You"),
+    ] {
+        let (done, prompt) = run(agent);
+        assert_eq!(done.code, 0, "{agent}: {}", done.stderr);
+        assert!(prompt.starts_with(words), "{agent}: {prompt}");
+    }
+    for (agent, words) in [
+        (
+            "custom:broken",
+            "the resolver (the program `find_agent`: EREMOTE: the list is out of order)",
+        ),
+        (
+            "custom:typo",
+            "its result is not an agent: line 1: unknown key `nam`; did you mean `name`?",
+        ),
+        ("custom:none", "looked among the resolver, the names, the titles"),
+    ] {
+        let (done, prompt) = run(agent);
+        assert_eq!((done.code, prompt.as_str()), (2, ""), "{}", done.stderr);
+        assert!(done.stderr.contains(words), "{agent}: {}", done.stderr);
+    }
+}
+
 #[test]
 fn a_resumed_run_keeps_the_agent_that_it_began_with() {
     let place = Place::new();

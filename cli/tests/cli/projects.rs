@@ -74,6 +74,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("deny", "[\"http\"]", Fate::Applies),
     ("catalog", "[\"tools\"]", Fate::Refused),
     ("agents", "[\"agents\"]", Fate::Refused),
+    ("agent_resolver", "\"find_agent\"", Fate::Refused),
     ("agent", "\"clerk\"", Fate::Refused),
     ("session", "\"main\"", Fate::Refused),
     ("tenant", "\"other\"", Fate::Refused),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::machine::{Call, Completion, Execution};
 use wattle_agent::rt::{Diagnostic, Severity};
-use wattle_agent::{Meter, Scope, Touched, own_session, touched, trace};
+use wattle_agent::{Meter, Scope, Touched, own_session, touched};
 
 use super::{INVALID, NOT_JSON};
 use crate::app::RunOrigin;
@@ -233,7 +233,7 @@ pub(super) async fn perform(
 }
 
 fn performed(execution: &Execution) -> Performed {
-    let (output, error) = trace::output_and_error(execution);
+    let (output, error) = (execution.results().join("\n"), execution.error());
     let cost = match execution {
         Execution::Ran(Completion { cost, .. }) | Execution::Stopped { cost, .. } => Some(cost),
         Execution::Rejected { .. } | Execution::Refused { .. } => None,

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_agent::model::Timeouts;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest, Timeouts};
 use wattle_agent::{Access, Job, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
@@ -44,26 +47,74 @@ fn silences() -> Vec<(&'static str, Answer)> {
 }
 
 #[tokio::test]
-async fn a_request_and_a_turn_end_whatever_the_server_does() {
+async fn a_request_ends_whatever_the_server_does() {
     let world = World::new();
+    let short = Timeouts { request: ms(150), retries: 1, ..quick() };
+    let long = Timeouts { request: HOURS, retries: 9, ..quick() };
     for (what, answer) in silences() {
-        // The client limits each request. The turn has a limit that does not depend on the client.
-        for (request, expected) in [
-            (ms(150), "error: the model did not complete its answer within 150 ms (asked 2 times)"),
-            (HOURS, "error: llm hard timeout"),
-        ] {
+        // The lower limits apply, those of the model's client or those of the run.
+        for (client, settings) in [(short, long), (long, short)] {
             let provider = Provider::start(vec![answer.clone(); 3]);
-            let client = Timeouts { request, retries: 1, ..quick() };
-            let turn = match request {
-                HOURS => Timeouts { request: ms(100), retries: 0, slack: ms(50), ..quick() },
-                _ => client,
-            };
             let model = remote(&provider, "vllm", "m", client);
-            let settings = Settings { timeouts: turn, ..Settings::default() };
+            let settings = Settings { timeouts: settings, ..Settings::default() };
             let (report, _) = world.run(&model, &settings, world.job("go")).await;
+            let expected =
+                "error: the model did not complete its answer within 150 ms (asked 2 times)";
             assert_eq!(report.ending, Ending::Failed { message: expected.to_owned() }, "{what}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_agent_limits_the_time_and_the_retries_of_its_requests() {
+    let world = World::new();
+    for (line, answer, expected, requests) in [
+        ("max_retries = 0", Answer::status(503), "503", 1),
+        // The deployment's limit is the higher bound.
+        ("max_retries = 9", Answer::status(503), "asked 3 times", 3),
+        ("http_timeout = \"120ms\"", Answer::hang(), "within 120 ms", 3),
+    ] {
+        let agent = AgentSpec::parse(&format!("name = \"hasty\"\n{line}")).unwrap();
+        let parts = agent
+            .parts(AgentBase {
+                host: &world.host,
+                settings: &Settings { timeouts: quick(), ..Settings::default() },
+                agents: &Agents::default(),
+                max_steps: None,
+            })
+            .unwrap();
+        let provider = Provider::start(vec![answer; 12]);
+        let model = remote(&provider, "vllm", "m", quick());
+        let (report, _) = world.run(&model, &parts.settings, world.job("go")).await;
+        assert!(report.ending.text().contains(expected), "{line}: {}", report.ending.text());
+        assert_eq!(provider.requests().len(), requests, "{line}");
+    }
+}
+
+/// A model that never answers and knows no limits.
+struct Deaf;
+
+impl Model for Deaf {
+    fn name(&self) -> &str {
+        "deaf"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        std::future::pending().boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_turn_ends_whatever_the_model_does() {
+    let world = World::new();
+    let timeouts = Timeouts { request: ms(100), retries: 0, slack: ms(50), ..quick() };
+    let settings = Settings { timeouts, ..Settings::default() };
+    let (report, _) = world.run(&Deaf, &settings, world.job("go")).await;
+    let expected = "error: llm hard timeout".to_owned();
+    assert_eq!(report.ending, Ending::Failed { message: expected });
 }
 
 #[tokio::test]

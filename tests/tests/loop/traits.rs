@@ -157,6 +157,80 @@ async fn a_trait_contributes_text_tools_and_programs() {
 }
 
 #[tokio::test]
+async fn a_session_keeps_the_mark_of_what_a_trait_adds() {
+    let house = house(&[(
+        "host",
+        "name = \"host\"\ntraits = [{ name = \"calm\", context = { tone = \"calm\" }, programs = \
+         { prompt = \"greet\" } }]",
+    )]);
+    let AgentParts { host, settings, .. } = house.parts(&house.agent("host").await).unwrap();
+    let world = World { host, ..house.world };
+    let model = Scripted::new(&[DONE]);
+    let (report, _) = world.run(&model, &settings, world.job("hello")).await;
+    world.store.extend("s", report.turns.clone()).await.unwrap();
+    let history = world.store.history("s").await.unwrap();
+    assert_eq!(history, report.turns);
+    let added: Vec<bool> = history.iter().map(Message::is_added).collect();
+    assert_eq!(added, [false, true, false], "{history:?}");
+    let exported = world.store.export("s").await.unwrap().unwrap();
+    let texts: Vec<&str> = exported.messages.iter().map(|one| one.content.as_str()).collect();
+    assert_eq!(texts[0], "hello");
+    assert!(texts.len() == 2 && !texts.concat().contains("Greet in"), "{texts:?}");
+}
+
+#[tokio::test]
+async fn a_schema_of_a_tool_is_offered_and_checked_before_the_program_runs() {
+    let house = house(&[(
+        "host",
+        "name = \"host\"\n[[tools]]\nid = \"text_count\"\nalias = \"count_words\"\n\
+         [tools.schema]\nproperties.text = { maxLength = 9, description = \"at most 9 letters\" }",
+    )]);
+    let AgentParts { host, settings, .. } = house.parts(&house.agent("host").await).unwrap();
+    let world = World { host, ..house.world };
+    for native in [false, true] {
+        let arguments = ["a text that is too long", "short"];
+        let model = match native {
+            false => Scripted::new(&[
+                &format!("ToolCall::Catalog(\"count_words\", {:?})", arguments[0]),
+                &format!("ToolCall::Catalog(\"count_words\", {:?})", arguments[1]),
+                DONE,
+            ]),
+            true => {
+                let call = |text: &str| {
+                    calls(&[("count_words", &serde_json::json!({"text": text}).to_string())])
+                };
+                Scripted::calling([
+                    call(arguments[0]),
+                    call(arguments[1]),
+                    calls(&[("done", "{\"result\":\"done\"}")]),
+                ])
+            }
+        };
+        let (report, _) = world.run(&model, &settings, world.job("count")).await;
+        assert_eq!(report.ending.text(), "done");
+        let requests = model.requests();
+        let refused = &requests[1].last().unwrap().content;
+        assert!(
+            refused
+                .contains("count_words error: the arguments do not match the schema: at /text: ")
+                && refused.contains("longer than 9 characters"),
+            "{refused}"
+        );
+        assert!(!requests[2].last().unwrap().content.contains("error"), "{:?}", requests[2]);
+        match native {
+            false => assert!(text(&requests[0]).contains("count_words(")),
+            true => {
+                let functions = model.functions();
+                let offered = functions[0].iter().find(|one| one.name == "count_words").unwrap();
+                let property = &offered.parameters["properties"]["text"];
+                assert_eq!(property["maxLength"], 9, "{}", offered.parameters);
+                assert_eq!(property["description"], "at most 9 letters");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn text_that_changes_follows_the_text_before() {
     let mut house = house(&[]);
     let agent = AgentSpec::parse(

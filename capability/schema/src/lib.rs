@@ -6,7 +6,7 @@
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;
-use wattle_rt::truncate;
+use wattle_lang::truncate;
 
 /// Maximum length of a program's schema, in bytes.
 const MAX_TEXT: usize = 32 << 10;

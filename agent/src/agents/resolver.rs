@@ -1,0 +1,83 @@
+//! Finding agents that no file declares.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use wattle_machine::Call;
+use wattle_rt::Grants;
+
+use super::spec::AgentSpec;
+use crate::act::perform;
+use crate::host::Host;
+
+/// Finds agents that no file declares. It is asked before the files.
+pub trait AgentResolver: Send + Sync {
+    /// Returns the agent for a reference, such as `custom:support`, or `None` if it knows none.
+    ///
+    /// # Errors
+    /// The reason why the agent cannot be made. The files are not asked then.
+    fn resolve<'a>(
+        &'a self,
+        reference: &'a str,
+    ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>>;
+}
+
+/// A catalog program that finds agents. Its argument is the reference, and its result the agent, as
+/// TOML or JSON; an empty result means that it knows none.
+///
+/// It is asked for references that contain a `:`, such as `custom:support`. All others are names and
+/// titles.
+pub struct ProgramResolver {
+    host: Host,
+    program: String,
+    grants: Box<GrantsOf>,
+}
+
+/// Returns what the program may do, or the reason why it cannot run.
+type GrantsOf = dyn Fn() -> Result<Arc<Grants>, String> + Send + Sync;
+
+impl ProgramResolver {
+    /// Creates a resolver that runs a program of the host's catalog with these grants.
+    #[must_use]
+    pub fn new(
+        host: Host,
+        program: impl Into<String>,
+        grants: impl Fn() -> Result<Arc<Grants>, String> + Send + Sync + 'static,
+    ) -> ProgramResolver {
+        ProgramResolver { host, program: program.into(), grants: Box::new(grants) }
+    }
+
+    async fn ask(&self, reference: &str) -> Result<Option<AgentSpec>, String> {
+        let grants = (self.grants)()?;
+        let call = Call::Catalog { name: self.program.clone(), args: vec![reference.to_owned()] };
+        let performed = perform(self.host.runtime(), &self.host.catalog(), &grants, &call).await;
+        let execution = performed.map_err(|error| error.to_string())?;
+        let text = execution.texts()?.join("\n");
+        let spec = match text.trim() {
+            "" => return Ok(None),
+            json if json.starts_with('{') => serde_json::from_str(json)
+                .map_err(|error| error.to_string())
+                .and_then(|json| AgentSpec::of_json(&json).map_err(|error| error.to_string())),
+            toml => AgentSpec::parse(toml).map_err(|error| error.to_string()),
+        };
+        spec.map(Some).map_err(|why| format!("its result is not an agent: {why}"))
+    }
+}
+
+impl AgentResolver for ProgramResolver {
+    fn resolve<'a>(
+        &'a self,
+        reference: &'a str,
+    ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>> {
+        async move {
+            if !reference.contains(':') {
+                return Ok(None);
+            }
+            self.ask(reference)
+                .await
+                .map_err(|why| format!("the program `{}`: {why}", self.program))
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,253 @@
+//! Conversations with agents that change between two messages.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_catalog::ToolRef;
+use wattle_machine::Message;
+
+use super::agent::Agent;
+use super::builder::AgentBuilder;
+use super::execute::Execute;
+use super::failure::RunFailure;
+use super::report::RunReport;
+use super::tool::Tool;
+use crate::agents::{AgentError, AgentSpec};
+use crate::model::Model;
+
+/// A conversation: its messages so far, the agent that answers the next one, and what the application
+/// has added meanwhile.
+///
+/// Tools, programs, delegates, items of memory and values that are added belong to the conversation:
+/// they stay when it goes on with another agent. A change that is invalid is an error, and leaves
+/// everything as it was.
+///
+/// ```
+/// use wattle_agent::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = wattle_agent::model::Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"Good day.\\\")\"}\n{\"reply\":\"ToolCall::Response(\\\"Arr!\\\")\"}\n")?;
+/// let mut conversation = Agent::builder(model).prompt("Be polite.").conversation()?;
+/// assert_eq!(conversation.execute("Hello").await?.data, "Good day.");
+///
+/// let pirate = AgentSpec::parse("name = \"pirate\"\nprompt = \"You are a pirate.\"")?;
+/// conversation.switch_to_agent(pirate).await?;
+/// assert_eq!(conversation.execute("And now?").await?.data, "Arr!");
+/// assert_eq!(conversation.messages().len(), 4);
+/// # Ok(()) }
+/// ```
+pub struct Conversation {
+    builder: AgentBuilder,
+    spec: Arc<AgentSpec>,
+    agent: Agent,
+    messages: Vec<Message>,
+}
+
+impl AgentBuilder {
+    /// Begins a conversation with the agent.
+    ///
+    /// # Errors
+    /// The agent cannot be built.
+    pub fn conversation(mut self) -> Result<Conversation, AgentError> {
+        // The agents of the conversation share it.
+        self.base.host()?;
+        let agent = self.clone().build()?;
+        let spec = self.spec.clone().unwrap_or_else(|| AgentSpec::new(agent.name()));
+        Ok(Conversation { builder: self, spec: Arc::new(spec), agent, messages: Vec::new() })
+    }
+}
+
+impl Conversation {
+    /// Returns the agent that answers the next message, with everything that was added.
+    #[must_use]
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Returns the declaration of the current agent, as it was loaded.
+    #[must_use]
+    pub fn current_agent(&self) -> &AgentSpec {
+        &self.spec
+    }
+
+    /// Returns the name of the current model.
+    #[must_use]
+    pub fn current_model(&self) -> &str {
+        self.agent.inner.model.name()
+    }
+
+    /// Returns the messages so far, oldest first.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Replaces the messages so far.
+    #[must_use]
+    pub fn with_messages(self, messages: Vec<Message>) -> Conversation {
+        Conversation { messages, ..self }
+    }
+
+    /// Sends a message to the current agent and waits for the report of its run. The messages of the
+    /// run are added to the conversation, unless it failed.
+    ///
+    /// # Errors
+    /// The run did not complete.
+    pub async fn execute(
+        &mut self,
+        input: impl Into<String>,
+    ) -> Result<RunReport<String>, RunFailure> {
+        let outcome = self.prepare(input).await;
+        match &outcome {
+            Ok(report) => self.add(report),
+            Err(failure) => self.add(failure.report()),
+        }
+        outcome
+    }
+
+    /// Prepares a run of the current agent with the messages so far, to stream it, to cancel it or to
+    /// take it step by step. [`add`](Conversation::add) its report to the conversation.
+    pub fn prepare(&self, input: impl Into<String>) -> Execute<String> {
+        self.agent.execute(input).history(self.messages.clone())
+    }
+
+    /// Adds the messages of a run to the conversation.
+    pub fn add<T>(&mut self, report: &RunReport<T>) {
+        self.messages.extend(report.messages.iter().cloned());
+    }
+
+    /// Finds an agent without changing the conversation: by a reference, which the resolver of the
+    /// [`agents`](AgentBuilder::agents) is asked for before the names and the titles, or by value.
+    ///
+    /// # Errors
+    /// There is no such agent, or a trait of it does not exist.
+    pub async fn load_agent(
+        &self,
+        source: impl Into<AgentSource>,
+    ) -> Result<Arc<AgentSpec>, AgentError> {
+        let agents = &self.builder.base.agents;
+        match source.into() {
+            AgentSource::Reference(reference) => {
+                agents.load(&reference).await.map_err(AgentError::Unknown)
+            }
+            AgentSource::Spec(spec) => agents.complete(&spec).map(Arc::new),
+        }
+    }
+
+    /// Goes on with another agent, which sees the messages so far. If the agent names no model, the
+    /// current one stays.
+    ///
+    /// # Errors
+    /// There is no such agent, or it cannot be built.
+    pub async fn switch_to_agent(
+        &mut self,
+        source: impl Into<AgentSource>,
+    ) -> Result<Arc<AgentSpec>, AgentError> {
+        let spec = self.load_agent(source).await?;
+        self.change(|builder| builder.spec(spec.as_ref().clone()))?;
+        self.spec = Arc::clone(&spec);
+        Ok(spec)
+    }
+
+    /// Goes on with another model: a model's name or a class, such as `class:fast`.
+    ///
+    /// # Errors
+    /// The builder has no [`models`](AgentBuilder::models), or the model cannot be used.
+    pub fn switch_to_model(&mut self, name: &str) -> Result<(), AgentError> {
+        let Some(models) = self.builder.base.models.clone() else {
+            let why = format!("`{name}` cannot be used: the agent was built without `models`");
+            return Err(AgentError::Model(why));
+        };
+        let model: Arc<dyn Model> = models.open(name).map_err(AgentError::Model)?;
+        self.change(|mut builder| {
+            builder.base.model = model;
+            // The model of the declaration would be opened again.
+            builder.spec = builder.spec.map(|spec| AgentSpec { model: None, ..spec });
+            builder
+        })
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// The tool is invalid, or its name is taken.
+    pub fn add_tool(&mut self, tool: Tool) -> Result<(), AgentError> {
+        self.change(|builder| builder.tool(tool))
+    }
+
+    /// Adds programs of the catalog.
+    ///
+    /// # Errors
+    /// There is no such program, or its name is taken.
+    pub fn add_program(&mut self, program: ToolRef) -> Result<(), AgentError> {
+        self.change(|builder| builder.program(program))
+    }
+
+    /// Adds another agent that the current one may ask, as the program `ask_NAME`.
+    ///
+    /// # Errors
+    /// The name is invalid or taken.
+    pub fn add_delegate<U>(
+        &mut self,
+        name: impl Into<String>,
+        agent: Agent<U>,
+    ) -> Result<(), AgentError> {
+        let name = name.into();
+        self.change(|builder| builder.delegate(name, agent))
+    }
+
+    /// Adds an item of memory, which stands in the prompt.
+    ///
+    /// # Errors
+    /// The agent cannot be built.
+    pub fn add_memory(&mut self, item: impl Into<String>) -> Result<(), AgentError> {
+        let item = item.into();
+        self.change(|builder| builder.memory(item))
+    }
+
+    /// Adds and replaces values for tools, traits and memory. No model sees them.
+    ///
+    /// # Errors
+    /// A text of the agent refers to a value that is missing.
+    pub fn update_context(&mut self, values: BTreeMap<String, String>) -> Result<(), AgentError> {
+        self.change(|builder| builder.context(values))
+    }
+
+    /// Changes the configuration, if an agent can be built with it.
+    fn change(
+        &mut self,
+        change: impl FnOnce(AgentBuilder) -> AgentBuilder,
+    ) -> Result<(), AgentError> {
+        let changed = change(self.builder.clone());
+        self.agent = changed.clone().build()?;
+        self.builder = changed;
+        Ok(())
+    }
+}
+
+/// An agent that a conversation goes on with: a reference, such as a name, or a declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentSource {
+    /// A reference, such as `assistant`, `The assistant` or `custom:support`.
+    Reference(String),
+    /// A declaration by value.
+    Spec(Box<AgentSpec>),
+}
+
+impl From<&str> for AgentSource {
+    fn from(reference: &str) -> AgentSource {
+        AgentSource::Reference(reference.to_owned())
+    }
+}
+
+impl From<String> for AgentSource {
+    fn from(reference: String) -> AgentSource {
+        AgentSource::Reference(reference)
+    }
+}
+
+impl From<AgentSpec> for AgentSource {
+    fn from(spec: AgentSpec) -> AgentSource {
+        AgentSource::Spec(Box::new(spec))
+    }
+}

@@ -1,0 +1,113 @@
+//! The other agents that an agent may ask.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_catalog::Entry;
+
+use super::agent::Inner;
+use super::builder::{AgentBuilder, Base};
+use crate::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_name};
+
+/// The delegates of an agent: those that the application gave it, and those that it declares.
+pub(super) struct Team {
+    delegates: Vec<Delegate>,
+    /// The agents that the application gave, by the names by which the agent knows them.
+    given: BTreeMap<String, Arc<Inner>>,
+    /// The agent, whose rules and values also apply to the agents that it declares.
+    spec: AgentSpec,
+    /// What the agents that it declares are built with.
+    base: Base,
+}
+
+/// A delegate as the model sees it.
+struct Delegate {
+    reference: DelegateRef,
+    shown_name: String,
+    description: String,
+}
+
+impl Team {
+    /// Gathers the delegates of an agent.
+    ///
+    /// # Errors
+    /// If a delegate does not exist, or a name is invalid or given twice.
+    pub(super) fn of(
+        spec: &AgentSpec,
+        agents: Vec<(String, Arc<Inner>)>,
+        base: Base,
+    ) -> Result<Team, AgentError> {
+        let mut given = BTreeMap::new();
+        for (name, agent) in agents {
+            if !is_name(&name) {
+                return Err(AgentError::InvalidName(name));
+            }
+            if given.contains_key(&name) {
+                return Err(AgentError::NameTaken { agent: spec.name.clone(), name });
+            }
+            given.insert(name, agent);
+        }
+        let undeclared = given.keys().filter(|id| spec.delegates.iter().all(|one| one.id != **id));
+        let undeclared =
+            undeclared.map(|id| DelegateRef { id: id.clone(), ..DelegateRef::default() });
+        let references: Vec<DelegateRef> =
+            spec.delegates.iter().cloned().chain(undeclared).collect();
+        let delegate = |reference: DelegateRef| {
+            let id = &reference.id;
+            let (shown_name, description) = match given.contains_key(id) {
+                true => (id.clone(), String::new()),
+                false => {
+                    let declared = base.agents.get(id).ok_or_else(|| {
+                        let given = given.keys().map(String::as_str);
+                        AgentError::UnknownDelegate {
+                            agent: spec.name.clone(),
+                            id: id.clone(),
+                            nearest: wattle_catalog::nearest_name(id, given)
+                                .map(str::to_owned)
+                                .or_else(|| base.agents.nearest(id)),
+                        }
+                    })?;
+                    (declared.shown_name().to_owned(), declared.description.clone())
+                }
+            };
+            Ok(Delegate { reference, shown_name, description })
+        };
+        let delegates = references.into_iter().map(delegate).collect::<Result<_, _>>()?;
+        // The handlers and the output are those of this agent alone.
+        let mut base = Base { handlers: Vec::new(), ..base };
+        base.settings.output = None;
+        Ok(Team { delegates, given, spec: spec.clone(), base })
+    }
+
+    /// Returns the names of the delegates.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.delegates.iter().map(|delegate| delegate.reference.id.clone()).collect()
+    }
+
+    /// Returns the programs through which the agent of this name asks its delegates.
+    pub(super) fn programs(&self, agent: &str) -> Result<Vec<Entry>, AgentError> {
+        let program = |delegate: &Delegate| {
+            let Delegate { reference, shown_name, description } = delegate;
+            delegate_program(agent, reference, (shown_name, description))
+        };
+        self.delegates.iter().map(program).collect()
+    }
+
+    /// Returns the agent with this name. A declared agent is built here, so that it may have the
+    /// agents above it as delegates, too.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be built.
+    pub(super) fn agent(&self, id: &str) -> Result<Arc<Inner>, AgentError> {
+        if let Some(given) = self.given.get(id) {
+            return Ok(Arc::clone(given));
+        }
+        let declared = self.base.agents.get(id).ok_or_else(|| AgentError::UnknownDelegate {
+            agent: self.spec.name.clone(),
+            id: id.to_owned(),
+            nearest: self.base.agents.nearest(id),
+        })?;
+        let builder = AgentBuilder::on_base(self.base.clone());
+        Ok(builder.spec(declared.delegated_by(&self.spec)).build()?.inner)
+    }
+}

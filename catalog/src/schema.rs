@@ -1,0 +1,128 @@
+//! The schema of a program's arguments that an agent sets beside the types of the parameters.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use wattle_schema::{Schema, SchemaLimits};
+
+use crate::{Arg, TypeHint};
+
+/// Limits of a schema.
+const LIMITS: SchemaLimits = SchemaLimits { text: 32 << 10, parts: 4_096, checks_formats: true };
+
+/// Maximum number of faults that a refusal lists.
+const MAX_FAULTS: usize = 5;
+
+/// Maximum length of the values of an `enum` in the usage, in bytes.
+const MAX_CHOICES: usize = 80;
+
+/// A JSON Schema of the arguments of a program: an object with a field for each argument that the
+/// caller gives. Cheap to clone.
+#[derive(Clone)]
+pub struct ArgumentSchema {
+    document: Arc<Json>,
+    compiled: Arc<Schema>,
+}
+
+impl ArgumentSchema {
+    /// Compiles the schema of a program with these parameters.
+    pub(crate) fn compile(document: &Json, args: &[Arg]) -> Result<ArgumentSchema, String> {
+        let Some(fields) = document.as_object() else {
+            return Err("it is not an object".to_owned());
+        };
+        if fields.get("type").is_some_and(|of| of != "object") {
+            return Err("its `type` is not `object`; it describes all arguments".to_owned());
+        }
+        for (name, property) in properties(document).into_iter().flatten() {
+            if !args.iter().any(|arg| arg.name == *name) {
+                let known: Vec<String> = args.iter().map(|arg| format!("`{}`", arg.name)).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(format!(
+                    "`{name}` is no parameter that a caller sets; there are {known}"
+                ));
+            }
+            if property.get("default").is_some() {
+                return Err(format!(
+                    "`{name}` has a `default`, which the program sets; give the value in `context`"
+                ));
+            }
+        }
+        let compiled = Arc::new(Schema::compile(document, LIMITS)?);
+        Ok(ArgumentSchema { document: Arc::new(document.clone()), compiled })
+    }
+
+    /// Returns the schema.
+    #[must_use]
+    pub fn document(&self) -> &Json {
+        &self.document
+    }
+
+    /// Returns true if the schema wants a list or an object for this parameter.
+    #[must_use]
+    pub fn is_structured(&self, parameter: &str) -> bool {
+        let types = self.property(parameter).map(types).unwrap_or_default();
+        types.iter().any(|of| *of == "array" || *of == "object")
+    }
+
+    /// Describes the parameter as the schema does.
+    pub(crate) fn describe(&self, arg: &mut Arg) {
+        let Some(property) = self.property(&arg.name) else { return };
+        if let Some(description) = property.get("description").and_then(Json::as_str) {
+            description.clone_into(&mut arg.description);
+        }
+        let choices = property.get("enum").and_then(Json::as_array);
+        let choices = choices.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+        if let Some(choices) = choices.map(|all| all.join(" | "))
+            && choices.len() <= MAX_CHOICES
+        {
+            arg.format = Some(choices);
+        }
+    }
+
+    /// Returns the first faults of the arguments that a caller gave, each with its parameter.
+    pub(crate) fn faults<'a>(
+        &self,
+        given: impl IntoIterator<Item = (&'a Arg, &'a String)>,
+    ) -> Vec<String> {
+        let fields = given.into_iter().map(|(arg, text)| (arg.name.clone(), self.value(arg, text)));
+        self.compiled.faults(&Json::Object(fields.collect::<Map<_, _>>()), MAX_FAULTS)
+    }
+
+    /// Returns an argument as the value that the schema describes.
+    fn value(&self, arg: &Arg, text: &str) -> Json {
+        let wants_text = || {
+            let types = self.property(&arg.name).map(types).unwrap_or_default();
+            types.is_empty() || types.contains(&"string")
+        };
+        let is_text = match arg.type_hint {
+            TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json => false,
+            TypeHint::String | TypeHint::Path | TypeHint::Url => wants_text(),
+        };
+        let parsed = if is_text { None } else { serde_json::from_str(text).ok() };
+        parsed.unwrap_or_else(|| Json::from(text))
+    }
+
+    fn property(&self, parameter: &str) -> Option<&Json> {
+        properties(&self.document)?.get(parameter)
+    }
+}
+
+fn properties(document: &Json) -> Option<&Map<String, Json>> {
+    document.get("properties")?.as_object()
+}
+
+/// Returns the types that a schema names.
+fn types(property: &Json) -> Vec<&str> {
+    match property.get("type") {
+        Some(Json::String(one)) => vec![one],
+        Some(Json::Array(all)) => all.iter().filter_map(Json::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl fmt::Debug for ArgumentSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.document.fmt(f)
+    }
+}
