@@ -14,6 +14,7 @@ mod conversation;
 mod delegates;
 mod events;
 mod journal;
+mod manual;
 mod middleware;
 mod reports;
 mod runner;

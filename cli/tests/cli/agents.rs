@@ -372,3 +372,50 @@ fn invalid_examples_are_named_by_their_agent_their_number_and_their_key() {
     assert_eq!(done.code, 3);
     assert!(done.stderr.contains("no example of these agents has a recording"), "{}", done.stderr);
 }
+
+/// The blocks of the manual's page about agents: the kind of each, and its content.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let manual = include_str!("../../../docs/agents.md");
+    let blocks = manual.split("\n```").skip(1).step_by(2);
+    blocks.map(|block| block.split_once('\n').unwrap()).collect()
+}
+
+#[test]
+fn the_commands_of_the_manual_run() {
+    let place = Place::new();
+    let provider = Provider::answering(|request| match request.messages() {
+        messages if !messages[0].starts_with("You count.") => answer("sorted"),
+        messages if messages.len() == 2 => {
+            Answer::text("ToolCall::Catalog(\"file_list\", \"notes\")")
+        }
+        _ => answer("2"),
+    });
+    let endpoint = format!("--base-url {} --model m", provider.base_url());
+    let commands = blocks().into_iter().filter(|(kind, _)| *kind == "sh");
+    let lines = commands.flat_map(|(_, content)| content.lines());
+    let (mut ran, mut tested) = (0, String::new());
+    for line in lines.filter(|line| line.starts_with("wattle ")) {
+        let line = match line.contains("--provider") {
+            true => line.replace("--provider openrouter --model NAME", &endpoint),
+            false => line.replace("wattle run", &format!("wattle run {endpoint}")),
+        };
+        let done = place.shell(&line).run();
+        assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
+        tested = done.stdout;
+        ran += 1;
+        if ran > 1 {
+            continue;
+        }
+        // After the first command, which begins an agent, the files are those of the page.
+        for (_, content) in blocks().into_iter().filter(|(kind, _)| *kind == "toml") {
+            let name = content.lines().next().unwrap().split('"').nth(1).unwrap();
+            place.write(&format!("agents/{name}.toml"), content);
+        }
+        place.write("agents/coder.toml", "name = \"coder\"\nprompt = \"You write code.\"");
+        let recording = blocks().into_iter().find(|(_, content)| content.starts_with("=== reply"));
+        place.write("agents/counter/notes.txt", recording.unwrap().1);
+    }
+    assert_eq!(ran, 7);
+    let expected = blocks().into_iter().find(|(kind, _)| *kind == "text").unwrap().1;
+    assert_eq!(tested.trim_end(), expected);
+}
