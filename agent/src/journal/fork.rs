@@ -1,5 +1,7 @@
 //! Forks: new runs that share the beginning of another run.
 
+use std::ops::RangeInclusive;
+
 use wattle_machine::{Effect, Envelope, Input, Message, Role, State, Usage, step};
 
 use super::turn::EffectRecorder;
@@ -53,6 +55,11 @@ pub async fn fork(
     if !reached {
         return Err(ForkError::TooFar { asked: at, has: state.steps() });
     }
+    // With those of the child runs, whose results are in the turns.
+    let files = journal.files_of_tree(&of.id).await?;
+    let files = |turns: RangeInclusive<u32>| {
+        join(files.iter().filter(|(turn, _)| turns.contains(turn)).map(|(_, changed)| changed))
+    };
     let forked = Some((of.id.clone(), at));
     let now = crate::now_ms();
     let open = |start: RunStart| RunRecord {
@@ -72,6 +79,7 @@ pub async fn fork(
             let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
             journal.calls(&id, calls).await?;
             let events = events(&id, &turn);
+            let turn = Turn { files: files(number..=number), ..turn };
             journal.turn(&id, turn, events).await?;
         }
         return Ok(());
@@ -85,7 +93,7 @@ pub async fn fork(
         effects: EffectRecorder::default().record(&effects),
         seq: 1,
         elapsed_ms: 0,
-        files: join(prefix.into_iter().filter_map(|turn| turn.files)),
+        files: files(0..=u32::try_from(prefix.len()).unwrap_or(u32::MAX).saturating_sub(1)),
     };
     journal.open(open(RunStart { forked, parent: None, ..start })).await?;
     let events = events(&id, &first);
@@ -121,9 +129,9 @@ fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart
 }
 
 /// Concatenates several file changes.
-fn join(changes: impl Iterator<Item = String>) -> Option<String> {
-    let inner: Vec<String> = changes
-        .filter_map(|one| Some(one.strip_prefix('[')?.strip_suffix(']')?.to_owned()))
+fn join<'a>(changes: impl Iterator<Item = &'a String>) -> Option<String> {
+    let inner: Vec<&str> = changes
+        .filter_map(|one| one.strip_prefix('[')?.strip_suffix(']'))
         .filter(|inner| !inner.is_empty())
         .collect();
     (!inner.is_empty()).then(|| format!("[{}]", inner.join(",")))

@@ -115,8 +115,9 @@ pub trait Journal: Send + Sync {
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
     /// Returns the changes to the files that the turns of a run and of the child runs in its tree
-    /// have, in the order in which they were recorded.
-    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>>;
+    /// have, in the order in which they were recorded. Each has the number of a turn of the run: its
+    /// own, or for a child run the next one, whose input is the result of what the child run did.
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>>;
 
     /// Returns the calls of the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;

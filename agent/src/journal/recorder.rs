@@ -96,7 +96,7 @@ impl TurnRecorder {
             (point.seq, point.elapsed, point.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
         }
         if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
-            for changed in journal.files_of_tree(&run).await? {
+            for (_, changed) in journal.files_of_tree(&run).await? {
                 files.restore(&changed).map_err(StoreError::unreadable)?;
             }
         }

@@ -375,6 +375,11 @@ fn suspended(run: &str, cause: impl std::fmt::Display) -> Driven {
 
 /// Resumes the open runs of a tenant and drives its queued ones, the oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
+    // Their process ended between the end of the run at the top and theirs.
+    match store.ended_above_open().await {
+        Ok(tops) => tops.iter().for_each(|top| service.end_children(store, top)),
+        Err(cause) => tracing::error!(%cause, "failed to list child runs that were left open"),
+    }
     let runs = async {
         let mut open = child::answered(store).await?;
         open.extend(store.runs(RunFilter::status(Status::Open)).await?);

@@ -321,12 +321,12 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>> {
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut files = Vec::new();
-            tree_files(transaction, (tenant, seal.as_deref()), (&run, 0), |changed| {
-                files.push(changed);
+            tree_files(transaction, (tenant, seal.as_deref()), (&run, 0), |turn, changed| {
+                files.push((turn, changed));
                 Ok(())
             })?;
             Ok(files)
@@ -516,29 +516,34 @@ fn keep_files(
     run: &str,
     session: &str,
 ) -> Result<(), Cause> {
-    tree_files(transaction, (tenant, seal), (run, 1), |delta| {
+    tree_files(transaction, (tenant, seal), (run, 1), |_, delta| {
         add_delta(transaction, (tenant, seal), session, &delta)
     })
 }
 
 /// Passes the changes to the files that a run recorded, from its turn `from` on, and those of the
-/// child runs in its tree, to `each`, in the order in which they were recorded.
+/// child runs in its tree, to `each`, in the order in which they were recorded, with the number of the
+/// run's turn that they belong to.
 fn tree_files(
     transaction: &Transaction<'_>,
     (tenant, seal): (&str, Option<&RecordSeal>),
     (run, from): (&str, u32),
-    mut each: impl FnMut(String) -> Result<(), Cause>,
+    mut each: impl FnMut(u32, String) -> Result<(), Cause>,
 ) -> Result<(), Cause> {
     let mut statement = transaction.prepare(
-        "SELECT body FROM turn WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
+        "SELECT body, IIF(run = ?2, number, NULL) FROM turn
+         WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
              SELECT id FROM run WHERE tenant = ?1 AND root = ?2)) ORDER BY rowid",
     )?;
-    let rows = statement.query_map(params![tenant, run, from], |row| row.get::<_, String>(0))?;
-    for body in rows {
-        let turn: Turn = parse(&open_text(seal, body?)?)?;
+    let mut rows = statement.query(params![tenant, run, from])?;
+    let mut next = from;
+    while let Some(row) = rows.next()? {
+        let own: Option<u32> = row.get(1)?;
+        let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
         if let Some(delta) = turn.files {
-            each(delta)?;
+            each(own.unwrap_or(next), delta)?;
         }
+        next = own.map_or(next, |own| own.saturating_add(1));
     }
     Ok(())
 }

@@ -102,6 +102,20 @@ impl TenantStore {
         })
         .await
     }
+
+    /// Returns the runs at the top of a tree that have ended although child runs of theirs have not.
+    pub(crate) async fn ended_above_open(&self) -> Result<Vec<String>, StoreError> {
+        self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare(
+                "SELECT DISTINCT top.id FROM run AS child
+                 JOIN run AS top ON top.tenant = child.tenant AND top.id = child.root
+                 WHERE child.tenant = ?1 AND child.status != 'ended' AND top.status = 'ended'",
+            )?;
+            let tops = statement.query_map(params![tenant], |row| row.get(0))?;
+            Ok(tops.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
 }
 
 /// Returns an event as the parameters of a query.

@@ -96,7 +96,7 @@ impl Journal for Stopping {
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         self.store.turns(run)
     }
-    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>> {
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {
         self.store.files_of_tree(run)
     }
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {

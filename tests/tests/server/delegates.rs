@@ -113,6 +113,40 @@ async fn an_agent_gets_the_answer_of_another_one() {
 }
 
 #[tokio::test]
+async fn a_fork_has_the_files_of_the_agents_that_were_asked() {
+    let mut office = Office::open().await;
+    let run = office.boss().await;
+    office.asked("boss").await.say(&wat("(fs.write \"b.txt\" \"of the boss\")"));
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_clerk\", \"Write.\")");
+    office.asked("clerk").await.say(&wat("(fs.write \"a.txt\" \"of the clerk\")"));
+    office.asked("clerk").await.respond("written");
+    office.asked("boss").await.respond("done");
+    office.world.until(&run, "done").await;
+    for file in ["a.txt", "b.txt"] {
+        let line = format!("DELETE /api/sessions/s/files/{file}");
+        assert_eq!(office.world.api(&line, "").await.head.status, 204);
+    }
+    for (step, message, has_both) in
+        [(2, Some("And now?"), true), (2, None, true), (1, None, false), (1, Some("Now?"), false)]
+    {
+        let body = json!({"step": step, "message": message}).to_string();
+        let forked = office.world.api(&format!("POST /api/run/{run}/fork"), &body).await.json();
+        let read = "(each $file (fs.glob \"*.txt\") (out (fs.read $file)))";
+        office.asked("boss").await.say(&wat(read));
+        let question = office.asked("boss").await;
+        let seen = question.last();
+        assert!(seen.contains("of the boss"), "{step} {message:?}: {seen}");
+        assert_eq!(seen.contains("of the clerk"), has_both, "{step} {message:?}: {seen}");
+        question.respond("done");
+        office.world.until(forked["id"].as_str().unwrap(), "done").await;
+        for file in ["a.txt", "b.txt"] {
+            let line = format!("DELETE /api/sessions/s/files/{file}");
+            office.world.api(&line, "").await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn agents_are_asked_concurrently() {
     let mut office = Office::open().await;
     let run = office.boss().await;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use wattle_agent::journal::{Journal as _, RunRecord, RunStart, Status, Turn};
-use wattle_agent::machine::{Effect, Input, Message, Setup, State, Usage, step};
+use wattle_agent::journal::{
+    Journal as _, ParentRun, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
+};
+use wattle_agent::machine::{Effect, Ending, Input, Message, Setup, State, Usage, step};
 use wattle_agent::{Store, Tenant, TenantStore};
 
 use crate::world::World;
@@ -11,6 +13,17 @@ use crate::world::World;
 /// Stores a run in the state in which a server leaves it when the server is killed during a model
 /// request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
+    left_open_below(store, id, session, by, None).await;
+}
+
+/// Stores such a run as a child run.
+async fn left_open_below(
+    store: &TenantStore,
+    id: &str,
+    session: &str,
+    by: &str,
+    parent: Option<ParentRun>,
+) {
     let setup =
         Setup { system: "prompt".into(), session_id: Some(session.to_owned()), ..Setup::default() };
     let start = RunStart {
@@ -28,7 +41,7 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
         capabilities: [].into(),
         workdir: None,
         forked: None,
-        parent: None,
+        parent,
         origin: serde_json::json!({"by": by}),
     };
     let run = RunRecord {
@@ -90,6 +103,35 @@ async fn open_runs_are_resumed_once() {
     assert!(!done("r3").await, "another process is driving it");
     assert!(!done("r4").await, "it was not started by a server");
     drop(lock);
+}
+
+#[tokio::test]
+async fn child_runs_that_outlived_the_run_at_the_top_are_ended() {
+    let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
+    left_open(&store, "top", "a", "serve").await;
+    let below = |run: &str| Some(ParentRun { run: run.to_owned(), root: "top".to_owned() });
+    left_open_below(&store, "child", "", "serve", below("top")).await;
+    left_open_below(&store, "grandchild", "", "serve", below("child")).await;
+    // The process ended when the end of the run at the top was recorded.
+    store.end("top", RunEnd::default()).await.unwrap();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let tree = RunFilter { tree_of: Some("top".to_owned()), ..RunFilter::default() };
+    let ended = async {
+        loop {
+            let runs = store.runs(tree.clone()).await.unwrap();
+            if runs.iter().all(|run| run.status == Status::Ended) {
+                return runs;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let runs = tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        let ending = run.summary.unwrap().ending;
+        assert!(matches!(ending, Ending::Cancelled { .. }), "{}: {ending:?}", run.id);
+    }
+    world.no_question();
 }
 
 #[tokio::test]
