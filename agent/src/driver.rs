@@ -50,6 +50,8 @@ pub struct Job {
     pub tenant: Tenant,
     /// The tenant's session that the run belongs to.
     pub session_id: Option<String>,
+    /// The session in the trace of a run that belongs to none: a label, without state.
+    pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
     /// The folder in which the trace is written.
@@ -102,6 +104,7 @@ impl Job {
             history: Vec::new(),
             tenant: Tenant::default(),
             session_id: None,
+            label: None,
             grants: Arc::new(grants),
             workdir: None,
             signer: None,
@@ -345,7 +348,7 @@ impl<'a> Performer<'a> {
         recorder: Option<&'a TurnRecorder>,
     ) -> Self {
         let resumed = recorder.and_then(TurnRecorder::resumed);
-        let session = job.session_id.clone();
+        let session = job.session_id.clone().or_else(|| job.label.clone());
         let author = Author { agent: &settings.agent, model: model.name(), session };
         let output = (job.workdir.as_deref(), host.mask().clone());
         let spans = host.collector();

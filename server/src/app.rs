@@ -433,6 +433,7 @@ impl App {
             grants,
             meter,
             workdir,
+            label: None,
             signer: parts.signer,
             output,
             keeps_files,

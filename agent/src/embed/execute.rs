@@ -335,6 +335,7 @@ impl Run {
                     history,
                     tenant: Tenant::default(),
                     session_id: None,
+                    label: self.session_id.clone(),
                     grants,
                     workdir: self.trace_folder(),
                     signer: signer.clone(),
@@ -369,6 +370,7 @@ impl Run {
                 self.answer(&record, &answers).await?;
                 let with = ResumeOptions {
                     grants,
+                    label: self.session_id.clone(),
                     signer,
                     cancel: self.cancel.clone(),
                     settings: settings.clone(),

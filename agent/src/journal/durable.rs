@@ -201,6 +201,8 @@ pub async fn run(
 pub struct ResumeOptions {
     /// The capabilities that its programs may use: the same as at its start.
     pub grants: Arc<Grants>,
+    /// The session in the trace of a run that belongs to none.
+    pub label: Option<String>,
     /// The key that seals the trace; without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
     /// Cancels the run.
@@ -289,6 +291,7 @@ pub async fn resume(
         history: start.setup.history.clone(),
         tenant: journal.tenant().clone(),
         session_id: session,
+        label: with.label,
         grants: with.grants,
         workdir: start.workdir.clone(),
         signer: with.signer,

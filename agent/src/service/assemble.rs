@@ -75,6 +75,8 @@ pub struct RunParts {
     pub meter: Meter,
     /// The folder in which the trace is written.
     pub workdir: Option<PathBuf>,
+    /// The session in the trace of a run that belongs to none.
+    pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
     /// The output that the run must have, instead of that of the settings. A resumed run keeps the
@@ -99,6 +101,7 @@ impl RunParts {
             grants: Arc::new(grants),
             meter: Meter::default(),
             workdir: None,
+            label: None,
             signer: None,
             output: None,
             keeps_files: false,

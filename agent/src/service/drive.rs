@@ -227,7 +227,7 @@ impl RunService {
             }
         };
         let RunParts { host, model, settings, grants, meter, workdir, signer, .. } = parts;
-        let RunParts { output, keeps_files, settle, .. } = parts;
+        let RunParts { label, output, keeps_files, settle, .. } = parts;
         let max_tokens = settings.machine.max_tokens_total;
         let files = shared_files(&grants);
         let job = Job {
@@ -235,6 +235,7 @@ impl RunService {
             history,
             tenant: store.tenant().clone(),
             session_id: session,
+            label,
             grants,
             workdir,
             signer,
@@ -295,6 +296,7 @@ impl RunService {
             tree: lineage.tree.unwrap_or_else(of_run),
             children: Some(self.children(store, origin, &files)),
             grants: parts.grants,
+            label: parts.label,
             signer: parts.signer,
             cancel: live.cancel.clone(),
             settings: parts.settings,

@@ -51,6 +51,9 @@ pub(crate) struct RunArgs {
     /// Write the artifacts of the run to a folder
     #[arg(long, value_name = "DIR")]
     pub(crate) artifacts: Option<PathBuf>,
+    /// Use the session as a label only, without its state
+    #[arg(long, conflicts_with_all = ["resume", "fork"])]
+    pub(crate) no_session_store: bool,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

@@ -16,7 +16,7 @@ const PROCESS: &str = "sandbox verbose root";
 const OPTIONS: &[(&str, &str, &[&str])] = &[
     (
         "run",
-        "resume approve refuse release fork step park json output output-schema context artifacts",
+        "resume approve refuse release fork step park json output output-schema context artifacts no-session-store",
         ALL,
     ),
     ("repl", "context", ALL),

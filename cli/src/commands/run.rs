@@ -21,7 +21,7 @@ use crate::changes::{self, Fate};
 use crate::config::{Config, Layer, plain};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
-use crate::setup::{self, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
+use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads};
 
@@ -82,7 +82,8 @@ async fn start_or_resume(
             if args.park {
                 setup.park();
             }
-            begin(&control, setup, args.prompt.as_deref().unwrap_or_default(), output).await
+            let prompt = args.prompt.as_deref().unwrap_or_default();
+            begin(&control, setup, (prompt, args.no_session_store), output).await
         }
     }
 }
@@ -118,15 +119,16 @@ fn failed(error: impl ToString) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Starts a new run, and follows it.
+/// Starts a new run, and follows it. If `is_label` is true, the session is a label only.
 async fn begin(
     control: &RunControl,
     setup: Setup,
-    prompt: &str,
+    (prompt, is_label): (&str, bool),
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let model = setup.model()?;
-    let session = setup.session()?;
+    let label = if is_label { setup.session_label()? } else { None };
+    let session = if is_label { None } else { setup.session()? };
     let files = setup.files()?;
     let message = input::prompt(prompt)?;
     setup::interrupt_to(&control.cancel);
@@ -135,7 +137,10 @@ async fn begin(
         // Without a store, the record of the run ends with the process.
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
-    let origin = setup.origin(&*setup.agent().await?);
+    let mut origin = setup.origin(&*setup.agent().await?);
+    if let Some(label) = label {
+        origin[LABEL] = label.into();
+    }
     let request = RunRequest { message, session: session.map(|session| session.id), origin };
     let local = Local::new(setup, model, files, output)?;
     let run = local.service.start(&store, request).await.map_err(failed)?;

@@ -45,7 +45,7 @@ use crate::{ask, output};
 pub(crate) use interrupt::{INTERRUPTED, interrupt, interrupt_to};
 pub(crate) use models::{client, endpoint};
 pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
-pub(crate) use runs::{LocalAssembler, LocalRuns};
+pub(crate) use runs::{LABEL, LocalAssembler, LocalRuns};
 pub(crate) use store::{
     host_files, keys, make_private, mask_settings, may_have_secrets, store, store_if_there,
     stored_secrets, tenant,
@@ -308,11 +308,20 @@ impl Setup {
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
     pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
-        let Some(id) = self.config.session.value.clone() else { return Ok(None) };
-        if !is_session_id(&id) {
-            return Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}")));
-        }
+        let Some(id) = self.session_label()? else { return Ok(None) };
         Ok(Some(Session { id, store: self.store()? }))
+    }
+
+    /// Returns the session of the settings as a label: its state is neither read nor stored.
+    ///
+    /// # Errors
+    /// If the id is invalid.
+    pub(crate) fn session_label(&self) -> Result<Option<String>, Fault> {
+        let Some(id) = self.config.session.value.clone() else { return Ok(None) };
+        match is_session_id(&id) {
+            true => Ok(Some(id)),
+            false => Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}"))),
+        }
     }
 
     /// Makes runs park at a call that needs approval, instead of asking.

@@ -15,6 +15,9 @@ use wattle_agent::{Meter, Report, Settings};
 use super::{Session, Setup};
 use crate::fault::Fault;
 
+/// The key of a session that is a label only, in the data of a run's request.
+pub(crate) const LABEL: &str = "label";
+
 /// The parts that the runs of one command or one interactive session share.
 pub(crate) struct LocalRuns {
     /// The settings of the command.
@@ -86,6 +89,7 @@ impl LocalAssembler {
             grants: setup.grants(access),
             meter,
             workdir: Some(setup.config.root.value.clone()),
+            label: seed.origin.get(LABEL).and_then(Json::as_str).map(str::to_owned),
             signer: setup.signer()?,
             output: output.clone().filter(|_| !is_child),
             keeps_files: false,

@@ -21,6 +21,10 @@ use Row::{Call, Without};
 
 const COMMANDS: &[(&str, Row)] = &[
     ("run", Call(&["run", "go on", "--session", "main"], "", 0)),
+    (
+        "run --no-session-store",
+        Call(&["run", "go on", "--session", "main", "--no-session-store"], "", 0),
+    ),
     ("run --resume", Call(&["run", "--resume", "RUN"], "", 2)),
     ("run --resume last", Call(&["run", "--resume", "last"], "", 2)),
     ("run --release", Call(&["run", "--resume", "RUN", "--release"], "", 2)),

@@ -292,3 +292,27 @@ fn an_unreachable_collector_does_not_disturb_a_run() {
             .reports(&[words]);
     }
 }
+
+#[test]
+fn a_session_without_a_store_is_a_label() {
+    let place = Place::new();
+    let script = ["one", "two"].map(|text| Answer::text(format!("ToolCall::Response(\"{text}\")")));
+    let first = Answer::text("ToolCall::Catalog(\"kv_set\", \"a\", \"1\")");
+    let provider = Provider::start([first].into_iter().chain(script));
+    let url = provider.base_url();
+    let run = |prompt: &str| {
+        let all = ["run", prompt, "--session", "s1", "--no-session-store", "--base-url", &url];
+        wattle(&place, &[&all[..], &["--model", "m"]].concat())
+    };
+    assert_eq!(run("zebra").stdout, "one\n");
+    let line: Json =
+        serde_json::from_str(place.read("_steps.jsonl").lines().next().unwrap()).unwrap();
+    assert_eq!((&line["tool"], &line["session_id"]), (&json!("kv_set"), &json!("s1")));
+    assert_eq!(run("second").stdout, "two\n");
+    let messages = provider.requests().pop().unwrap().messages();
+    assert!(messages.iter().all(|message| !message.contains("zebra")), "{messages:?}");
+    assert_eq!(wattle(&place, &["session", "list"]).stdout, "");
+    let invalid = ["run", "x", "--session", "a b", "--no-session-store", "--base-url", &url];
+    let invalid = wattle(&place, &[&invalid[..], &["--model", "m"]].concat());
+    assert!(invalid.code == 3 && invalid.stderr.contains("a session id is"), "{}", invalid.stderr);
+}

@@ -193,6 +193,7 @@ impl Place {
             message: "go".to_owned(),
             history: Vec::new(),
             tenant: Tenant::default(),
+            label: None,
             session_id: Some("s".to_owned()),
             grants,
             workdir: Some(self.workdir().to_owned()),
@@ -233,6 +234,7 @@ impl Place {
     ) -> (Result<RunOutcome, journal::ResumeError>, Arc<Files>) {
         let (files, grants) = self.process("s");
         let with = ResumeOptions {
+            label: None,
             grants,
             signer: None,
             cancel: Cancel::new(),
