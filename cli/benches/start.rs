@@ -1,11 +1,32 @@
-//! Measures the time to start the process, run a program from a file and print its result. The
-//! benchmark `true` is the lower bound: a process that does nothing.
+//! Measures the time to start the process: to run a program from a file and print its result, and to
+//! serve until the first answer over HTTP. The benchmark `true` is the lower bound: a process that
+//! does nothing. Also prints the memory of a server that has nothing to do.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a bench that cannot go on has failed"
+)]
 
+mod serve;
+
+use std::io::Read;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+
+use serve::Server;
+
+/// An endpoint that nobody asks.
+const ENDPOINT: &str = "http://127.0.0.1:9/v1";
+
+fn answer(server: &Server) {
+    let mut text = String::new();
+    server.send("GET /api/catalog", "").read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains("file_read"), "{text}");
+}
 
 fn start(c: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
@@ -20,10 +41,23 @@ fn start(c: &mut Criterion) {
             assert_eq!(output.stdout, b"hello\n");
         });
     });
+    // The first one fills the cache of compiled modules.
+    answer(&Server::start(ENDPOINT, folder.path()));
+    group.bench_function("wattle serve", |b| {
+        b.iter_with_large_drop(|| {
+            let server = Server::start(ENDPOINT, folder.path());
+            answer(&server);
+            server
+        });
+    });
     group.bench_function("true", |b| {
         b.iter(|| assert!(Command::new("true").stdout(Stdio::null()).status().unwrap().success()));
     });
     group.finish();
+    let server = Server::start(ENDPOINT, folder.path());
+    answer(&server);
+    std::thread::sleep(Duration::from_secs(2));
+    println!("a server with nothing to do: {:.1} MiB", server.memory() as f64 / 1024.0);
 }
 
 criterion_group!(benches, start);

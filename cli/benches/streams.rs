@@ -13,9 +13,10 @@
     reason = "a bench that cannot go on has failed"
 )]
 
-use std::io::{BufRead, BufReader, Write};
+mod serve;
+
+use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -23,7 +24,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
-const TOKEN: &str = "token-of-the-bench";
+use serve::Server;
+
 /// Number of steps of a run before its answer.
 const STEPS: usize = 5;
 
@@ -34,62 +36,6 @@ struct Size {
     clients: usize,
     /// Clients that never read.
     idle: usize,
-}
-
-struct Server {
-    child: Child,
-    address: String,
-    _home: tempfile::TempDir,
-}
-
-impl Server {
-    fn start(provider: &Provider) -> Server {
-        let home = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_wattle"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--model", "m", "--base-url"])
-            .arg(provider.base_url())
-            .current_dir(home.path())
-            .env("HOME", home.path())
-            .env("WATTLE_TOKEN", TOKEN)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address = loop {
-            let line = lines.next().expect("the server ended").unwrap();
-            if let Some(address) = line.strip_prefix("listening on http://") {
-                break address.to_owned();
-            }
-        };
-        std::thread::spawn(move || lines.for_each(drop));
-        Server { child, address, _home: home }
-    }
-
-    fn send(&self, line: &str, body: &str) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let length = body.len();
-        let request = format!(
-            "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        BufReader::new(stream)
-    }
-
-    /// Returns the resident memory of the server, in KiB.
-    fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fails only if the server has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Reads all events of a stream. Returns the delay of each kept event, in milliseconds.
@@ -131,7 +77,8 @@ fn round(size: Size) {
         }
         Answer::text(format!("ToolCall::Wat(```wat\n(out (+ {steps} 1))\n```)"))
     });
-    let server = Server::start(&provider);
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(&provider.base_url(), home.path());
     let runs: Vec<String> = (0..size.runs)
         .map(|number| {
             let mut answer =

@@ -1,0 +1,66 @@
+//! A server in a process of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const TOKEN: &str = "token-of-the-bench";
+
+/// A running server. It is killed when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    /// Starts a server with this endpoint of a model and this home folder, and waits until it
+    /// listens.
+    pub(crate) fn start(endpoint: &str, home: &Path) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wattle"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--model", "m", "--base-url"])
+            .arg(endpoint)
+            .current_dir(home)
+            .env("HOME", home)
+            .env("WATTLE_TOKEN", TOKEN)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = lines.next().expect("the server ended").unwrap();
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        Server { child, address }
+    }
+
+    /// Sends a request, and returns the answer as a stream.
+    pub(crate) fn send(&self, line: &str, body: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
+    }
+
+    /// Returns the resident memory of the server, in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails only if the server has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
