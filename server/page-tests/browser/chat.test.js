@@ -106,6 +106,18 @@ test('a denial in the chat has a reason', async () => {
   await close();
 });
 
+test('artifacts are under the answer, in a new chat and in one that is opened', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'Leave an artifact here');
+  await page.locator('.reply .artifacts li', { hasText: 'sums.csv' }).waitFor();
+  assert.equal(await page.locator('.reply .artifacts li').count(), 2);
+  await page.reload();
+  const saved = page.waitForEvent('download');
+  await page.locator('.reply .artifacts').getByRole('button', { name: 'Save sums.csv' }).click();
+  assert.equal((await saved).suggestedFilename(), 'sums.csv');
+  await close();
+});
+
 test('a failed run says why', async () => {
   const { page, close } = await world.open('#/chat');
   await send(page, 'Please fail');

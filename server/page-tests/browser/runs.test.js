@@ -1,5 +1,6 @@
 // Runs of the mock: the waterfall, the inspector, replay, forks, connections, long runs.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { setup, until } from './setup.js';
 
@@ -153,6 +154,22 @@ test('a run of 10,000 steps scrolls smoothly', async () => {
   await page.locator('.wf').focus();
   await page.keyboard.press('End');
   await page.locator('.inspector header h2', { hasText: 'answer' }).waitFor();
+  await close();
+});
+
+test('the timeline has notes and artifacts, and saves their data', async () => {
+  const { page, close } = await world.open(`#/run/${world.find('each artifact').id}/1/1`);
+  await page.locator('.wf-row.note', { hasText: 'house_style.prompt added a note' }).waitFor();
+  await page.locator('.wf-row.note', { hasText: 'calendar.today failed' }).click();
+  await page.getByRole('tabpanel').getByText('the calendar <b>does not</b> respond').waitFor();
+  await page.locator('.wf-row.note', { hasText: 'artifact ../chart ⟨U+202E⟩<b>.svg' }).click();
+  const panel = page.getByRole('tabpanel');
+  assert.match(await panel.locator('.artifacts li').nth(1).innerText(), /chart ⟨U\+202E⟩<b>\.svg/);
+  const saved = page.waitForEvent('download');
+  await panel.getByRole('button', { name: 'Save sums.csv' }).last().click();
+  const file = await saved;
+  assert.equal(file.suggestedFilename(), 'sums.csv');
+  assert.equal(readFileSync(await file.path(), 'utf8'), 'region,units\neast,1809\n');
   await close();
 });
 

@@ -72,6 +72,10 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
       return json(200, { events, last: run.seq, done: !['running', 'parked', 'queued'].includes(run.status) });
     }
     case 'GET calls': return json(200, { calls: run.calls });
+    case 'GET artifacts': {
+      const data = run.artifacts.get(parts[3]);
+      return data === undefined ? missing('artifact with this name') : response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(data);
+    }
     case 'POST approvals': {
       if (!run.waiting.some((one) => one.call === parts[3])) return fail(response, 409, 'not_waiting', 'the run does not wait for this call');
       const { approve, reason } = body();

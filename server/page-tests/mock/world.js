@@ -39,7 +39,7 @@ export class World {
     if (prompt.includes('sales') && !session.files.has('sales.csv')) session.files.set('sales.csv', { bytes: Buffer.from(SALES_CSV), modified: at });
     const run = {
       id, session_id: session.id, status: 'running', prompt, model, agent: 'default', created: at, updated: at, steps: 0,
-      result: null, stop: null, usage: { prompt: 0, completion: 0, cached: 0, cost: 0 }, tools: new Map(), waiting: [], reason: null,
+      result: null, stop: null, usage: { prompt: 0, completion: 0, cached: 0, cost: 0 }, tools: new Map(), artifacts: new Map(), waiting: [], reason: null,
       events: [], calls: [], bus: new EventEmitter(), seq: 0, clock: at, drops: prompt.includes('drop') ? 4 : 0, cancelled: false,
     };
     run.bus.setMaxListeners(100);
@@ -71,8 +71,9 @@ export class World {
     }, value.wait ?? 1);
   }
 
-  beat(run, { event, calls, park }) {
+  beat(run, { event, calls, park, artifact }) {
     if (calls) run.calls.push(...calls);
+    if (artifact !== undefined) run.artifacts.set(event.name, artifact);
     if (park) {
       run.status = 'parked';
       run.waiting = [park];
@@ -133,7 +134,7 @@ export class World {
   }
 
   details(run) {
-    return { ...this.line(run), tools: [...run.tools.values()], waiting: run.waiting, events_org: '* run' };
+    return { ...this.line(run), tools: [...run.tools.values()], artifacts: [...run.artifacts].map(([name, data]) => ({ name, bytes: data.length })), waiting: run.waiting, events_org: '* run' };
   }
 
   seed() {
@@ -145,6 +146,7 @@ export class World {
     start('Fetch the page that will fail', 5 * hour, 'dead-page');
     start('Check the links in parallel', 3 * hour, 'dead-links');
     start('Print something hostile', 2.5 * hour, 'hostile');
+    start('Leave each artifact for me', 2.2 * hour, 'artifacts');
     start('Which region sold most in sales.csv?', 2 * hour, 'q3-numbers');
     start('And which sold least? Look at sales.csv again.', 1.9 * hour, 'q3-numbers');
     start('Send the report after I approve', 0.1 * hour, 'report');

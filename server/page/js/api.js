@@ -102,6 +102,13 @@ export class Api {
    */
   events(id, after, signal) { return this.json('GET', `/api/run/${seg(id)}/events?after=${after}&limit=500`, { signal }); }
 
+  /**
+   * @param {string} id
+   * @param {string} name
+   * @returns {Promise<Blob>}
+   */
+  async artifact(id, name) { return (await this.send('GET', `/api/run/${seg(id)}/artifacts/${seg(name)}`)).blob(); }
+
   /** @param {string} id */
   cancel(id) { return this.json('DELETE', `/api/run/${seg(id)}`); }
 

@@ -32,7 +32,12 @@
  * @typedef {object} RunDetails
  * @property {{name: string, calls: number, failed: number, dur_ms: number}[]} tools
  * @property {Waiting[]} waiting
+ * @property {ArtifactLine[]} [artifacts] What its programs left for the application.
  * @property {string} [events_org]
+ *
+ * @typedef {object} ArtifactLine
+ * @property {string} name
+ * @property {number} bytes
  *
  * @typedef {RunLine & RunDetails} Run
  *
@@ -60,6 +65,10 @@
  * @property {number} [attempt]
  * @property {string} [error]
  * @property {string} [question]
+ * @property {string} [name] The name of an artifact.
+ * @property {number} [bytes] The size of an artifact.
+ * @property {string} [program] The program of a trait, such as `house_style.prompt`.
+ * @property {number} [items] The number of items that were recalled from memory.
  * @property {unknown} [verdict]
  * @property {string|null} [session_id]
  * @property {number} [steps]
