@@ -157,6 +157,14 @@ test('a run of 10,000 steps scrolls smoothly', async () => {
   await close();
 });
 
+test('a host call has its time in the timeline', async () => {
+  const { page, close } = await world.open(`#/run/${world.find('Which region').id}/1/1/1`);
+  const row = page.locator('.wf-row.host', { hasText: 'fs.read' }).first();
+  await row.locator('.wf-bar.host:not([hidden])').waitFor();
+  assert.equal(await row.locator('.wf-time').innerText(), '1 ms');
+  await close();
+});
+
 test('the timeline has notes and artifacts, and saves their data', async () => {
   const { page, close } = await world.open(`#/run/${world.find('each artifact').id}/1/1`);
   await page.locator('.wf-row.note', { hasText: 'house_style.prompt added a note' }).waitFor();

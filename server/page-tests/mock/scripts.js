@@ -38,7 +38,7 @@ function* typed(step, text, pause = 18) {
 }
 
 function host(step, program, number, name, args, result, effect = 'read', error = null) {
-  return { step, program, path: '', number, function: name, effect, args, result, error, pending: false };
+  return { step, program, path: '', number, function: name, effect, args, result, error, pending: false, ts: null, dur_ms: null };
 }
 
 export function* sales() {

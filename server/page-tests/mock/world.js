@@ -72,7 +72,8 @@ export class World {
   }
 
   beat(run, { event, calls, park, artifact }) {
-    if (calls) run.calls.push(...calls);
+    // A call takes 1 ms, or is still under way.
+    if (calls) run.calls.push(...calls.map((call) => ({ ...call, ts: Math.round(run.clock), dur_ms: call.pending ? null : 1 })));
     if (artifact !== undefined) run.artifacts.set(event.name, artifact);
     if (park) {
       run.status = 'parked';

@@ -153,6 +153,10 @@ test('bars and axis marks', () => {
   rows.update(run, new Map(), 0);
   const bar = barOf(rows.rows[1], 0);
   assert.equal(bar.end - bar.start, 4);
+  const host = (more) => ({ ...rows.rows[1], host: { function: 'fs.read', args: '', error: null, pending: false, ts: 500, dur_ms: 20, ...more } });
+  assert.deepEqual(barOf(host({}), 0), { start: 500, end: 520, kind: 'host' });
+  assert.deepEqual(barOf(host({ dur_ms: null, pending: true }), 900), { start: 500, end: 900, kind: 'waiting' });
+  assert.equal(barOf(host({ ts: null, dur_ms: null }), 900), null, 'recorded by a version without times');
   assert.deepEqual(axisMarks(2600, 6), [0, 500, 1000, 1500, 2000, 2500]);
   assert.deepEqual(axisMarks(0, 6), []);
 });

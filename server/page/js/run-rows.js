@@ -119,8 +119,10 @@ export function barOf(row, now) {
   if (row.note) return null;
   if (row.kind === 'step') return { start: row.step.start, end: row.step.thinkEnd ?? now, kind: 'model' };
   if (row.host) {
-    if (row.host.ts === undefined || row.host.dur_ms === undefined) return null;
-    return { start: row.host.ts, end: row.host.ts + row.host.dur_ms, kind: row.host.error ? 'failed' : 'host' };
+    const { ts, dur_ms: length, pending, error } = row.host;
+    if (ts === null || (length === null && !pending)) return null;
+    if (length === null) return { start: ts, end: Math.max(now, ts), kind: 'waiting' };
+    return { start: ts, end: ts + length, kind: error ? 'failed' : 'host' };
   }
   const { call } = row;
   if (!call) return null;

@@ -87,8 +87,8 @@
  * @property {string|null} result
  * @property {string|null} error
  * @property {boolean} [pending]
- * @property {number} [ts]
- * @property {number} [dur_ms]
+ * @property {number|null} ts Null if it was recorded by a version without times.
+ * @property {number|null} dur_ms Null while the call is under way, too.
  *
  * @typedef {object} SessionLine
  * @property {string} id

@@ -16,7 +16,7 @@ use wattle_agent::journal::{
     self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
 };
 use wattle_agent::machine::{Envelope, Stop, Usage};
-use wattle_agent::service::{ArtifactLine, RunRequest, RunStatus, RunView, ToolUse};
+use wattle_agent::service::{ArtifactLine, RunHandle, RunRequest, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
 
 use super::agents::choose;
@@ -29,6 +29,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::query::Query;
+use crate::quota::RunPlace;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -353,9 +354,27 @@ pub(crate) async fn queue(
         session: Some(session.clone()),
         origin: run.origin.json(),
     };
-    let id = shared.service.start(&caller.store, request).await?.id;
+    let place = place(shared, caller)?;
+    let run = shared.service.start(&caller.store, request).await?;
     shared.metrics.run_started();
-    Ok((id, session))
+    Ok((held(run, place), session))
+}
+
+/// Returns a place for a run among those of the caller's token, if they are limited.
+fn place(shared: &Shared, caller: &Caller) -> Result<Option<RunPlace>, ApiError> {
+    caller.limited.map(|key| shared.quotas.place(key)).transpose()
+}
+
+/// Holds the place of a run until it is not active any more. Returns the run's id.
+fn held(run: RunHandle, place: Option<RunPlace>) -> String {
+    let id = run.id.clone();
+    if let Some(place) = place {
+        tokio::spawn(async move {
+            run.outcome().await;
+            drop(place);
+        });
+    }
+    id
 }
 
 async fn start(
@@ -561,7 +580,9 @@ async fn fork(
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
     let ForkBody { step, message } = read_json(request, &shared.limits).await?;
     let message = message.map(|message| message.0);
+    let place = place(&shared, &caller)?;
     let forked = shared.service.fork(&caller.store, &id, step, message).await?;
+    let forked = held(forked, place);
     Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &forked).await?))))
 }
 

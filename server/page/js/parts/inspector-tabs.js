@@ -82,7 +82,7 @@ export function drawCalls(panel, feed, row, hosts) {
   }
   fill(panel, h('ol', { class: 'host-calls' }, hosts.map((one) => h('li', { class: one === row.host ? 'selected' : null },
     h('div', { class: 'row' }, h('span', { class: 'muted' }, String(one.number)), h('code', null, h('b', null, visible(one.function))), h('span', { class: 'badge' }, visible(one.effect)),
-      one.pending ? h('span', { class: 'badge attention' }, 'waiting') : null, one.dur_ms === undefined ? null : h('span', { class: 'end muted small' }, duration(one.dur_ms))),
+      one.pending ? h('span', { class: 'badge attention' }, 'waiting') : null, one.dur_ms === null ? null : h('span', { class: 'end muted small', title: one.ts === null ? null : exactTime(one.ts) }, duration(one.dur_ms))),
     cutText(one.args, 'Arguments'), one.error ? notice('bad', h('pre', null, visible(one.error))) : one.result === null ? null : cutText(one.result, 'Result')))));
 }
 
