@@ -19,7 +19,7 @@ export async function routes(world, request, response, url) {
   const key = `${request.method} ${parts[0]}`;
   switch (key) {
     case 'POST run': case 'GET run': case 'DELETE run': return runRoutes(world, request, response, url, parts, body, json, missing);
-    case 'GET runs': return json(200, listRuns(world, url.searchParams));
+    case 'GET runs': return parts[1] === 'stream' ? streamRuns(world, response) : json(200, listRuns(world, url.searchParams));
     case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing);
     case 'GET catalog': {
       if (!parts[1]) return json(200, { programs: programs.map(({ source, examples, ...rest }) => rest) });
@@ -117,6 +117,15 @@ function stream(world, run, after, response) {
     clearInterval(beat);
     run.bus.off('event', send);
   });
+}
+
+function streamRuns(world, response) {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  const write = (change) => response.write(`data: ${JSON.stringify(change)}\n\n`);
+  const send = (run) => write({ type: 'run', run: world.line(run) });
+  write({ type: 'ready' });
+  world.bus.on('run', send);
+  response.on('close', () => world.bus.off('run', send));
 }
 
 function listRuns(world, query) {

@@ -8,6 +8,8 @@ let ids = 0;
 export class World {
   constructor() {
     this.runs = new Map();
+    /** Emits `run` for each run that is new or changed. */
+    this.bus = new EventEmitter().setMaxListeners(100);
     this.sessions = new Map();
     this.tokens = [{ name: 'laptop', scopes: ['read', 'run', 'admin'] }, { name: 'ci', scopes: ['read'] }];
     this.integrations = [{ name: 'support-bot', system_prompt: 'Answer politely.', agent: 'default' }];
@@ -45,6 +47,7 @@ export class World {
     run.bus.setMaxListeners(100);
     this.runs.set(id, run);
     run.script = scriptFor(prompt)(prompt, id);
+    this.bus.emit('run', run);
     if (instant) this.playAll(run);
     else this.play(run);
     return run;
@@ -91,6 +94,7 @@ export class World {
     if (envelope.run_id === run.id) this.track(run, envelope);
     if (!isDelta) run.events.push(envelope);
     run.bus.emit('event', envelope);
+    if (!isDelta) this.bus.emit('run', run);
   }
 
   track(run, event) {
@@ -125,7 +129,9 @@ export class World {
   answer(run, approve, reason) {
     run.waiting = [];
     run.status = 'running';
+    run.updated = Date.now();
     run.lastReason = reason;
+    this.bus.emit('run', run);
     this.play(run, approve);
   }
 

@@ -8,11 +8,7 @@
 
 import { ApiError, isAbort } from './api.js';
 import { connection } from './connection.js';
-import { SseParser } from './sse.js';
-
-/** Without a byte for this long (the server sends a heartbeat every 15 s) a stream is dead. */
-const SILENCE_MS = 40_000;
-const BACK_OFF_MS = [300, 700, 1500, 3000, 6000, 10_000];
+import { backOff, readStream } from './stream.js';
 
 /**
  * @typedef {object} Follower
@@ -65,7 +61,7 @@ export async function followRun(api, id, signal, follower, after = 0) {
         return;
       }
     }
-    const wait = Math.max(asked, BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0);
+    const wait = Math.max(asked, backOff(failures));
     failures += 1;
     connection.lost(source, wait);
     await connection.pause(wait, signal);
@@ -82,35 +78,11 @@ export async function followRun(api, id, signal, follower, after = 0) {
  * @param {(events: Envelope[]) => boolean} accept Called with an empty list when connected.
  */
 async function readOnce(api, id, signal, after, accept) {
-  const silence = new AbortController();
-  const stop = () => silence.abort();
-  signal.addEventListener('abort', stop, { once: true });
-  let timer = setTimeout(stop, SILENCE_MS);
   let ended = false;
-  try {
-    const response = await api.send('GET', `/api/run/${encodeURIComponent(id)}/stream?after=${after}`, {
-      signal: silence.signal, headers: { accept: 'text/event-stream' },
-    });
-    accept([]);
-    const reader = response.body?.getReader();
-    if (!reader) return false;
-    const parser = new SseParser();
-    const decoder = new TextDecoder();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return ended;
-      clearTimeout(timer);
-      timer = setTimeout(stop, SILENCE_MS);
-      const events = parser.push(decoder.decode(value, { stream: true })).flatMap(toEnvelope);
-      if (events.length > 0) ended = accept(events) || ended;
-    }
-  } catch (error) {
-    if (isAbort(error) && !signal.aborted) throw new ApiError(0, 'silent', 'The stream is silent');
-    throw error;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  }
+  await readStream(api, `/api/run/${encodeURIComponent(id)}/stream?after=${after}`, signal, (messages) => {
+    ended = accept(messages.flatMap(toEnvelope)) || ended;
+  });
+  return ended;
 }
 
 /**
