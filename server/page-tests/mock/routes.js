@@ -23,7 +23,8 @@ export async function routes(world, request, response, url) {
     case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing);
     case 'GET catalog': {
       if (!parts[1]) return json(200, { programs: programs.map(({ source, examples, ...rest }) => rest) });
-      const found = programs.find((one) => one.name === parts[1]);
+      const saved = world.saved.get(parts[1]);
+      const found = saved !== undefined ? { name: parts[1], description: 'saved', family: 'saved', origin: `programs/${parts[1]}.wat`, args: [], uses: [], source: saved, examples: [] } : programs.find((one) => one.name === parts[1]);
       return found ? json(200, found) : missing(`program ${parts[1]}`);
     }
     case 'POST catalog': {
@@ -32,7 +33,20 @@ export async function routes(world, request, response, url) {
     }
     case 'GET language': return json(200, { functions: FUNCTIONS });
     case 'POST check': return setTimeout(() => json(200, check(body().body)), 15);
-    case 'POST exec': return json(200, exec(body().body, body().args ?? []));
+    case 'POST exec': return json(200, exec(body().body, body().args ?? [], body().fixtures));
+    case 'POST test': {
+      const expected = /results = \["([^"]*)"\]/.exec(body().body)?.[1];
+      const { output } = exec(body().body.replace(/;;;.*/g, ''), [/args = \["([^"]*)"\]/.exec(body().body)?.[1]]);
+      return json(200, { examples: [{ line: 8, passed: output === expected, differences: output === expected ? [] : [`result: found "${output}", expected "${expected}"`] }] });
+    }
+    case 'PUT catalog': {
+      const { source, replace } = body();
+      const known = world.saved.has(parts[1]);
+      if (programs.some((one) => one.name === parts[1])) return fail(response, 409, 'conflict', `\`${parts[1]}\` is the name of a built-in program`, 'use another name');
+      if (known && !replace) return fail(response, 409, 'conflict', `there is a program \`${parts[1]}\` already`, 'use another name, or send `"replace": true` to replace it');
+      world.saved.set(parts[1], source);
+      return json(known ? 200 : 201, { name: parts[1], file: `programs/${parts[1]}.wat` });
+    }
     case 'GET traces': {
       const run = world.runs.get(parts[1]);
       return run ? json(200, { steps: run.events.filter((one) => one.type === 'tool_result').map((one) => ({ run_id: run.id, step: one.step, output: one.output, exit_code: one.exit_code, dur_ms: one.dur_ms, ts: one.ts })) }) : missing('run');

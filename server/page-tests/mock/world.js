@@ -14,6 +14,8 @@ export class World {
     this.tokens = [{ name: 'laptop', scopes: ['read', 'run', 'admin'] }, { name: 'ci', scopes: ['read'] }];
     this.integrations = [{ name: 'support-bot', system_prompt: 'Answer politely.', agent: 'default' }];
     this.vars = new Map([['region', 'north']]);
+    /** Programs that were saved, by name. */
+    this.saved = new Map();
   }
 
   session(id) {

@@ -1,7 +1,7 @@
 /**
  * The client of the HTTP API: one method for each route.
  *
- * @import {Authority, Check, Envelope, ExecResult, HostCall, Integration, Program, Run, RunLine,
+ * @import {Authority, Check, Envelope, ExampleResult, ExecResult, HostCall, Integration, Program, Run, RunLine,
  *   Session, SessionFile, SessionLine, Settings, Token} from './types.js'
  */
 
@@ -241,10 +241,25 @@ export class Api {
   language() { return this.json('GET', '/api/language'); }
 
   /**
-   * @param {{body: string, args: string[], session_id?: string}} body
+   * @param {{body: string, args: string[], session_id?: string, fixtures?: Record<string, unknown>}} body
    * @returns {Promise<ExecResult>}
    */
   exec(body) { return this.json('POST', '/api/exec', { body }); }
+
+  /**
+   * Runs the examples of a program.
+   *
+   * @param {string} body
+   * @returns {Promise<{examples: ExampleResult[]}>}
+   */
+  test(body) { return this.json('POST', '/api/test', { body: { body } }); }
+
+  /**
+   * @param {string} name
+   * @param {{source: string, replace: boolean}} body
+   * @returns {Promise<{name: string, file: string}>}
+   */
+  saveProgram(name, body) { return this.json('PUT', `/api/catalog/${seg(name)}`, { body }); }
 
   // Settings
 

@@ -127,7 +127,7 @@
  * @property {ProgramArg[]} args
  * @property {string[]} uses
  * @property {string} [source]
- * @property {{args: (string|number|boolean)[], output?: string}[]} [examples]
+ * @property {{args: (string|number|boolean)[], output?: string, fixtures?: Record<string, unknown>}[]} [examples]
  *
  * @typedef {object} ExecResult
  * @property {boolean} success
@@ -136,6 +136,11 @@
  * @property {string|null} error
  * @property {number} dur_ms
  * @property {number|null} fuel
+ *
+ * @typedef {object} ExampleResult
+ * @property {number} line
+ * @property {boolean} passed
+ * @property {string[]} differences
  *
  * @typedef {object} Diagnostic
  * @property {number} line Counted from 1.
