@@ -30,7 +30,8 @@ const STEPS: u32 = 10;
 /// second signal ends the process at once.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
-    let needs = Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
+    let needs =
+        Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
     walls::raise(&config, &needs)?;
     threads::run(listen(args, config))
 }

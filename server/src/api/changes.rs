@@ -50,7 +50,9 @@ pub(super) fn routes() -> Vec<Route> {
             get(follow),
             "Follows the runs: sends each run that changes.",
         )
-        .events::<RunChange, RunChange>("The changes, from now on. The stream ends after 10 minutes."),
+        .events::<RunChange, RunChange>(
+            "The changes, from now on. The stream ends after 10 minutes.",
+        ),
     ]
 }
 

@@ -140,7 +140,8 @@ fn operator_settings(shared: &Shared, caller: &Caller) -> Vec<SettingLine> {
         return Vec::new();
     }
     let mask = shared.app.host().mask();
-    let line = |line: &SettingLine| SettingLine { value: mask.json(line.value.clone()), ..line.clone() };
+    let line =
+        |line: &SettingLine| SettingLine { value: mask.json(line.value.clone()), ..line.clone() };
     shared.app.operator().settings.iter().map(line).collect()
 }
 

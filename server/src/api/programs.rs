@@ -200,8 +200,7 @@ async fn exec(
     caller: Caller,
     request: Request,
 ) -> Result<Json<Performed>, ApiError> {
-    let ExecBody { body, args, session_id, fixtures } =
-        read_json(request, &shared.limits).await?;
+    let ExecBody { body, args, session_id, fixtures } = read_json(request, &shared.limits).await?;
     let call = Call::Wat { body, args };
     match (fixtures, session_id) {
         (Some(_), Some(_)) => {

@@ -27,7 +27,8 @@ async fn a_program_with_fixtures_sees_them_and_nothing_else() {
         "ai": ["hello", {"when": "tea", "reply": "hot"}],
         "shell": [{"line": "ls", "stdout": "a.txt\n"}],
     });
-    let body = r#"(out (fs.read "notes/a.txt")) (out (kv.get "n")) (out (http.get "https://a.example/"))"#;
+    let body =
+        r#"(out (fs.read "notes/a.txt")) (out (kv.get "n")) (out (http.get "https://a.example/"))"#;
     let done = exec(&world, json!({"body": body, "fixtures": fixtures})).await;
     assert_eq!(done["output"], "one\n41\npage", "{done}");
     let elsewhere = r#"(out (http.get "https://b.example/"))"#;
@@ -62,9 +63,8 @@ fn program(name: &str, result: &str) -> String {
 #[tokio::test]
 async fn the_examples_of_a_program_are_run() {
     let world = World::new().await;
-    let test = async |body: &str| {
-        world.api("POST /api/test", &json!({"body": body}).to_string()).await
-    };
+    let test =
+        async |body: &str| world.api("POST /api/test", &json!({"body": body}).to_string()).await;
     let passed = test(&program("greet", "hello")).await.json();
     assert_eq!(passed["examples"], json!([{"line": 3, "passed": true, "differences": []}]));
     let failed = test(&program("greet", "bye")).await.json();
@@ -145,10 +145,8 @@ async fn of_two_new_programs_with_one_name_one_is_saved() {
     let dir = tempfile::tempdir().unwrap();
     let world = with_folders(&[dir.path().to_owned()]).await;
     let source = program("greet", "hello");
-    let (one, other) = tokio::join!(
-        save(&world, "greet", &source, false),
-        save(&world, "greet", &source, false)
-    );
+    let (one, other) =
+        tokio::join!(save(&world, "greet", &source, false), save(&world, "greet", &source, false));
     let mut statuses = [one.head.status, other.head.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 409]);

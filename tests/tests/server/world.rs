@@ -163,8 +163,9 @@ impl World {
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (sender, questions) = mpsc::unbounded_channel();
-        let server =
-            Server::bind(settings, make(app(Arc::new(Puppet(sender)), parts, folders))).await.unwrap();
+        let server = Server::bind(settings, make(app(Arc::new(Puppet(sender)), parts, folders)))
+            .await
+            .unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }
