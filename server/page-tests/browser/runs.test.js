@@ -186,13 +186,14 @@ test('the list of runs is live and does not jump', async () => {
   await page.setViewportSize(size);
   await page.locator('table.runs tbody tr').first().waitFor();
   await start('Say hello at the top');
-  await page.locator('table.runs tr', { hasText: 'Say hello at the top' }).waitFor();
+  // A row has its final height once its run has ended.
+  await page.locator('table.runs tr', { hasText: 'Say hello at the top' }).locator('.status.done').waitFor();
   await page.locator('w-runs .scroll').evaluate((element) => { element.scrollTop = 300; });
   const top = () => page.locator('table.runs tr', { hasText: 'Say hello at the top' }).evaluate((element) => element.getBoundingClientRect().top);
   const before = await top();
   await start('Say hello while reading');
   await page.getByRole('button', { name: 'Show 1 new run' }).waitFor();
-  assert.equal(await top(), before);
+  assert.ok(Math.abs(await top() - before) < 4, 'what one reads does not move by a row');
   await page.getByRole('button', { name: 'Show 1 new run' }).click();
   await page.locator('table.runs tr', { hasText: 'Say hello while reading' }).waitFor();
   await close();
