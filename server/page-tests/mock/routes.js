@@ -79,7 +79,7 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
   switch (action) {
     case 'GET ': return json(200, world.details(run));
     case 'DELETE ': return json(world.cancel(run) ? 202 : 200, { id: run.id, status: run.status });
-    case 'GET stream': return stream(world, run, Number(url.searchParams.get('after') ?? 0), response);
+    case 'GET stream': return stream(world, run, url.searchParams.get('after') ?? '0', url.searchParams.get('tree') === 'true', response);
     case 'GET events': {
       const after = Number(url.searchParams.get('after') ?? 0);
       const events = run.events.filter((one) => one.seq > after).slice(0, Number(url.searchParams.get('limit') ?? 500));
@@ -108,12 +108,15 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
   }
 }
 
-function stream(world, run, after, response) {
+/** With `tree`, a stream also has the events of child runs, and the id of an event is `RUN:SEQ`. */
+function stream(world, run, last, isTree, response) {
+  const after = Number(last.split(':').at(-1));
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
   let sent = 0;
   const isDone = () => !['running', 'parked', 'queued'].includes(run.status) || (run.reason !== null);
   const send = (event) => {
-    const id = event.seq === undefined ? '' : `id: ${event.seq}\n`;
+    if (event.run_id !== run.id && !isTree) return;
+    const id = event.seq === undefined ? '' : `id: ${isTree ? `${event.run_id}:` : ''}${event.seq}\n`;
     response.write(`${id}data: ${JSON.stringify(event)}\n\n`);
     sent += event.seq === undefined ? 0 : 1;
     if (run.drops > 0 && sent >= 4) {

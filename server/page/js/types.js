@@ -28,6 +28,7 @@
  * @property {Usage|null} usage
  * @property {[string, number]|null} [forked] The run and the step that it was forked from.
  * @property {string|null} [reason] Why an operator must release it.
+ * @property {string|null} [parent] The run that started it, if it is a child run.
  *
  * @typedef {object} RunDetails
  * @property {{name: string, calls: number, failed: number, dur_ms: number}[]} tools
@@ -44,7 +45,7 @@
  * @typedef {object} Envelope
  * @property {string} run_id
  * @property {string} root_run_id
- * @property {number} [seq] Absent in live deltas.
+ * @property {number} [seq] A live event has that of the kept event before it.
  * @property {number} ts
  * @property {string} type
  * @property {number} [step]

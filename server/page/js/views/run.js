@@ -112,7 +112,7 @@ class RunView extends View {
       onChange: (from) => this.onChange(from),
       onLine: (line) => this.onLine(line),
       onError: (error) => notifyError(error),
-    });
+    }, { tree: true });
     fill(this.body, this.pane, this.inspector.element);
     this.waterfall.setFollowing(!isEnded(run.status) && this.wanted.length === 0);
     this.header.draw(this.feed);
