@@ -1,4 +1,4 @@
-//! What the operator set, for administrators of the server's own tenant.
+//! The operator's settings, as administrators of the server's own tenant see them.
 
 use std::path::PathBuf;
 

@@ -28,8 +28,8 @@ pub(crate) struct Quotas {
 #[derive(Default)]
 struct Active(Mutex<HashMap<TokenKey, usize>>);
 
-/// The place of an active run among those of its token. It is free again when this is dropped.
-pub(crate) struct RunPlace {
+/// The slot of an active run among those of its token. It is free again when this is dropped.
+pub(crate) struct RunSlot {
     active: Arc<Active>,
     key: TokenKey,
 }
@@ -61,15 +61,15 @@ impl Quotas {
         })
     }
 
-    /// Returns a place for a run that a token starts.
-    pub(crate) fn place(&self, key: TokenKey) -> Result<RunPlace, ApiError> {
+    /// Returns a slot for a run that a token starts.
+    pub(crate) fn slot(&self, key: TokenKey) -> Result<RunSlot, ApiError> {
         let mut active = self.active.lock();
         let count = active.entry(key).or_default();
         if *count >= self.max_active {
             return Err(ApiError::too_many_runs_of_token(self.max_active));
         }
         *count += 1;
-        Ok(RunPlace { active: Arc::clone(&self.active), key })
+        Ok(RunSlot { active: Arc::clone(&self.active), key })
     }
 }
 
@@ -79,7 +79,7 @@ impl Active {
     }
 }
 
-impl Drop for RunPlace {
+impl Drop for RunSlot {
     fn drop(&mut self) {
         let mut active = self.active.lock();
         if let Some(count) = active.get_mut(&self.key) {

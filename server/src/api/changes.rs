@@ -85,7 +85,7 @@ struct Changes {
     ends: Instant,
 }
 
-/// What of a run is compared with its next state.
+/// The parts of a run that are compared with its next state.
 type Sent = (RunStatus, u64, u32);
 
 async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {
@@ -146,19 +146,19 @@ impl Changes {
             ..RunFilter::default()
         };
         let found = self.shared.service.list(&self.caller.store, filter).await?;
-        let is_cut = found.len() >= MAX_RUNS as usize;
+        let is_truncated = found.len() >= MAX_RUNS as usize;
         let newest = found.iter().map(|run| run.updated).fold(self.newest, u64::max);
         // If the clock was set back, later changes have earlier times.
         self.newest = newest.min(now_ms());
         let before = std::mem::take(&mut self.sent);
         for run in found.into_iter().rev() {
             let (id, state) = (run.id.clone(), state(&run));
-            if before.get(&id) != Some(&state) && !is_cut {
+            if before.get(&id) != Some(&state) && !is_truncated {
                 self.ready.push_back(RunChange::Run { run: Box::new(RunLine::from(run)) });
             }
             self.sent.insert(id, state);
         }
-        if is_cut {
+        if is_truncated {
             self.ready.push_back(RunChange::Ready);
         }
         Ok(())

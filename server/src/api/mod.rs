@@ -11,6 +11,7 @@ mod integrations;
 mod memory;
 mod meta;
 mod programs;
+mod resume;
 pub(crate) mod runs;
 mod save;
 mod sessions;
@@ -26,6 +27,7 @@ pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
     routes.extend(chat::routes());
     routes.extend(runs::routes());
+    routes.extend(resume::routes());
     routes.extend(changes::routes());
     routes.extend(stream::routes());
     routes.extend(artifacts::routes());

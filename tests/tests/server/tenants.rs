@@ -202,7 +202,7 @@ async fn a_token_has_a_limit_of_active_runs() {
         if start(&world, "bobs-run").await.head.status == 202 {
             break;
         }
-        assert!(attempt < 1_000, "the place of an ended run is not free");
+        assert!(attempt < 1_000, "the slot of an ended run is not free");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

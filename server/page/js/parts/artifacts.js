@@ -1,6 +1,6 @@
 /**
- * What programs of a run left for the application: the name and the size, and a button that fetches
- * the data with the token and saves it as a file.
+ * Artifacts, which programs of a run left for the application: the name and the size, and a button
+ * that fetches the data with the token and saves it as a file.
  *
  * @import {Artifact} from '../run-state.js'
  */
