@@ -240,6 +240,12 @@ impl Host {
         self.reloader.refresh(&self.runtime).await
     }
 
+    /// Reloads the catalog's folders now: the catalog then has every file that was written before.
+    /// The next [`refresh`](Host::refresh) returns the changes.
+    pub async fn reload(&self) {
+        self.reloader.reload(&self.runtime).await;
+    }
+
     /// Compiles the whole catalog. If a program from a folder does not compile, it is left out, and
     /// the next [`refresh`](Host::refresh) reports it.
     pub async fn warm(&self) {

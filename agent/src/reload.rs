@@ -99,14 +99,29 @@ impl CatalogReloader {
     pub(crate) async fn refresh(&self, runtime: &Runtime) -> CatalogDiff {
         let Ok(mut reported) = self.reported.try_lock() else { return CatalogDiff::default() };
         if reported.checked.elapsed() >= MIN_INTERVAL {
-            let (folders, runtime) = (self.folders(), runtime.clone());
-            let host = tokio::runtime::Handle::current();
-            let reload = move || folders.rescan(&|entry| host.block_on(check(&runtime, entry)));
-            if let Ok(Some(folders)) = tokio::task::spawn_blocking(reload).await {
-                self.put(folders);
-            }
-            reported.checked = Instant::now();
+            self.rescan(runtime, &mut reported).await;
         }
+        self.diff(&mut reported)
+    }
+
+    /// Reloads the folders now. When this returns, the catalog has every file that was written
+    /// before. The next [`refresh`](Self::refresh) reports the changes.
+    pub(crate) async fn reload(&self, runtime: &Runtime) {
+        let mut reported = self.reported.lock().await;
+        self.rescan(runtime, &mut reported).await;
+    }
+
+    async fn rescan(&self, runtime: &Runtime, reported: &mut LastReport) {
+        let (folders, runtime) = (self.folders(), runtime.clone());
+        let host = tokio::runtime::Handle::current();
+        let reload = move || folders.rescan(&|entry| host.block_on(check(&runtime, entry)));
+        if let Ok(Some(folders)) = tokio::task::spawn_blocking(reload).await {
+            self.put(folders);
+        }
+        reported.checked = Instant::now();
+    }
+
+    fn diff(&self, reported: &mut LastReport) -> CatalogDiff {
         let now = self.catalog();
         if now.is(&reported.catalog) {
             return CatalogDiff::default();

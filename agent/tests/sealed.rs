@@ -94,6 +94,7 @@ fn call(text: &str) -> RecordedCall {
         id,
         times: 1,
         result: Some(Ok(RecordedValue::Bytes(bytes))),
+        time: None,
     }
 }
 

@@ -92,7 +92,8 @@ fn call() -> RecordedCall {
         digest: [1; 16],
         args: "alice".to_owned(),
     };
-    RecordedCall { turn: 0, program: 0, id, times: 1, result: Some(Ok(Recorded::Unit)) }
+    let result = Some(Ok(Recorded::Unit));
+    RecordedCall { turn: 0, program: 0, id, times: 1, result, time: None }
 }
 
 fn sealed(run: &str) -> FinalSeal {
@@ -575,7 +576,10 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
     // The same file, as a program before the migration wrote it.
     file.execute_batch(
-        "DROP INDEX event_of_tree;
+        "DROP INDEX run_of_use;
+         ALTER TABLE call DROP COLUMN began;
+         ALTER TABLE call DROP COLUMN took;
+         DROP INDEX event_of_tree;
          ALTER TABLE event DROP COLUMN root;
          PRAGMA user_version = 10;",
     )

@@ -2,7 +2,7 @@
 //!
 //! A program supplies the message and nothing else. The operator chooses the repository, the
 //! author, the remote and the branch, and the host performs one fixed sequence of calls through a
-//! [`Repository`]. The real one is the [`Broker`], the only code that starts a process.
+//! [`Repository`]. The real one is the [`Broker`], the only code below the command line that starts a process.
 
 mod broker;
 mod process;

@@ -8,6 +8,7 @@ mod changes;
 mod commands;
 mod config;
 mod demo;
+mod editor;
 mod fault;
 mod input;
 mod keyboard;
@@ -35,6 +36,9 @@ use crate::fault::{Exit, Fault};
 
 /// Runs the command that the process's arguments name, and returns its exit code.
 pub fn main() -> ExitCode {
+    if editor::is_broker() {
+        return editor::serve();
+    }
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
         let trace = match trace.status() {

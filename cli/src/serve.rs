@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use tokio_util::sync::CancellationToken;
-use wattle_server::{App, OpenTenant, Server, ServerSettings, TenantParts, Token, TokenError};
+use wattle_server::{
+    App, OpenTenant, Operator, Server, ServerSettings, SettingLine, TenantParts, Token, TokenError,
+};
 
 use crate::args::ServeArgs;
 use crate::config::{Config, Layer, Origin, Value as _};
@@ -28,7 +30,9 @@ const STEPS: u32 = 10;
 /// second signal ends the process at once.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
-    walls::raise(&config, &Needs { trusted: may_exec()?, listens: true, ..Needs::default() })?;
+    let needs =
+        Needs { trusted: may_exec()?, listens: true, saves_programs: true, ..Needs::default() };
+    walls::raise(&config, &needs)?;
     threads::run(listen(args, config))
 }
 
@@ -49,7 +53,8 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         .with_tenants(tenants(&setup))
         .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone())
-        .with_embed_model(setup.config.embed_model.value.clone());
+        .with_embed_model(setup.config.embed_model.value.clone())
+        .with_operator(operator(&setup.config));
     // The folder is given to clients only if the operator names it.
     let app = match setup.config.root.origin {
         Origin::Default => app,
@@ -80,6 +85,19 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     };
     setup.flush().await;
     Ok(exit)
+}
+
+/// Returns what the settings page and its catalog show.
+fn operator(config: &Config) -> Operator {
+    let line = |row: crate::config::Row| SettingLine {
+        key: row.name.to_owned(),
+        value: row.value,
+        origin: row.origin.to_string(),
+    };
+    Operator {
+        settings: config.rows().into_iter().map(line).collect(),
+        programs: config.catalog.value.clone(),
+    }
 }
 
 /// Returns the parts of the tenant of the settings.

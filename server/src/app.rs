@@ -24,6 +24,7 @@ use wattle_agent::{
 };
 
 use crate::error::ApiError;
+use crate::operator::Operator;
 
 /// Maximum number of deltas of a session's files before they are joined.
 const MAX_DELTAS: usize = 32;
@@ -49,6 +50,7 @@ struct Parts {
     host_files: HostFiles,
     policy: Policy,
     embed_model: Option<String>,
+    operator: Operator,
     approvals: Arc<Mutex<Approvals>>,
 }
 
@@ -183,6 +185,7 @@ impl App {
             host_files: HostFiles::default(),
             policy: Policy::default(),
             embed_model: None,
+            operator: Operator::default(),
             approvals: Arc::default(),
         }))
     }
@@ -235,6 +238,16 @@ impl App {
     #[must_use]
     pub fn with_embed_model(self, name: Option<String>) -> App {
         self.with(|parts| parts.embed_model = name)
+    }
+
+    /// Shows these settings to administrators, and lets them save programs in these folders.
+    #[must_use]
+    pub fn with_operator(self, operator: Operator) -> App {
+        self.with(|parts| parts.operator = operator)
+    }
+
+    pub(crate) fn operator(&self) -> &Operator {
+        &self.0.operator
     }
 
     pub(crate) fn host(&self) -> &Host {

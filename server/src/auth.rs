@@ -10,6 +10,7 @@ use wattle_agent::Scope;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::quota;
 use crate::state::Shared;
 
 /// Rejects requests without a token that has the scope, and those over the token's rate. Adds the
@@ -31,7 +32,7 @@ pub(crate) async fn require(
 async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let shown = bearer(headers).ok_or_else(|| ApiError::unauthorized(false))?;
     let caller = caller(shared, shown).await?;
-    shared.quotas.check(shown)?;
+    shared.quotas.check(quota::key(shown))?;
     caller.require(scope)?;
     Ok(caller)
 }
@@ -40,7 +41,7 @@ async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result
 async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
     let own = shared.app.own();
     if shared.token.admits(shown) {
-        return Ok(Caller { store: own.store.clone(), scope: Scope::Admin });
+        return Ok(Caller { store: own.store.clone(), scope: Scope::Admin, limited: None });
     }
     let found = own.store.file().token(shown).await?;
     let (tenant, scope) = found.ok_or_else(|| ApiError::unauthorized(true))?;
@@ -48,7 +49,7 @@ async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
         tracing::error!(%tenant, why, "failed to open a tenant");
         ApiError::unavailable()
     })?;
-    Ok(Caller { store: parts.store, scope })
+    Ok(Caller { store: parts.store, scope, limited: Some(quota::key(shown)) })
 }
 
 /// Returns the bearer token of the request.

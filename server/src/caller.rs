@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use wattle_agent::{Scope, TenantStore};
 
 use crate::error::ApiError;
+use crate::quota::TokenKey;
 
 /// The sender of an authorized request.
 #[derive(Clone)]
@@ -13,6 +14,8 @@ pub(crate) struct Caller {
     pub(crate) store: TenantStore,
     /// The most powerful scope of the caller's token.
     pub(crate) scope: Scope,
+    /// The hash of the caller's token, if the token's active runs are limited.
+    pub(crate) limited: Option<TokenKey>,
 }
 
 impl Caller {

@@ -125,6 +125,32 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
+    /// Reports a program that has another version.
+    pub(crate) fn not_replaced(name: &str) -> Self {
+        ApiError::taken("program", name)
+            .hint("use another name, or send `\"replace\": true` to replace it")
+    }
+
+    /// Reports the name of a built-in program.
+    pub(crate) fn built_in(name: &str) -> Self {
+        let message = format!("`{name}` is the name of a built-in program");
+        ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
+    }
+
+    /// Reports an administrator of a tenant that does not own the server.
+    pub(crate) fn foreign_catalog() -> Self {
+        let message = "the programs of the server belong to its own tenant";
+        ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
+            .hint("use a token of the server's own tenant")
+    }
+
+    /// Reports that no folder of programs can be written.
+    pub(crate) fn no_folder() -> Self {
+        let message = "the server has no folder of programs that it can write";
+        ApiError::new(StatusCode::FORBIDDEN, "read_only", message)
+            .hint("start it with `--catalog DIR`, and a folder that its user may write")
+    }
+
     /// Reports a body that is not a JSON document.
     pub(crate) fn not_json(message: impl Into<String>) -> Self {
         ApiError::bad_request(message, "send a JSON object in UTF-8")
@@ -241,6 +267,13 @@ impl ApiError {
         let message = format!("{limit} runs are active, the maximum of this server");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
             .hint("try again soon")
+            .retry(SOON)
+    }
+
+    pub(crate) fn too_many_runs_of_token(limit: usize) -> Self {
+        let message = format!("{limit} runs of this token are active, the maximum of a token");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message)
+            .hint("wait until one of them has ended")
             .retry(SOON)
     }
 

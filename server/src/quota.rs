@@ -1,6 +1,8 @@
-//! The rate of requests of each token.
+//! The rate of requests of each token, and the number of its active runs.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -11,27 +13,80 @@ use crate::settings::Limits;
 /// Maximum number of tokens whose rate is remembered. Beyond it, those at rest are forgotten.
 const MAX_TOKENS: usize = 10_000;
 
-/// The rates of all tokens.
+/// The hash of a token.
+pub(crate) type TokenKey = [u8; 32];
+
+/// The rates of all tokens, and their active runs.
 pub(crate) struct Quotas {
-    limiter: DefaultKeyedRateLimiter<[u8; 32]>,
+    limiter: DefaultKeyedRateLimiter<TokenKey>,
     per_minute: NonZeroU32,
+    active: Arc<Active>,
+    max_active: usize,
+}
+
+/// The number of active runs of each token that has any.
+#[derive(Default)]
+struct Active(Mutex<HashMap<TokenKey, usize>>);
+
+/// The slot of an active run among those of its token. It is free again when this is dropped.
+pub(crate) struct RunSlot {
+    active: Arc<Active>,
+    key: TokenKey,
+}
+
+/// Returns the hash of a token.
+pub(crate) fn key(token: &[u8]) -> TokenKey {
+    *blake3::hash(token).as_bytes()
 }
 
 impl Quotas {
     pub(crate) fn new(limits: &Limits) -> Quotas {
         let per_minute = NonZeroU32::new(limits.requests_per_minute).unwrap_or(NonZeroU32::MIN);
-        Quotas { limiter: RateLimiter::keyed(Quota::per_minute(per_minute)), per_minute }
+        Quotas {
+            limiter: RateLimiter::keyed(Quota::per_minute(per_minute)),
+            per_minute,
+            active: Arc::default(),
+            max_active: limits.runs_per_token,
+        }
     }
 
     /// Counts a request with this token.
-    pub(crate) fn check(&self, token: &[u8]) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, key: TokenKey) -> Result<(), ApiError> {
         if self.limiter.len() > MAX_TOKENS {
             self.limiter.retain_recent();
         }
-        let key = *blake3::hash(token).as_bytes();
         self.limiter.check_key(&key).map_err(|until| {
             let wait = until.wait_time_from(DefaultClock::default().now());
             ApiError::too_many_requests(self.per_minute.get(), wait)
         })
+    }
+
+    /// Returns a slot for a run that a token starts.
+    pub(crate) fn slot(&self, key: TokenKey) -> Result<RunSlot, ApiError> {
+        let mut active = self.active.lock();
+        let count = active.entry(key).or_default();
+        if *count >= self.max_active {
+            return Err(ApiError::too_many_runs_of_token(self.max_active));
+        }
+        *count += 1;
+        Ok(RunSlot { active: Arc::clone(&self.active), key })
+    }
+}
+
+impl Active {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TokenKey, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RunSlot {
+    fn drop(&mut self) {
+        let mut active = self.active.lock();
+        if let Some(count) = active.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                active.remove(&self.key);
+            }
+        }
     }
 }

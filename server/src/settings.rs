@@ -68,6 +68,9 @@ pub struct Limits {
     /// Maximum number of runs, including those that wait for their turn in a session. Further ones
     /// are answered with status 503 (default 64).
     pub runs: usize,
+    /// Maximum number of active runs that one token of the store started. Further ones are answered
+    /// with status 429 (default 16). The server's own token has the limit of all runs.
+    pub runs_per_token: usize,
     /// Maximum number of waiting messages of one session. Further ones are answered with status 429
     /// (default 8).
     pub waiting: usize,
@@ -92,6 +95,7 @@ impl Default for Limits {
             write_time: Duration::from_secs(60),
             connections: 1_024,
             runs: 64,
+            runs_per_token: 16,
             waiting: 8,
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(30),

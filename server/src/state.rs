@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::service::{RunService, ServiceLimits};
@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     /// A permit for each program that may run outside of runs.
     pub(crate) programs: Semaphore,
+    /// Held while a program is saved in the catalog.
+    pub(crate) saving: Mutex<()>,
     /// Cancelled when the streams must end.
     pub(crate) stopping: CancellationToken,
     /// Cancelled when the connections must end at once.
@@ -51,6 +53,7 @@ impl Shared {
             quotas: Quotas::new(&settings.limits),
             metrics: Metrics::new(),
             programs: Semaphore::new(settings.limits.programs.min(Semaphore::MAX_PERMITS)),
+            saving: Mutex::default(),
             stopping: CancellationToken::new(),
             aborted: CancellationToken::new(),
         }

@@ -9,7 +9,7 @@ use axum::extract::ws::{Message, WebSocket};
 use axum::http::HeaderName;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -150,16 +150,25 @@ pub(crate) fn sse(
     on_disconnect: Option<CancelOnDrop>,
 ) -> Response {
     let events = Events { events, is_over: false, stopping, on_disconnect };
-    let frames = stream::unfold(events, |mut events| async {
+    let events = stream::unfold(events, |mut events| async {
         let frame = events.next_frame().await?;
-        Some((Ok::<_, Infallible>(frame), events))
+        Some((frame, events))
     });
+    frames(events, heartbeat)
+}
+
+/// Returns a response with server-sent events as its body.
+pub(crate) fn frames(
+    frames: impl Stream<Item = Frame> + Send + 'static,
+    heartbeat: Duration,
+) -> Response {
     let headers = [
         (HeaderName::from_static("cache-control"), "no-store"),
         // Without this header, nginx buffers the stream until it ends.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     let keep_alive = KeepAlive::new().interval(heartbeat).text("heartbeat");
+    let frames = frames.map(Ok::<_, Infallible>);
     (headers, Sse::new(frames).keep_alive(keep_alive)).into_response()
 }
 

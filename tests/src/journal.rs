@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use wattle_agent::journal::{
-    QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, RunSummary, SharedJournal,
-    Status, Turn,
+    CallTime, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, RunSummary,
+    SharedJournal, Status, Turn,
 };
 use wattle_machine::{Ending, Envelope, Event, Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
@@ -80,6 +80,9 @@ async fn events(journal: &SharedJournal) {
     assert_eq!(journal.run("a").await.unwrap().unwrap().summary, Some(summary));
     let page = RunFilter { before: Some("a".to_owned()), ..RunFilter::default() };
     assert_eq!(journal.runs(page).await.unwrap(), []);
+    let changed = |since| RunFilter { changed_since: Some(since), ..RunFilter::default() };
+    assert_eq!(journal.runs(changed(0)).await.unwrap().len(), 1);
+    assert_eq!(journal.runs(changed(u64::MAX)).await.unwrap(), []);
     let other = RunFilter { session: Some("other".to_owned()), ..RunFilter::default() };
     assert_eq!(journal.runs(other).await.unwrap(), []);
 }
@@ -211,6 +214,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
         },
         times: 3,
         result,
+        time: Some(CallTime { began: 1_700_000_000_000, dur_ms: Some(u64::from(number)) }),
     };
     let all = [
         call(&[], 2, None),

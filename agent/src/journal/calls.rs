@@ -37,6 +37,11 @@ pub struct CallView {
     pub error: Option<String>,
     /// If true, the call has no result yet.
     pub pending: bool,
+    /// Start of the call, or of the first of the consecutive calls, in milliseconds since 1970. Null
+    /// if it was recorded by a version without times.
+    pub ts: Option<u64>,
+    /// Time until the end of the call, or of the last of the consecutive calls, in milliseconds.
+    pub dur_ms: Option<u64>,
 }
 
 /// Returns the calls of a run, in order.
@@ -78,6 +83,8 @@ fn view(step: u32, call: RecordedCall) -> CallView {
         pending: result.is_none() && error.is_none(),
         result,
         error,
+        ts: call.time.map(|time| time.began),
+        dur_ms: call.time.and_then(|time| time.dur_ms),
     }
 }
 

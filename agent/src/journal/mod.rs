@@ -219,6 +219,8 @@ pub struct RunFilter {
     pub tree_of: Option<String>,
     /// Only runs whose id sorts before this one: the last id of the previous page.
     pub before: Option<String>,
+    /// Only runs that were written to at this time or later, in milliseconds since 1970.
+    pub changed_since: Option<u64>,
     /// Maximum number of runs.
     pub limit: Option<u32>,
 }
@@ -365,6 +367,17 @@ pub struct RecordedCall {
     pub times: u32,
     /// The result; `None` while the call is pending.
     pub result: Option<CallResult>,
+    /// The time of the call; `None` if it was recorded by a version without times.
+    pub time: Option<CallTime>,
+}
+
+/// The time of a recorded call. No replay depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTime {
+    /// Start of the first call that the record covers, in milliseconds since 1970.
+    pub began: u64,
+    /// Time from there to the end of the last of them, in milliseconds; `None` while it is pending.
+    pub dur_ms: Option<u64>,
 }
 
 /// A journal that several runs share.

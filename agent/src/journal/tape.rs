@@ -1,7 +1,8 @@
 //! The tape of one program of a run, stored in a journal.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use wattle_machine::Execution;
 use wattle_rt::CallEffect;
@@ -9,7 +10,8 @@ use wattle_rt::tape::{
     CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape,
 };
 
-use super::{RecordedCall, SharedJournal};
+use super::{CallTime, RecordedCall, SharedJournal};
+use crate::now_ms;
 
 /// Maximum number of recorded calls of one program.
 const MAX_CALLS: usize = 1_000_000;
@@ -72,6 +74,8 @@ struct TapeState {
     bytes: usize,
     /// Approximate number of buffered bytes.
     buffered: usize,
+    /// The calls that are being performed.
+    performed: HashMap<CallKey, Start>,
     /// The recorded calls that were repeated.
     repeated: HashSet<CallKey>,
     halted: Option<Halt>,
@@ -80,6 +84,31 @@ struct TapeState {
     difference: Option<Difference>,
     /// If true, the replay reached the point where the recording ends.
     is_exhausted: bool,
+}
+
+/// The start of a call that is being performed.
+#[derive(Clone, Copy)]
+struct Start {
+    /// In milliseconds since 1970.
+    began: u64,
+    /// The same moment on a clock that never goes back.
+    at: Instant,
+}
+
+impl TapeState {
+    /// Notes that a call begins to be performed. Returns its time so far.
+    fn start(&mut self, id: &CallId) -> CallTime {
+        let start = Start { began: now_ms(), at: Instant::now() };
+        self.performed.insert((Arc::clone(&id.path), id.number), start);
+        CallTime { began: start.began, dur_ms: None }
+    }
+
+    /// Returns the time of a call that has been performed.
+    fn finish(&mut self, id: &CallId) -> Option<CallTime> {
+        let start = self.performed.remove(&(Arc::clone(&id.path), id.number))?;
+        let dur_ms = u64::try_from(start.at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Some(CallTime { began: start.began, dur_ms: Some(dur_ms) })
+    }
 }
 
 /// A difference between a replay and the record.
@@ -123,6 +152,7 @@ impl RunTape {
             id,
             times: 1,
             result: Some(Ok(RecordedValue::Unit)),
+            time: None,
         };
         if !is_changed(self.past.values(), self.program) {
             self.lock().pending.push(call);
@@ -221,6 +251,7 @@ impl Tape for RunTape {
                               can hold; fetch and read less in one program";
                 return Err(halt_with(&mut state, Halt(reason.to_owned())));
             }
+            let time = Some(state.start(id));
             if id.effect != CallEffect::Reads || id.number < 2 {
                 state.pending.push(RecordedCall {
                     turn: self.turn,
@@ -228,6 +259,7 @@ impl Tape for RunTape {
                     id: id.clone(),
                     times: 1,
                     result: None,
+                    time,
                 });
             }
             return Ok(Replay::Perform);
@@ -250,8 +282,14 @@ impl Tape for RunTape {
                 CallEffect::None
                 | CallEffect::Reads
                 | CallEffect::Repeatable
-                | CallEffect::Writes => Ok(Replay::Perform),
-                CallEffect::Changes if overlay => Ok(Replay::Perform),
+                | CallEffect::Writes => {
+                    state.start(id);
+                    Ok(Replay::Perform)
+                }
+                CallEffect::Changes if overlay => {
+                    state.start(id);
+                    Ok(Replay::Perform)
+                }
                 CallEffect::Once | CallEffect::Changes => {
                     let reason = format!(
                         "outcome unknown: {} was under way when the process stopped; check its \
@@ -284,8 +322,10 @@ impl Tape for RunTape {
         state.buffered += size;
         let same =
             |call: &&mut RecordedCall| call.id.path == id.path && call.id.number == id.number;
+        let time = state.finish(id);
         if let Some(call) = state.pending.iter_mut().rev().find(same) {
             call.result = Some(result);
+            call.time = time;
             return;
         }
         if let Some(last) = state.pending.last_mut()
@@ -297,6 +337,7 @@ impl Tape for RunTape {
             && id.effect == CallEffect::Reads
         {
             last.times += 1;
+            last.time = joined(last.time, time);
             state.calls -= 1;
             return;
         }
@@ -306,6 +347,7 @@ impl Tape for RunTape {
             id: id.clone(),
             times: 1,
             result: Some(result),
+            time,
         });
     }
 
@@ -345,6 +387,14 @@ impl Tape for RunTape {
     fn halted(&self) -> Option<Halt> {
         self.lock().halted.clone()
     }
+}
+
+/// Returns the time from the start of one call to the end of a later one.
+fn joined(first: Option<CallTime>, last: Option<CallTime>) -> Option<CallTime> {
+    let (first, last) = (first?, last?);
+    // The wall clock may have been set back between them.
+    let dur_ms = last.dur_ms?.saturating_add(last.began.saturating_sub(first.began));
+    Some(CallTime { began: first.began, dur_ms: Some(dur_ms) })
 }
 
 fn is_of_files(effect: CallEffect) -> bool {

@@ -320,7 +320,7 @@ impl RunService {
         drive::resume_all(self, store).await;
     }
 
-    /// Forks a run at a step, and starts to drive the new run. Returns its id.
+    /// Forks a run at a step, and starts to drive the new run. Returns its handle.
     ///
     /// # Errors
     /// There is no such run or step, or the service is full.
@@ -330,14 +330,19 @@ impl RunService {
         run: &str,
         step: u32,
         message: Option<String>,
-    ) -> Result<String, AnswerError> {
+    ) -> Result<RunHandle, AnswerError> {
         let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         let (journal, id): (journal::SharedJournal, _) =
             (Arc::new(store.clone()), journal::new_id());
         journal::fork(&journal, &of, step, message, id.clone()).await?;
         let forked = store.run(&id).await?.ok_or(AnswerError::Unknown)?;
-        self.resume_in_background(store, forked, false).await?;
-        Ok(id)
+        self.resume_in_background(store, forked, false).await
+    }
+
+    /// Returns a receiver that is notified when a run begins, is parked or ends in this process.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.subscribe()
     }
 
     /// Returns the number of active runs.

@@ -16,8 +16,8 @@ use super::session::write_turns;
 use super::{TenantStore, lock, now};
 use crate::error::{Cause, StoreError};
 use crate::journal::{
-    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, Status,
-    Turn,
+    CallTime, Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
+    Status, Turn,
 };
 use crate::ledger::FinalSeal;
 use crate::tenant::Tenant;
@@ -193,12 +193,13 @@ impl Journal for TenantStore {
         Box::pin(self.journal("write", move |transaction, tenant| {
             let mut statement = transaction.prepare_cached(
                 "INSERT INTO call (tenant, run, turn, program, path, number, times, function, \
-                 effect, digest, args, came)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                 effect, digest, args, came, began, took)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
                  ON CONFLICT (tenant, run, turn, program, path, number)
-                 DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, came)",
+                 DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, came),
+                 began = COALESCE(excluded.began, began), took = COALESCE(excluded.took, took)",
             )?;
-            for RecordedCall { turn, program, id, times, result } in calls {
+            for RecordedCall { turn, program, id, times, result, time } in calls {
                 let CallId { path, number, function, effect, digest, args } = id;
                 let path: Vec<String> = path.iter().map(u32::to_string).collect();
                 statement.execute(params![
@@ -216,6 +217,8 @@ impl Journal for TenantStore {
                     result
                         .map(|result| seal_bytes(seal.as_deref(), encode(&result)))
                         .transpose()?,
+                    time.map(|time| millis(time.began)),
+                    time.and_then(|time| time.dur_ms).map(millis),
                 ])?;
             }
             Ok(())
@@ -269,13 +272,17 @@ impl Journal for TenantStore {
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
         let seal = self.seal.clone();
         Box::pin(self.journal("read", move |transaction, tenant| {
-            let RunFilter { status, session, tree_of, before, limit } = filter;
-            let mut statement = transaction.prepare(
+            let RunFilter { status, session, tree_of, before, changed_since, limit } = filter;
+            // Few runs changed, and the index of changes finds them. The others are read in order.
+            let order = match changed_since {
+                Some(_) => "AND used >= ?7 ORDER BY +made DESC, id DESC",
+                None => "AND ?7 IS NULL ORDER BY made DESC, id DESC",
+            };
+            let mut statement = transaction.prepare_cached(&format!(
                 "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2)
                  AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR id < ?4)
-                 AND root IS ?6
-                 ORDER BY made DESC, id DESC LIMIT ?5",
-            )?;
+                 AND root IS ?6 {order} LIMIT ?5"
+            ))?;
             let limit = limit.map_or(-1, i64::from);
             let mut rows = statement.query(params![
                 tenant,
@@ -283,7 +290,8 @@ impl Journal for TenantStore {
                 session,
                 before,
                 limit,
-                tree_of
+                tree_of,
+                changed_since.map(millis)
             ])?;
             let mut runs = Vec::new();
             while let Some(row) = rows.next()? {
@@ -572,7 +580,22 @@ fn recorded_call(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RecordedCal
         id,
         times: row.get("times")?,
         result,
+        time: recorded_time(row)?,
     })
+}
+
+fn recorded_time(row: &Row<'_>) -> Result<Option<CallTime>, Cause> {
+    let number = |column: &str| -> Result<Option<u64>, Cause> {
+        let value: Option<i64> = row.get(column)?;
+        Ok(value.and_then(|value| u64::try_from(value).ok()))
+    };
+    let dur_ms = number("took")?;
+    Ok(number("began")?.map(|began| CallTime { began, dur_ms }))
+}
+
+/// Returns a number of milliseconds as the file has it.
+fn millis(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Checks that exactly one run was changed.

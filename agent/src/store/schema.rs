@@ -202,6 +202,12 @@ const MIGRATIONS: &[&str] = &[
         WHERE run.tenant = event.tenant AND run.id = event.run);
     CREATE INDEX event_of_tree ON event (tenant, root);
 ",
+    // The times of calls, in milliseconds, and the runs in the order of their last changes.
+    "
+    ALTER TABLE call ADD COLUMN began INTEGER;
+    ALTER TABLE call ADD COLUMN took INTEGER;
+    CREATE INDEX run_of_use ON run (tenant, used);
+",
 ];
 
 /// Migrates the file to the newest version and configures the connection: write-ahead log, waiting

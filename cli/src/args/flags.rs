@@ -7,10 +7,9 @@ use clap::Args;
 use wattle_agent::DialectSetting;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
-use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 
-use crate::config::{Layer, Sandbox, Span, count, dollars, switch};
+use crate::config::{Layer, Sandbox, SearchEngine, Span, count, dollars, switch};
 
 /// Declares groups of options. Each option sets the field of [`Layer`] behind its arrow.
 macro_rules! groups {
@@ -112,9 +111,9 @@ groups! {
 
     /// The search engine for the web.
     SearchFlags {
-        /// Search the web with this engine: searxng, brave or page
+        /// Search the web by page, searxng, brave or off [default: page]
         #[arg(long, value_name = "KIND")]
-        search_engine: Option<EngineKind> => |value| value.map(Some);
+        search_engine: Option<SearchEngine> => |value| value;
         /// Send searches to this URL
         #[arg(long, value_name = "URL")]
         search_url: Option<String> => |value| value.map(Some);

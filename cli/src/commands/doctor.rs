@@ -10,7 +10,7 @@ use wattle_agent::rt::Grants;
 use wattle_agent::{Privacy, privacy};
 
 use crate::args::DoctorArgs;
-use crate::config::{Config, Layer, SecretEntry};
+use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry};
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
@@ -197,8 +197,8 @@ fn in_class(class: &str, fault: Fault) -> Wrong {
 /// Checks the settings of the search engine. No request is sent, because some engines charge for
 /// requests.
 fn search(setup: &Setup) -> Found {
-    let Some(kind) = setup.config.search_engine.value else {
-        return Ok("the web cannot be searched, since `search.engine` is not set".to_owned());
+    let SearchEngine::Kind(kind) = setup.config.search_engine.value else {
+        return Ok("the web cannot be searched, since `search.engine` is `off`".to_owned());
     };
     let engine = setup
         .host
@@ -210,7 +210,11 @@ fn search(setup: &Setup) -> Found {
         }
         false => format!(", key from `{}`", setup.config.search_key_env.value),
     });
-    Ok(format!("{kind} at {}{}", engine.url(), key.unwrap_or_default()))
+    let origin = match setup.config.search_engine.origin {
+        Origin::Default => " (the default; `search.engine = \"off\"` switches it off)",
+        _ => "",
+    };
+    Ok(format!("{kind} at {}{}{origin}", engine.url(), key.unwrap_or_default()))
 }
 
 /// Checks the secrets of the settings, and the keys of trusted runs.

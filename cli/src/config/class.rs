@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::machine::Dollars;
 
-use super::Span;
+use super::{SearchEngine, Span};
 
 /// The condition under which a project file may set a value of type `T`. Each row of the table of
 /// settings has one.
@@ -72,6 +72,11 @@ impl Kind {
 /// Accepts every value, because a rule that denies or asks always narrows.
 pub(super) fn always<T>(_: &T, _: &T) -> bool {
     true
+}
+
+/// A project may switch web search off.
+pub(super) fn no_search(given: &SearchEngine, _: &SearchEngine) -> bool {
+    *given == SearchEngine::Off
 }
 
 /// Accepts a permission that is switched off, or that is on even without the file.

@@ -33,7 +33,7 @@ pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
 pub(crate) use table::{Config, Layer};
-pub(crate) use value::{Sandbox, Value, count, switch};
+pub(crate) use value::{Sandbox, SearchEngine, Value, count, switch};
 pub(crate) use wattle_agent::Span;
 
 use table::KEYS;

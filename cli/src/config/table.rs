@@ -10,7 +10,6 @@ use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::git::{Branch, Remote};
 use wattle_agent::capability::policy::{Policy, Rule};
-use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use wattle_agent::rt::{AccountLimits, Limits};
@@ -21,7 +20,7 @@ use super::classes::ModelClasses;
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
-use super::value::{Sandbox, Value};
+use super::value::{Sandbox, SearchEngine, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
 
@@ -218,8 +217,9 @@ keys! {
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
     /// The model for embeddings. Without it, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
-    /// The search engine for the web: `searxng`, `brave` or `page`.
-    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Class::NeedsTrust;
+    /// The search engine for the web: `page`, a page of results, which needs no key, `searxng` or
+    /// `brave`. With `off`, programs cannot search the web.
+    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": SearchEngine = |_| SearchEngine::default(), Class::Narrows(class::no_search);
     /// The URL of the search engine. By default, the engine's own URL.
     search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The environment variable that contains the search engine's key.

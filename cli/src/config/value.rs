@@ -147,6 +147,43 @@ impl fmt::Display for Sandbox {
     }
 }
 
+/// The search engine for the web.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SearchEngine {
+    /// Programs cannot search the web.
+    Off,
+    /// An engine of this kind.
+    Kind(EngineKind),
+}
+
+impl Default for SearchEngine {
+    fn default() -> SearchEngine {
+        SearchEngine::Kind(EngineKind::Page)
+    }
+}
+
+impl std::str::FromStr for SearchEngine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SearchEngine, String> {
+        match text.trim() {
+            "off" => Ok(SearchEngine::Off),
+            name => name.parse().map(SearchEngine::Kind).map_err(|_| {
+                format!("expected `page`, `searxng`, `brave` or `off`, found {text:?}")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for SearchEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SearchEngine::Off => f.write_str("off"),
+            SearchEngine::Kind(kind) => kind.fmt(f),
+        }
+    }
+}
+
 impl Value for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(PathBuf::from(text))
@@ -183,21 +220,7 @@ macro_rules! of_text {
         }
     )*};
 }
-of_text!(HostRule, Rule, Remote, Branch, SecretHost, Sandbox);
-
-impl Value for EngineKind {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-    }
-
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        String::from_toml(value, folder)?.parse()
-    }
-
-    fn to_json(&self) -> Json {
-        json!(self.name())
-    }
-}
+of_text!(HostRule, Rule, Remote, Branch, SecretHost, Sandbox, SearchEngine);
 
 /// A list. In an environment variable, commas separate its items.
 impl<T: Value> Value for Vec<T> {

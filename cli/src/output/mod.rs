@@ -54,6 +54,14 @@ pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
 
+/// Returns a handle of the terminal, from which another program can read.
+///
+/// # Errors
+/// If stdout is closed.
+pub(crate) fn terminal() -> std::io::Result<std::os::fd::OwnedFd> {
+    std::os::fd::AsFd::as_fd(&std::io::stdout()).try_clone_to_owned()
+}
+
 /// Writes data to stdout: unchanged, or made visible on a terminal.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! are made visible.
 
 mod answer;
+mod bar;
 mod line;
 mod step;
 mod view;
@@ -16,6 +17,7 @@ use wattle_agent::machine::{Envelope, Event};
 use crate::fault::Fault;
 use crate::output;
 
+pub(crate) use bar::Bar;
 pub(crate) use line::{counted, grouped, joined, spent};
 pub(crate) use step::Step;
 use view::{Mode, View};

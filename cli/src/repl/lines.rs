@@ -2,12 +2,16 @@
 
 use std::io::{BufRead, IsTerminal, Read, StdinLock, stdin, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use etcetera::BaseStrategy;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Cmd, ColorMode, CompletionType, Config, Editor, KeyCode, KeyEvent, Modifiers};
+use rustyline::{
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor, Event as RlEvent,
+    EventContext, EventHandler, KeyCode, KeyEvent, Modifiers,
+};
 
 use super::assistant::Assistant;
 use super::known::SharedKnown;
@@ -27,6 +31,8 @@ const PROMPT: &str = "› ";
 pub(super) enum Line {
     /// A complete input.
     Text(String),
+    /// Ctrl-X Ctrl-E: the text is to be edited in the user's editor.
+    Edit(String),
     /// Ctrl-C.
     Interrupt,
     /// Ctrl-D, or the end of the pipe.
@@ -38,7 +44,12 @@ pub(super) struct Lines(Source);
 
 enum Source {
     /// A user who edits lines.
-    Terminal { editor: Box<Editor<Assistant, FileHistory>>, history: Option<PathBuf> },
+    Terminal {
+        editor: Box<Editor<Assistant, FileHistory>>,
+        history: Option<PathBuf>,
+        /// The text that the user wants to edit elsewhere.
+        wanted: Wanted,
+    },
     /// A program or a file. Lines of one input are joined.
     Pipe,
 }
@@ -49,7 +60,7 @@ impl Lines {
     /// # Errors
     /// If the terminal cannot be set up.
     pub(super) fn open(known: SharedKnown) -> Result<Lines, Fault> {
-        if !(stdin().is_terminal() && stdout().is_terminal()) {
+        if !is_terminal() {
             return Ok(Lines(Source::Pipe));
         }
         let failed =
@@ -73,12 +84,17 @@ impl Lines {
         for key in [KeyCode::Enter, KeyCode::Char('\r'), KeyCode::Char('\n')] {
             editor.bind_sequence(KeyEvent(key, Modifiers::ALT), Cmd::Newline);
         }
+        let wanted = Wanted::default();
+        let keys = ['x', 'e']
+            .map(|key| KeyEvent(KeyCode::Char(key.to_ascii_uppercase()), Modifiers::CTRL));
+        let handler = EventHandler::Conditional(Box::new(wanted.clone()));
+        editor.bind_sequence(RlEvent::KeySeq(keys.to_vec()), handler);
         let history = history_file();
         if let Some(path) = &history {
             // A missing history file counts as an empty history.
             drop(editor.load_history(path));
         }
-        Ok(Lines(Source::Terminal { editor: Box::new(editor), history }))
+        Ok(Lines(Source::Terminal { editor: Box::new(editor), history, wanted }))
     }
 
     /// Returns true if a user can answer questions.
@@ -94,7 +110,7 @@ impl Lines {
     pub(super) async fn next(&mut self, initial: String) -> Result<Line, Fault> {
         self.away(move |source| {
             let line = source.read(PROMPT, &initial)?;
-            if let (Source::Terminal { editor, history }, Line::Text(text)) = (source, &line) {
+            if let (Source::Terminal { editor, history, .. }, Line::Text(text)) = (source, &line) {
                 remember(editor, history.as_deref(), text);
             }
             Ok(line)
@@ -132,17 +148,44 @@ impl Lines {
 
 impl Source {
     fn read(&mut self, prompt: &str, initial: &str) -> Result<Line, Fault> {
-        let Source::Terminal { editor, .. } = self else { return piped(&mut stdin().lock()) };
+        let Source::Terminal { editor, wanted, .. } = self else {
+            return piped(&mut stdin().lock());
+        };
         // A question has no completions and no hints.
         if let Some(assistant) = editor.helper_mut() {
             assistant.is_idle = prompt != PROMPT;
         }
         match editor.readline_with_initial(prompt, (initial, "")) {
             Ok(text) => Ok(Line::Text(text)),
-            Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
+            Err(ReadlineError::Interrupted) => {
+                Ok(wanted.take().map_or(Line::Interrupt, Line::Edit))
+            }
             Err(ReadlineError::Eof) => Ok(Line::End),
             Err(error) => Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
         }
+    }
+}
+
+/// Returns true if a user is at the terminal.
+pub(super) fn is_terminal() -> bool {
+    stdin().is_terminal() && stdout().is_terminal()
+}
+
+/// The text that the user wants to edit elsewhere. The key leaves the line editor as an interrupt
+/// does, and the text tells the two apart.
+#[derive(Clone, Default)]
+struct Wanted(Arc<Mutex<Option<String>>>);
+
+impl Wanted {
+    fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl ConditionalEventHandler for Wanted {
+    fn handle(&self, _: &RlEvent, _: u16, _: bool, ctx: &EventContext<'_>) -> Option<Cmd> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.line().to_owned());
+        Some(Cmd::Interrupt)
     }
 }
 

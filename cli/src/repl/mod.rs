@@ -23,6 +23,7 @@ use std::time::Instant;
 
 use crate::args::ContextValue;
 use crate::config::{Config, Layer};
+use crate::editor::EditorBroker;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::Setup;
@@ -39,19 +40,26 @@ use session::{Next, Session};
 struct Repl {
     session: Session,
     lines: Lines,
+    /// The user's editor, if the environment names one.
+    editor: Option<EditorBroker>,
 }
 
 /// Runs the conversation until the user leaves. The agents are given the values of `context`.
 pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[flags, outer])?;
+    let editor = lines::is_terminal().then(EditorBroker::start).flatten();
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(converse(config, context))
+    threads::run(converse(config, context, editor))
 }
 
-async fn converse(config: Config, context: Vec<ContextValue>) -> Result<Exit, Fault> {
+async fn converse(
+    config: Config,
+    context: Vec<ContextValue>,
+    editor: Option<EditorBroker>,
+) -> Result<Exit, Fault> {
     let known = SharedKnown::default();
     let session = Session::new(Setup::new(config)?.with_context(context), known.clone())?;
-    let mut repl = Repl { session, lines: Lines::open(known)? };
+    let mut repl = Repl { session, lines: Lines::open(known)?, editor };
     if repl.lines.is_terminal() {
         greeting::greet(&repl.session);
         repl.session.introduce().await?;
@@ -62,6 +70,13 @@ async fn converse(config: Config, context: Vec<ContextValue>) -> Result<Exit, Fa
         let initial = std::mem::take(&mut repl.session.next);
         let text = match repl.lines.next(initial).await? {
             Line::Text(text) => text,
+            Line::Edit(text) => {
+                if let Err(fault) = repl.edit(text.clone()).await {
+                    output::fault(&fault);
+                    repl.session.next = text;
+                }
+                continue;
+            }
             Line::End => return repl.leave(Exit::Done).await,
             Line::Interrupt if interrupted.is_some_and(|last| last.elapsed() < TWICE) => {
                 return repl.leave(Exit::Interrupted).await;
@@ -85,6 +100,26 @@ async fn converse(config: Config, context: Vec<ContextValue>) -> Result<Exit, Fa
 }
 
 impl Repl {
+    /// Puts a text on the next prompt, after the user edited it if there is an editor.
+    async fn edit(&mut self, text: String) -> Result<(), Fault> {
+        let Some(mut editor) = self.editor.take() else {
+            self.session.next = text;
+            return Ok(());
+        };
+        let ending = if text.trim_start().starts_with(['(', ';']) { ".wat" } else { ".md" };
+        // An interrupt is for the editor.
+        let interrupt = tokio::signal::unix::SignalKind::interrupt();
+        let _ignored = tokio::signal::unix::signal(interrupt);
+        let edited = tokio::task::spawn_blocking(move || {
+            let edited = editor.edit(&text, ending);
+            (editor, edited)
+        });
+        let (editor, edited) = edited.await.map_err(|error| Fault::failed(error.to_string()))?;
+        self.editor = Some(editor);
+        self.session.next = edited?;
+        Ok(())
+    }
+
     /// Processes one input.
     async fn perform(&mut self, text: &str) -> Result<Next, Fault> {
         let done = match entry::read(text)? {

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use wattle_agent::Host;
 use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::web::{Engine, EngineSettings};
 use wattle_agent::model::{ApiKey, EndpointError, EndpointErrorKind, EndpointSettings};
 use wattle_agent::otel::{Collector, CollectorSettings};
-use wattle_agent::{Host, NO_ENGINE};
 
-use crate::config::Config;
+use crate::config::{Config, SearchEngine};
 use crate::fault::Fault;
 use crate::output;
 
@@ -58,12 +58,18 @@ pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
     Fault::configuration(error.to_string())
 }
 
+/// The reason why programs cannot search the web if the setting is `off`.
+const SEARCH_OFF: &str = "web search is off; the operator sets `search.engine` to `page`, `searxng` \
+                          or `brave` to switch it on";
+
 /// Creates the search engine that the settings name.
 ///
 /// # Errors
 /// The fault in the settings. Searches report it, because everything else works without an engine.
 pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
-    let kind = config.search_engine.value.ok_or_else(|| NO_ENGINE.to_owned())?;
+    let SearchEngine::Kind(kind) = config.search_engine.value else {
+        return Err(SEARCH_OFF.to_owned());
+    };
     let url = config.search_url.value.as_deref();
     let key_variable = &config.search_key_env.value;
     let engine = Engine::new(&EngineSettings { kind, url, key_variable }, egress, variable)?;

@@ -33,6 +33,8 @@ pub(crate) struct Needs {
     pub(crate) trusted: bool,
     /// If true, the command listens on a port.
     pub(crate) listens: bool,
+    /// If true, an administrator may save programs in the folders of the catalog.
+    pub(crate) saves_programs: bool,
 }
 
 /// The confinement of this process.

@@ -116,7 +116,8 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     ours.iter().for_each(|folder| drop(make_private(folder)));
     add(Reach::Write, &ours);
     add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
-    add(Reach::Read, &config.catalog.value);
+    let programs = if needs.saves_programs { Reach::Write } else { Reach::Read };
+    add(programs, &config.catalog.value);
     add(Reach::Read, &config.agents.value);
     add(Reach::Read, &config.cassette.value.clone().into_iter().collect::<Vec<_>>());
     add(Reach::Read, &needs.reads);

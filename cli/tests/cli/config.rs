@@ -1,5 +1,8 @@
 //! The sources of settings, and the limits on files.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value as Json, json};
 
 use crate::place::{Call, Place};
@@ -137,10 +140,50 @@ fn the_search_engine_is_set_like_other_settings() {
         .code(1)
         .reports(&["the variable `MY_KEY` is empty"]);
     let bare = Place::new();
-    bare.wattle(["exec", "web_search", "cats"])
+    let engine = |call: Call| {
+        let json: Json = serde_json::from_str(&call.run().code(1).stdout).unwrap();
+        let checks = json["checks"].as_array().unwrap().clone();
+        let search = checks.into_iter().find(|check| check["name"] == "search").unwrap();
+        search["found"].as_str().unwrap().to_owned()
+    };
+    let default = engine(bare.wattle(["doctor", "--json"]));
+    assert!(
+        default.starts_with("page at https://") && default.contains("`search.engine = \"off\"`")
+    );
+    let off = engine(bare.wattle(["doctor", "--json", "--search-engine", "off"]));
+    assert!(off.contains("`off`"), "{off}");
+    bare.wattle(["exec", "web_search", "cats", "--search-engine", "off"])
         .run()
         .code(1)
         .reports(&["`search.engine`", "searxng"]);
+}
+
+#[test]
+fn the_web_is_searched_without_any_set_up() {
+    let page = r#"<div class="result"><a class="result__a" href="https://cats.example/">Cats &amp; co</a>
+        <a class="result__snippet">All about cats</a></div>"#;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        lines.find(|line| line.as_ref().unwrap().is_empty());
+        let length = page.len();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\n\
+             connection: close\r\n\r\n{page}"
+        )
+        .unwrap();
+        first
+    });
+    let place = Place::new();
+    let url = format!("http://{address}/html/");
+    let found = place.wattle(["exec", "web_search", "big cats"]).env("WATTLE_SEARCH_URL", &url);
+    let found = found.run().code(0).stdout;
+    assert!(found.contains("Cats & co") && found.contains("https://cats.example/"), "{found}");
+    assert_eq!(served.join().unwrap(), "GET /html/?q=big+cats HTTP/1.1");
 }
 
 #[test]
@@ -158,7 +201,10 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
         ("allow_host = [\"http://x\"]", &["`allow_host`"]),
         ("catalog = \"tools\"", &["`catalog`", "a list"]),
         ("model = ", &["wattle.toml", "line 1"]),
-        ("search = { engine = \"gogle\" }", &["`search.engine`", "`searxng`, `brave` or `page`"]),
+        (
+            "search = { engine = \"gogle\" }",
+            &["`search.engine`", "`page`, `searxng`, `brave` or `off`"],
+        ),
         (
             "[search]\nkey_env = \"sk-not a name\"",
             &["`search.key_env`", "not the name of a variable"],

@@ -48,6 +48,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("limits.process_memory_mb", "64", Fate::Applies),
     ("limits.process_memory_mb", "100000", Fate::Refused),
     ("search.engine", "\"searxng\"", Fate::Refused),
+    ("search.engine", "\"off\"", Fate::Applies),
     ("search.url", "\"http://evil.example\"", Fate::Refused),
     ("search.key_env", "\"HOME\"", Fate::Refused),
     ("root", "\"/\"", Fate::Never),

@@ -26,6 +26,16 @@ impl Screen {
     /// Starts `wattle repl` on a screen of this width, and waits until it is ready. Returns `None`
     /// if tmux is not installed.
     pub(crate) fn start(place: &Place, columns: usize, args: &[&str]) -> Option<Screen> {
+        Screen::with_variables(place, columns, args, &[])
+    }
+
+    /// Starts a session with additional environment variables.
+    pub(crate) fn with_variables(
+        place: &Place,
+        columns: usize,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Option<Screen> {
         if Command::new("tmux").arg("-V").output().is_err() {
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
             {
@@ -44,7 +54,7 @@ impl Screen {
         command.arg(env!("CARGO_BIN_EXE_wattle")).arg("repl").args(args);
         command.current_dir(place.work("")).env_clear();
         command.env("HOME", &home).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
-        command.env("TERM", "xterm-256color");
+        command.env("TERM", "xterm-256color").envs(variables.iter().copied());
         let started = command.output().unwrap();
         assert!(started.status.success(), "{started:?}");
         screen.prompts();

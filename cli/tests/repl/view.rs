@@ -380,6 +380,40 @@ fn the_steps_of_a_run_can_be_read_again() {
 }
 
 #[test]
+fn an_input_is_edited_in_the_users_editor() {
+    let place = Place::new();
+    let script = place.home("editor.sh");
+    let text = "grep -q fails \"$2\" && exit 3\necho \"$1\" >> arguments.txt\n\
+                sed s/one/two/ \"$2\" > \"$2.new\" && mv \"$2.new\" \"$2\"\n";
+    std::fs::write(&script, text).unwrap();
+    let command = format!("sh {} --wait", script.display());
+    let drafts = place.home("drafts");
+    std::fs::create_dir(&drafts).unwrap();
+    let variables = [("EDITOR", command.as_str()), ("TMPDIR", drafts.to_str().unwrap())];
+    let Some(screen) = Screen::with_variables(&place, 100, &[], &variables) else { return };
+    screen.types("(out \"one\")");
+    screen.shows("\none\n");
+    screen.types("/edit");
+    screen.waits("the edited input", |content| content.trim_end().ends_with("› (out \"two\")"));
+    screen.press(&["Enter"]);
+    screen.shows("\ntwo\n");
+    screen.prompts();
+    // The key opens what is typed, complete or not.
+    screen.text("say one");
+    screen.shows("› say one");
+    screen.press(&["C-x", "C-e"]);
+    screen.waits("the edited text", |content| content.trim_end().ends_with("› say two"));
+    screen.press(&["C-u"]);
+    screen.text("it fails");
+    screen.shows("› it fails");
+    screen.press(&["C-x", "C-e"]);
+    screen.shows("failed to edit the input: `sh` ended with exit status: 3");
+    screen.waits("the input", |content| content.trim_end().ends_with("› it fails"));
+    assert_eq!(std::fs::read_to_string(place.work("arguments.txt")).unwrap(), "--wait\n--wait\n");
+    assert_eq!(std::fs::read_dir(drafts).unwrap().count(), 0, "no draft stays");
+}
+
+#[test]
 fn the_first_lines_say_what_to_do() {
     let place = Place::new();
     let screen = screen!(place, 120,);

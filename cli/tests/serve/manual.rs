@@ -35,8 +35,11 @@ fn every_example_of_the_manual_has_its_output() {
             false => "ToolCall::Response(\"hello\")",
         })
     });
-    let served =
-        Served::start_with(home.path(), &provider, &["--allow-origin", "https://app.example"]);
+    let programs = home.path().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let programs = programs.to_str().unwrap();
+    let args = ["--allow-origin", "https://app.example", "--catalog", programs];
+    let served = Served::start_with(home.path(), &provider, &args);
     let token = served.token.clone().unwrap();
     let blocks: Vec<&str> = MANUAL.split("```").skip(1).step_by(2).collect();
     let mut examples = 0;

@@ -106,6 +106,18 @@ test('a denial in the chat has a reason', async () => {
   await close();
 });
 
+test('artifacts are under the answer, in a new chat and in one that is opened', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'Leave an artifact here');
+  await page.locator('.reply .artifacts li', { hasText: 'sums.csv' }).waitFor();
+  assert.equal(await page.locator('.reply .artifacts li').count(), 2);
+  await page.reload();
+  const saved = page.waitForEvent('download');
+  await page.locator('.reply .artifacts').getByRole('button', { name: 'Save sums.csv' }).click();
+  assert.equal((await saved).suggestedFilename(), 'sums.csv');
+  await close();
+});
+
 test('a failed run says why', async () => {
   const { page, close } = await world.open('#/chat');
   await send(page, 'Please fail');
@@ -146,6 +158,48 @@ test('a diagnostic arrives after the last key, and its fix is applied', async ()
   await page.getByRole('button', { name: 'Apply the fix' }).click();
   await until(async () => (await editor.inputValue()) === '(out (map.incr $m "k" 1))', 'the fix is applied');
   await close();
+});
+
+test('a program runs with fixtures, and they must be JSON', async () => {
+  const { page, close } = await world.open('#/sandbox');
+  await page.getByLabel('Program', { exact: true }).fill('(out (fs.read "a.txt"))');
+  await page.getByLabel('Files').selectOption('Fixtures');
+  const fixtures = page.getByLabel('Fixtures');
+  await fixtures.fill('{"files": {"a.txt": "from a fixture"}');
+  await page.getByText('Fixtures are a JSON object.').waitFor();
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  assert.equal(await fixtures.evaluate((element) => element === document.activeElement), true);
+  await fixtures.fill('{"files": {"a.txt": "from a fixture"}}');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.output', { hasText: 'from a fixture' }).waitFor();
+  await page.reload();
+  assert.equal(await page.getByLabel('Fixtures').inputValue(), '{"files": {"a.txt": "from a fixture"}}');
+  await close();
+});
+
+test('a new program is tested and saved to the catalog, and replaced only after a question', async () => {
+  const { page, problems } = await world.open('#/sandbox?new=1');
+  const editor = page.getByLabel('Program', { exact: true });
+  const text = (name, body) => `;;; name = "${name}"\n;;; description = "x"\n;;; [[example]]\n;;; args = ["hello"]\n;;; results = ["HELLO"]\n\n(ret ${body})\n`;
+  await editor.fill(text('shout', '(arg 0)'));
+  await page.getByRole('button', { name: 'Test' }).click();
+  await page.locator('.examples-run', { hasText: 'found "hello", expected "HELLO"' }).waitFor();
+  await editor.fill(text('shout', '"HELLO"'));
+  await page.getByRole('button', { name: 'Test' }).click();
+  await page.locator('.examples-run', { hasText: 'passed' }).waitFor();
+  await page.getByRole('button', { name: 'Save to catalog' }).click();
+  await page.waitForURL(/#\/catalog\/shout/);
+  await page.getByRole('link', { name: 'Open in sandbox' }).click();
+  await editor.fill(text('shout', '"LOUD"'));
+  await page.getByRole('button', { name: 'Save to catalog' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Keep' }).click();
+  assert.match(world.server.world.saved.get('shout'), /HELLO"\)\n$/);
+  await page.getByRole('button', { name: 'Save to catalog' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Replace' }).click();
+  await page.waitForURL(/#\/catalog\/shout/);
+  assert.match(world.server.world.saved.get('shout'), /LOUD/);
+  assert.ok(problems.every((text) => text.includes('409')), problems.join());
+  await page.close();
 });
 
 test('an example fills the form of a program', async () => {

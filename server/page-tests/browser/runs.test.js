@@ -1,5 +1,6 @@
 // Runs of the mock: the waterfall, the inspector, replay, forks, connections, long runs.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { setup, until } from './setup.js';
 
@@ -158,22 +159,63 @@ test('a run of 10,000 steps scrolls smoothly', async () => {
   await close();
 });
 
+test('a host call has its time in the timeline', async () => {
+  const { page, close } = await world.open(`#/run/${world.find('Which region').id}/1/1/1`);
+  const row = page.locator('.wf-row.host', { hasText: 'fs.read' }).first();
+  await row.locator('.wf-bar.host:not([hidden])').waitFor();
+  assert.equal(await row.locator('.wf-time').innerText(), '1 ms');
+  await close();
+});
+
+test('the timeline has notes and artifacts, and saves their data', async () => {
+  const { page, close } = await world.open(`#/run/${world.find('each artifact').id}/1/1`);
+  await page.locator('.wf-row.note', { hasText: 'house_style.prompt added a note' }).waitFor();
+  await page.locator('.wf-row.note', { hasText: 'calendar.today failed' }).click();
+  await page.getByRole('tabpanel').getByText('the calendar <b>does not</b> respond').waitFor();
+  await page.locator('.wf-row.note', { hasText: 'artifact ../chart ⟨U+202E⟩<b>.svg' }).click();
+  const panel = page.getByRole('tabpanel');
+  assert.match(await panel.locator('.artifacts li').nth(1).innerText(), /chart ⟨U\+202E⟩<b>\.svg/);
+  const saved = page.waitForEvent('download');
+  await panel.getByRole('button', { name: 'Save sums.csv' }).last().click();
+  const file = await saved;
+  assert.equal(file.suggestedFilename(), 'sums.csv');
+  assert.equal(readFileSync(await file.path(), 'utf8'), 'region,units\neast,1809\n');
+  await close();
+});
+
 test('the list of runs is live and does not jump', async () => {
   const { page, close } = await world.open('#/runs');
   const size = { width: 1280, height: 500 };
   await page.setViewportSize(size);
   await page.locator('table.runs tbody tr').first().waitFor();
   await start('Say hello at the top');
-  await page.locator('table.runs tr', { hasText: 'Say hello at the top' }).waitFor();
+  // A row has its final height once its run has ended.
+  await page.locator('table.runs tr', { hasText: 'Say hello at the top' }).locator('.status.done').waitFor();
   await page.locator('w-runs .scroll').evaluate((element) => { element.scrollTop = 300; });
   const top = () => page.locator('table.runs tr', { hasText: 'Say hello at the top' }).evaluate((element) => element.getBoundingClientRect().top);
   const before = await top();
   await start('Say hello while reading');
   await page.getByRole('button', { name: 'Show 1 new run' }).waitFor();
-  assert.equal(await top(), before);
+  assert.ok(Math.abs(await top() - before) < 4, 'what one reads does not move by a row');
   await page.getByRole('button', { name: 'Show 1 new run' }).click();
   await page.locator('table.runs tr', { hasText: 'Say hello while reading' }).waitFor();
   await close();
+});
+
+test('the lists are not polled, and are read again after a lost connection', async () => {
+  const { page, close } = await world.open('#/runs');
+  await page.locator('table.runs tbody tr').first().waitFor();
+  const { calls } = world.server.state;
+  await until(() => calls.includes('GET /api/runs/stream'), 'a stream');
+  const listed = () => calls.filter((one) => one === 'GET /api/runs').length;
+  const before = listed();
+  await start('Say hello without a poll');
+  const row = page.locator('table.runs tr', { hasText: 'Say hello without a poll' });
+  await row.locator('.status.done').waitFor();
+  assert.equal(listed(), before, 'a change needs no list');
+  await fetch(`${world.url}/mock/offline?ms=300`);
+  await until(() => listed() > before, 'the lists are read again');
+  await page.close();
 });
 
 test('runs are filtered, searched and sorted', async () => {

@@ -47,10 +47,15 @@ function at(line, column, length, severity, message, hint) {
   return { line, column, end_line: line, end_column: column + length, severity, message, ...(hint ? { hint } : {}) };
 }
 
-export function exec(body, args) {
+export function exec(body, args, fixtures) {
   const result = check(body);
   const failure = result.diagnostics.find((one) => one.severity === 'error');
   if (failure) return { success: false, exit_code: null, output: '', error: `line ${failure.line}, column ${failure.column}: ${failure.message}`, dur_ms: 0, fuel: null };
+  const read = /\(out \(fs\.read "([^"]*)"\)\)/.exec(body);
+  if (read && fixtures) {
+    const text = fixtures.files?.[read[1]];
+    return text === undefined ? { success: false, exit_code: 4, output: '', error: `ENOENT: there is no file "${read[1]}"`, dur_ms: 1, fuel: 900 } : { success: true, exit_code: 0, output: text, error: null, dur_ms: 1, fuel: 900 };
+  }
   const output = [...body.matchAll(/\((?:out|ret) (?:\(arg (\d)\)|"([^"]*)"|\(str\.upper "([^"]*)"\))/g)]
     .map(([, arg, text, upper]) => (arg !== undefined ? args[Number(arg)] ?? '' : upper !== undefined ? upper.toUpperCase() : text)).join('\n');
   return { success: true, exit_code: 0, output, error: null, dur_ms: 2, fuel: 41_022 };

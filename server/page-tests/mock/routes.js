@@ -19,11 +19,12 @@ export async function routes(world, request, response, url) {
   const key = `${request.method} ${parts[0]}`;
   switch (key) {
     case 'POST run': case 'GET run': case 'DELETE run': return runRoutes(world, request, response, url, parts, body, json, missing);
-    case 'GET runs': return json(200, listRuns(world, url.searchParams));
+    case 'GET runs': return parts[1] === 'stream' ? streamRuns(world, response) : json(200, listRuns(world, url.searchParams));
     case 'GET sessions': case 'POST sessions': case 'PUT sessions': case 'DELETE sessions': return sessionRoutes(world, request, response, parts, bytes, json, missing);
     case 'GET catalog': {
       if (!parts[1]) return json(200, { programs: programs.map(({ source, examples, ...rest }) => rest) });
-      const found = programs.find((one) => one.name === parts[1]);
+      const saved = world.saved.get(parts[1]);
+      const found = saved !== undefined ? { name: parts[1], description: 'saved', family: 'saved', origin: `programs/${parts[1]}.wat`, args: [], uses: [], source: saved, examples: [] } : programs.find((one) => one.name === parts[1]);
       return found ? json(200, found) : missing(`program ${parts[1]}`);
     }
     case 'POST catalog': {
@@ -32,7 +33,20 @@ export async function routes(world, request, response, url) {
     }
     case 'GET language': return json(200, { functions: FUNCTIONS });
     case 'POST check': return setTimeout(() => json(200, check(body().body)), 15);
-    case 'POST exec': return json(200, exec(body().body, body().args ?? []));
+    case 'POST exec': return json(200, exec(body().body, body().args ?? [], body().fixtures));
+    case 'POST test': {
+      const expected = /results = \["([^"]*)"\]/.exec(body().body)?.[1];
+      const { output } = exec(body().body.replace(/;;;.*/g, ''), [/args = \["([^"]*)"\]/.exec(body().body)?.[1]]);
+      return json(200, { examples: [{ line: 8, passed: output === expected, differences: output === expected ? [] : [`result: found "${output}", expected "${expected}"`] }] });
+    }
+    case 'PUT catalog': {
+      const { source, replace } = body();
+      const known = world.saved.has(parts[1]);
+      if (programs.some((one) => one.name === parts[1])) return fail(response, 409, 'conflict', `\`${parts[1]}\` is the name of a built-in program`, 'use another name');
+      if (known && !replace) return fail(response, 409, 'conflict', `there is a program \`${parts[1]}\` already`, 'use another name, or send `"replace": true` to replace it');
+      world.saved.set(parts[1], source);
+      return json(known ? 200 : 201, { name: parts[1], file: `programs/${parts[1]}.wat` });
+    }
     case 'GET traces': {
       const run = world.runs.get(parts[1]);
       return run ? json(200, { steps: run.events.filter((one) => one.type === 'tool_result').map((one) => ({ run_id: run.id, step: one.step, output: one.output, exit_code: one.exit_code, dur_ms: one.dur_ms, ts: one.ts })) }) : missing('run');
@@ -65,13 +79,17 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
   switch (action) {
     case 'GET ': return json(200, world.details(run));
     case 'DELETE ': return json(world.cancel(run) ? 202 : 200, { id: run.id, status: run.status });
-    case 'GET stream': return stream(world, run, Number(url.searchParams.get('after') ?? 0), response);
+    case 'GET stream': return stream(world, run, url.searchParams.get('after') ?? '0', url.searchParams.get('tree') === 'true', response);
     case 'GET events': {
       const after = Number(url.searchParams.get('after') ?? 0);
       const events = run.events.filter((one) => one.seq > after).slice(0, Number(url.searchParams.get('limit') ?? 500));
       return json(200, { events, last: run.seq, done: !['running', 'parked', 'queued'].includes(run.status) });
     }
     case 'GET calls': return json(200, { calls: run.calls });
+    case 'GET artifacts': {
+      const data = run.artifacts.get(parts[3]);
+      return data === undefined ? missing('artifact with this name') : response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(data);
+    }
     case 'POST approvals': {
       if (!run.waiting.some((one) => one.call === parts[3])) return fail(response, 409, 'not_waiting', 'the run does not wait for this call');
       const { approve, reason } = body();
@@ -90,12 +108,15 @@ function runRoutes(world, request, response, url, parts, body, json, missing) {
   }
 }
 
-function stream(world, run, after, response) {
+/** With `tree`, a stream also has the events of child runs, and the id of an event is `RUN:SEQ`. */
+function stream(world, run, last, isTree, response) {
+  const after = Number(last.split(':').at(-1));
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
   let sent = 0;
   const isDone = () => !['running', 'parked', 'queued'].includes(run.status) || (run.reason !== null);
   const send = (event) => {
-    const id = event.seq === undefined ? '' : `id: ${event.seq}\n`;
+    if (event.run_id !== run.id && !isTree) return;
+    const id = event.seq === undefined ? '' : `id: ${isTree ? `${event.run_id}:` : ''}${event.seq}\n`;
     response.write(`${id}data: ${JSON.stringify(event)}\n\n`);
     sent += event.seq === undefined ? 0 : 1;
     if (run.drops > 0 && sent >= 4) {
@@ -113,6 +134,15 @@ function stream(world, run, after, response) {
     clearInterval(beat);
     run.bus.off('event', send);
   });
+}
+
+function streamRuns(world, response) {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  const write = (change) => response.write(`data: ${JSON.stringify(change)}\n\n`);
+  const send = (run) => write({ type: 'run', run: world.line(run) });
+  write({ type: 'ready' });
+  world.bus.on('run', send);
+  response.on('close', () => world.bus.off('run', send));
 }
 
 function listRuns(world, query) {

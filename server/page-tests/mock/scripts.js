@@ -31,14 +31,14 @@ The numbers are sums of the column \`units\` in \`sales.csv\`, over 120 rows.
 `;
 const USAGE = { prompt: 3980, completion: 230, cached: 3900, cost: 0.004 };
 
-/** @typedef {{wait?: number, event?: Record<string, any>, calls?: any[], park?: {call: string, question: string}, end?: Record<string, any>}} Beat */
+/** @typedef {{wait?: number, event?: Record<string, any>, calls?: any[], artifact?: string, park?: {call: string, question: string}, end?: Record<string, any>}} Beat */
 
 function* typed(step, text, pause = 18) {
   for (const piece of text.match(/[\s\S]{1,7}/g) ?? []) yield { wait: pause, event: { type: 'delta', step, text: piece } };
 }
 
 function host(step, program, number, name, args, result, effect = 'read', error = null) {
-  return { step, program, path: '', number, function: name, effect, args, result, error, pending: false };
+  return { step, program, path: '', number, function: name, effect, args, result, error, pending: false, ts: null, dur_ms: null };
 }
 
 export function* sales() {
@@ -106,6 +106,20 @@ export function* parallel(_message, run) {
   yield { wait: 50, event: { type: 'response', text: 'One site is down: <https://example.net/>. One link is dead: <https://example.org/a>.', steps: 1, usage: USAGE, stop: 'answered' } };
 }
 
+// An agent with a trait and memory, whose programs leave data for the application.
+export function* artifacts() {
+  yield { wait: 20, event: { type: 'contributed', step: 1, program: 'house_style.prompt' } };
+  yield { wait: 5, event: { type: 'contributed', step: 1, program: 'calendar.today', error: 'EREMOTE: the calendar <b>does not</b> respond' } };
+  yield { wait: 5, event: { type: 'recalled', step: 1, items: 2 } };
+  yield { wait: 100, event: { type: 'thinking', step: 1, content: 'Write the sums as a table.' } };
+  yield { event: { type: 'tool_start', step: 1, call: 1, label: 'wat', source: 'wat', description: 'Write the sums as a table.', body: '(sys.artifact "sums.csv" "region,units\\neast,1809\\n")' } };
+  yield { wait: 30, event: { type: 'tool_result', step: 1, call: 1, source: 'wat', success: true, output: '', exit_code: 0, dur_ms: 3, fuel: 900 } };
+  yield { event: { type: 'artifact', step: 1, call: 1, name: 'sums.csv', bytes: 12 }, artifact: 'not the last' };
+  yield { event: { type: 'artifact', step: 1, call: 1, name: '../chart \u202e<b>.svg', bytes: 6 }, artifact: '<svg/>' };
+  yield { event: { type: 'artifact', step: 1, call: 1, name: 'sums.csv', bytes: 23 }, artifact: 'region,units\neast,1809\n' };
+  yield { wait: 50, event: { type: 'response', text: 'The sums are in the table.', steps: 1, usage: USAGE, stop: 'answered' } };
+}
+
 export function* failing() {
   yield { wait: 200, event: { type: 'thinking', step: 1, content: 'Read the page.' } };
   yield { event: { type: 'tool_start', step: 1, call: 1, label: 'http_get', source: 'catalog', description: 'Fetch a URL', args: ['https://example.org/gone'] } };
@@ -150,7 +164,7 @@ export function* long(message) {
 }
 
 export function scriptFor(message) {
-  const scripts = { sales, approve: approval, parallel, fail: failing, hostile, slow, drop: dropping, long };
+  const scripts = { sales, approve: approval, parallel, fail: failing, hostile, slow, drop: dropping, long, artifact: artifacts };
   for (const [word, script] of Object.entries(scripts)) if (message.toLowerCase().includes(word)) return script;
   return hello;
 }

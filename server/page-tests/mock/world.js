@@ -8,10 +8,14 @@ let ids = 0;
 export class World {
   constructor() {
     this.runs = new Map();
+    /** Emits `run` for each run that is new or changed. */
+    this.bus = new EventEmitter().setMaxListeners(100);
     this.sessions = new Map();
     this.tokens = [{ name: 'laptop', scopes: ['read', 'run', 'admin'] }, { name: 'ci', scopes: ['read'] }];
     this.integrations = [{ name: 'support-bot', system_prompt: 'Answer politely.', agent: 'default' }];
     this.vars = new Map([['region', 'north']]);
+    /** Programs that were saved, by name. */
+    this.saved = new Map();
   }
 
   session(id) {
@@ -39,12 +43,13 @@ export class World {
     if (prompt.includes('sales') && !session.files.has('sales.csv')) session.files.set('sales.csv', { bytes: Buffer.from(SALES_CSV), modified: at });
     const run = {
       id, session_id: session.id, status: 'running', prompt, model, agent: 'default', created: at, updated: at, steps: 0,
-      result: null, stop: null, usage: { prompt: 0, completion: 0, cached: 0, cost: 0 }, tools: new Map(), waiting: [], reason: null,
+      result: null, stop: null, usage: { prompt: 0, completion: 0, cached: 0, cost: 0 }, tools: new Map(), artifacts: new Map(), waiting: [], reason: null,
       events: [], calls: [], bus: new EventEmitter(), seq: 0, clock: at, drops: prompt.includes('drop') ? 4 : 0, cancelled: false,
     };
     run.bus.setMaxListeners(100);
     this.runs.set(id, run);
     run.script = scriptFor(prompt)(prompt, id);
+    this.bus.emit('run', run);
     if (instant) this.playAll(run);
     else this.play(run);
     return run;
@@ -71,8 +76,10 @@ export class World {
     }, value.wait ?? 1);
   }
 
-  beat(run, { event, calls, park }) {
-    if (calls) run.calls.push(...calls);
+  beat(run, { event, calls, park, artifact }) {
+    // A call takes 1 ms, or is still under way.
+    if (calls) run.calls.push(...calls.map((call) => ({ ...call, ts: Math.round(run.clock), dur_ms: call.pending ? null : 1 })));
+    if (artifact !== undefined) run.artifacts.set(event.name, artifact);
     if (park) {
       run.status = 'parked';
       run.waiting = [park];
@@ -89,6 +96,7 @@ export class World {
     if (envelope.run_id === run.id) this.track(run, envelope);
     if (!isDelta) run.events.push(envelope);
     run.bus.emit('event', envelope);
+    if (!isDelta) this.bus.emit('run', run);
   }
 
   track(run, event) {
@@ -123,7 +131,9 @@ export class World {
   answer(run, approve, reason) {
     run.waiting = [];
     run.status = 'running';
+    run.updated = Date.now();
     run.lastReason = reason;
+    this.bus.emit('run', run);
     this.play(run, approve);
   }
 
@@ -133,7 +143,7 @@ export class World {
   }
 
   details(run) {
-    return { ...this.line(run), tools: [...run.tools.values()], waiting: run.waiting, events_org: '* run' };
+    return { ...this.line(run), tools: [...run.tools.values()], artifacts: [...run.artifacts].map(([name, data]) => ({ name, bytes: data.length })), waiting: run.waiting, events_org: '* run' };
   }
 
   seed() {
@@ -145,6 +155,7 @@ export class World {
     start('Fetch the page that will fail', 5 * hour, 'dead-page');
     start('Check the links in parallel', 3 * hour, 'dead-links');
     start('Print something hostile', 2.5 * hour, 'hostile');
+    start('Leave each artifact for me', 2.2 * hour, 'artifacts');
     start('Which region sold most in sales.csv?', 2 * hour, 'q3-numbers');
     start('And which sold least? Look at sales.csv again.', 1.9 * hour, 'q3-numbers');
     start('Send the report after I approve', 0.1 * hour, 'report');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { applyEvent, createRun, expectStep, markPartial } from '../../page/js/run-model.js';
 import { axisMarks, barOf, RunRows } from '../../page/js/run-rows.js';
-import { approval, long, parallel, sales } from '../mock/scripts.js';
+import { approval, artifacts, long, parallel, sales } from '../mock/scripts.js';
 
 /** Plays a script of the mock server into a run, and returns the run. */
 function play(script, id = 'R') {
@@ -124,12 +124,39 @@ test('10,000 steps fold in less than a second', () => {
   assert.ok(performance.now() - began < 1000, `${performance.now() - began} ms`);
 });
 
+test('artifacts and notes belong to their call and their step, and have rows', () => {
+  const run = play(artifacts());
+  const [step] = run.root.steps;
+  assert.deepEqual(step.notes.map((note) => [note.kind, note.text, note.error !== null]), [['contributed', 'house_style.prompt', false], ['contributed', 'calendar.today', true], ['recalled', '2 items from memory', false]]);
+  assert.equal(step.calls[0].notes.length, 3);
+  assert.deepEqual([...run.artifacts.values()].map((one) => [one.name, one.bytes]), [['../chart \u202e<b>.svg', 6], ['sums.csv', 23]], 'a name has its last data');
+  const rows = new RunRows();
+  rows.update(run, new Map(), 0);
+  assert.deepEqual(rows.rows.map((row) => row.kind), ['step', 'note', 'note', 'note', 'call', 'note', 'note', 'note', 'step']);
+  assert.equal(new Set(rows.rows.map((row) => row.key)).size, rows.rows.length);
+  assert.ok(rows.rows.every((row) => row.note === null || barOf(row, 0) === null));
+});
+
+test('an artifact of a child run is kept by the child run', () => {
+  const run = createRun('R', 0);
+  const event = (more) => applyEvent(run, { run_id: 'R', root_run_id: 'R', ts: 1, step: 1, call: 1, ...more });
+  event({ type: 'tool_start', label: 'delegate', source: 'catalog' });
+  event({ run_id: 'C', type: 'tool_start', label: 'wat', source: 'wat', body: '(ret 1)' });
+  event({ run_id: 'C', type: 'artifact', name: 'a.txt', bytes: 1 });
+  assert.equal(run.artifacts.size, 0);
+  assert.equal(run.root.steps[0].calls[0].children[0].steps[0].calls[0].notes[0].artifact.run, 'C');
+});
+
 test('bars and axis marks', () => {
   const run = play(sales());
   const rows = new RunRows();
   rows.update(run, new Map(), 0);
   const bar = barOf(rows.rows[1], 0);
   assert.equal(bar.end - bar.start, 4);
+  const host = (more) => ({ ...rows.rows[1], host: { function: 'fs.read', args: '', error: null, pending: false, ts: 500, dur_ms: 20, ...more } });
+  assert.deepEqual(barOf(host({}), 0), { start: 500, end: 520, kind: 'host' });
+  assert.deepEqual(barOf(host({ dur_ms: null, pending: true }), 900), { start: 500, end: 900, kind: 'waiting' });
+  assert.equal(barOf(host({ ts: null, dur_ms: null }), 900), null, 'recorded by a version without times');
   assert.deepEqual(axisMarks(2600, 6), [0, 500, 1000, 1500, 2000, 2500]);
   assert.deepEqual(axisMarks(0, 6), []);
 });

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { completionsAt, helpAt } from '../../page/js/completion.js';
 import { diffLines } from '../../page/js/diff.js';
 import { bytes, cost, count, duration, firstLine, short, shortId, visible } from '../../page/js/format.js';
-import { filterRuns, sortRuns } from '../../page/js/runs-list.js';
+import { filterRuns, mergeRun, sortRuns } from '../../page/js/runs-list.js';
 import { href, parseRoute } from '../../page/js/router.js';
 import { indentationAt, matchBrackets, tokenize } from '../../page/js/tokens.js';
 
@@ -77,4 +77,14 @@ test('addresses', () => {
   const route = parseRoute(href('run', ['a/b', 2], { q: 'x&y' }));
   assert.deepEqual([route.view, route.path, route.query.get('q')], ['run', ['a/b', '2'], 'x&y']);
   assert.equal(parseRoute('').view, 'chat');
+});
+
+test('a run that changed replaces its older state, and a new one has its place', () => {
+  const run = (id, created, updated) => ({ id, created, updated });
+  const runs = [run('c', 30, 31), run('a', 10, 11)];
+  assert.deepEqual(mergeRun(runs, run('b', 20, 20), 5).map((one) => one.id), ['c', 'b', 'a']);
+  assert.deepEqual(mergeRun(runs, run('d', 40, 40), 2).map((one) => one.id), ['d', 'c']);
+  assert.deepEqual(mergeRun(runs, run('z', 1, 1), 2).map((one) => one.id), ['c', 'a']);
+  assert.equal(mergeRun(runs, run('a', 10, 15), 5)[1].updated, 15);
+  assert.equal(mergeRun(runs, run('a', 10, 5), 5)[1].updated, 11, 'an older state is dropped');
 });

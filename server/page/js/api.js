@@ -1,7 +1,7 @@
 /**
  * The client of the HTTP API: one method for each route.
  *
- * @import {Authority, Check, Envelope, ExecResult, HostCall, Integration, Program, Run, RunLine,
+ * @import {Authority, Check, Envelope, ExampleResult, ExecResult, HostCall, Integration, Program, Run, RunLine,
  *   Session, SessionFile, SessionLine, Settings, Token} from './types.js'
  */
 
@@ -101,6 +101,13 @@ export class Api {
    * @returns {Promise<{events: Envelope[], last: number, done: boolean}>}
    */
   events(id, after, signal) { return this.json('GET', `/api/run/${seg(id)}/events?after=${after}&limit=500`, { signal }); }
+
+  /**
+   * @param {string} id
+   * @param {string} name
+   * @returns {Promise<Blob>}
+   */
+  async artifact(id, name) { return (await this.send('GET', `/api/run/${seg(id)}/artifacts/${seg(name)}`)).blob(); }
 
   /** @param {string} id */
   cancel(id) { return this.json('DELETE', `/api/run/${seg(id)}`); }
@@ -234,10 +241,25 @@ export class Api {
   language() { return this.json('GET', '/api/language'); }
 
   /**
-   * @param {{body: string, args: string[], session_id?: string}} body
+   * @param {{body: string, args: string[], session_id?: string, fixtures?: Record<string, unknown>}} body
    * @returns {Promise<ExecResult>}
    */
   exec(body) { return this.json('POST', '/api/exec', { body }); }
+
+  /**
+   * Runs the examples of a program.
+   *
+   * @param {string} body
+   * @returns {Promise<{examples: ExampleResult[]}>}
+   */
+  test(body) { return this.json('POST', '/api/test', { body: { body } }); }
+
+  /**
+   * @param {string} name
+   * @param {{source: string, replace: boolean}} body
+   * @returns {Promise<{name: string, file: string}>}
+   */
+  saveProgram(name, body) { return this.json('PUT', `/api/catalog/${seg(name)}`, { body }); }
 
   // Settings
 

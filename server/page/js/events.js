@@ -3,16 +3,13 @@
  * or a repeated event.
  *
  * @import {Api} from './api.js'
+ * @import {Message} from './sse.js'
  * @import {Envelope, Status} from './types.js'
  */
 
 import { ApiError, isAbort } from './api.js';
 import { connection } from './connection.js';
-import { SseParser } from './sse.js';
-
-/** Without a byte for this long (the server sends a heartbeat every 15 s) a stream is dead. */
-const SILENCE_MS = 40_000;
-const BACK_OFF_MS = [300, 700, 1500, 3000, 6000, 10_000];
+import { backOff, readStream } from './stream.js';
 
 /**
  * @typedef {object} Follower
@@ -29,26 +26,42 @@ const BACK_OFF_MS = [300, 700, 1500, 3000, 6000, 10_000];
  * @param {string} id
  * @param {AbortSignal} signal
  * @param {Follower} follower
- * @param {number} [after]
+ * @param {{tree?: boolean}} [options] With `tree`, also follows the child runs. Only a run at the top has a tree.
  */
-export async function followRun(api, id, signal, follower, after = 0) {
+export async function followRun(api, id, signal, follower, { tree = false } = {}) {
   const source = Symbol(id);
-  let last = after;
+  /** The `id` of the newest kept event, from which the server goes on. */
+  let last = '';
+  /** @type {Map<string, number>} The number of the newest kept event of each run. */
+  const seen = new Map();
   let failures = 0;
   let asked = 0;
   signal.addEventListener('abort', () => connection.restored(source));
   while (!signal.aborted) {
     try {
-      const ended = await readOnce(api, id, signal, last, (events) => {
+      const query = new URLSearchParams({ ...(tree ? { tree: 'true' } : {}), ...(last ? { after: last } : {}) }).toString();
+      let ended = false;
+      await readStream(api, `/api/run/${encodeURIComponent(id)}/stream${query && `?${query}`}`, signal, (messages) => {
         if (failures > 0) {
           failures = 0;
           connection.restored(source);
           follower.onResume?.();
         }
-        const fresh = events.filter((event) => event.seq === undefined || isDelta(event) || event.seq > last);
-        for (const event of fresh) if (!isDelta(event)) last = Math.max(last, event.seq ?? 0);
+        const fresh = [];
+        for (const message of messages) {
+          const event = toEnvelope(message);
+          if (!event || event.type === 'suspended') continue;
+          const seq = event.seq ?? 0;
+          // An event without an id is live: its number is that of the kept event before it.
+          if (message.id) {
+            if (seq <= (seen.get(event.run_id) ?? 0)) continue;
+            seen.set(event.run_id, seq);
+            last = message.id;
+          }
+          fresh.push(event);
+          ended ||= isLast(event);
+        }
         if (fresh.length > 0) follower.onEvents(fresh);
-        return fresh.some((event) => isLast(event));
       });
       if (ended || (await hasEnded(api, id, signal))) {
         connection.restored(source);
@@ -65,7 +78,7 @@ export async function followRun(api, id, signal, follower, after = 0) {
         return;
       }
     }
-    const wait = Math.max(asked, BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0);
+    const wait = Math.max(asked, backOff(failures));
     failures += 1;
     connection.lost(source, wait);
     await connection.pause(wait, signal);
@@ -73,64 +86,15 @@ export async function followRun(api, id, signal, follower, after = 0) {
 }
 
 /**
- * Reads one connection to its end. Returns true if the run's last event was among its events.
- *
- * @param {Api} api
- * @param {string} id
- * @param {AbortSignal} signal
- * @param {number} after
- * @param {(events: Envelope[]) => boolean} accept Called with an empty list when connected.
+ * @param {Message} message
+ * @returns {Envelope|null}
  */
-async function readOnce(api, id, signal, after, accept) {
-  const silence = new AbortController();
-  const stop = () => silence.abort();
-  signal.addEventListener('abort', stop, { once: true });
-  let timer = setTimeout(stop, SILENCE_MS);
-  let ended = false;
+function toEnvelope({ data }) {
   try {
-    const response = await api.send('GET', `/api/run/${encodeURIComponent(id)}/stream?after=${after}`, {
-      signal: silence.signal, headers: { accept: 'text/event-stream' },
-    });
-    accept([]);
-    const reader = response.body?.getReader();
-    if (!reader) return false;
-    const parser = new SseParser();
-    const decoder = new TextDecoder();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return ended;
-      clearTimeout(timer);
-      timer = setTimeout(stop, SILENCE_MS);
-      const events = parser.push(decoder.decode(value, { stream: true })).flatMap(toEnvelope);
-      if (events.length > 0) ended = accept(events) || ended;
-    }
-  } catch (error) {
-    if (isAbort(error) && !signal.aborted) throw new ApiError(0, 'silent', 'The stream is silent');
-    throw error;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  }
-}
-
-/**
- * @param {{id: string|null, data: string}} message
- * @returns {Envelope[]}
- */
-function toEnvelope(message) {
-  try {
-    /** @type {Envelope} */
-    const event = JSON.parse(message.data);
-    if (message.id !== null && message.id !== '') event.seq = Number(message.id);
-    return [event];
+    return JSON.parse(data);
   } catch {
-    return [];
+    return null;
   }
-}
-
-/** @param {Envelope} event */
-function isDelta(event) {
-  return event.type === 'delta';
 }
 
 /** @param {Envelope} event */

@@ -27,13 +27,15 @@ export class RunFeed {
    * @param {RunLine|Run} line
    * @param {AbortSignal} signal
    * @param {FeedListener} listener
+   * @param {{tree?: boolean}} [options] With `tree`, the state also has the child runs.
    */
-  constructor(api, line, signal, listener) {
+  constructor(api, line, signal, listener, { tree = false } = {}) {
     this.api = api;
     /** @type {RunLine|Run} */
     this.line = line;
     this.signal = signal;
     this.listener = listener;
+    this.tree = tree && !line.parent;
     /** @type {RunState} */
     this.state = createRun(line.id, line.created);
     /** @type {Map<string, HostCall[]>} Host calls by the program's key, `STEP.CALL`. */
@@ -60,7 +62,7 @@ export class RunFeed {
         this.isLoaded = true;
         for (const event of events) {
           this.changed = Math.min(this.changed, applyEvent(this.state, event));
-          if (event.type === 'parked' || event.type === 'response' || event.type === 'error') void this.refreshLine();
+          if (event.run_id === this.line.id && (event.type === 'parked' || event.type === 'response' || event.type === 'error')) void this.refreshLine();
         }
         this.flush();
       },
@@ -71,7 +73,7 @@ export class RunFeed {
         this.flush();
       },
       onError: (error) => this.listener.onError?.(error),
-    });
+    }, { tree: this.tree });
     if (!isEnded(this.line.status)) this.flush();
     return this;
   }

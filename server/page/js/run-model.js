@@ -2,9 +2,10 @@
  * The state of a run, folded from its events. It has no DOM, and each event costs constant time.
  *
  * @import {Envelope} from './types.js'
- * @import {Lane, RunState, StepState} from './run-state.js'
+ * @import {Artifact, CallState, Lane, Note, RunState, StepState} from './run-state.js'
  */
 
+import { count } from './format.js';
 import { addStep, lastEnd, openLane } from './run-state.js';
 
 export { createRun } from './run-state.js';
@@ -104,7 +105,7 @@ const HANDLERS = {
       key: `${step.key}.${number}`, number, label: event.label ?? 'wat', source: event.source ?? 'wat',
       description: event.description ?? '', body: event.body ?? null, args: event.args ?? [], start: event.ts,
       end: null, success: false, output: '', exitCode: null, durMs: null, fuel: null, fixes: [], question: null,
-      children: [],
+      notes: [], children: [],
     });
   },
   tool_result(run, _lane, step, event) {
@@ -138,6 +139,20 @@ const HANDLERS = {
     const waiting = lane.byNumber.get(number ?? 0)?.calls.find((one) => one.number === call);
     if (waiting) waiting.question = event.question ?? '';
   },
+  artifact(run, lane, step, event) {
+    const artifact = { run: event.run_id, name: event.name ?? '', bytes: event.bytes ?? 0 };
+    const call = step?.calls.find((one) => one.number === Number(event.call ?? 1));
+    if (call) addNote(call, 'artifact', artifact.name, event, artifact);
+    if (lane !== run.root) return;
+    run.artifacts.delete(artifact.name);
+    run.artifacts.set(artifact.name, artifact);
+  },
+  contributed(_run, _lane, step, event) {
+    if (step) addNote(step, 'contributed', event.program ?? '', event);
+  },
+  recalled(_run, _lane, step, event) {
+    if (step) addNote(step, 'recalled', `${count(event.items ?? 0, 'item')} from memory`, event);
+  },
   moderated(run, _lane, _step, event) {
     run.verdict = event.verdict;
   },
@@ -153,6 +168,19 @@ const HANDLERS = {
     if (lane === run.root) run.error = event.message ?? 'The run failed.';
   },
 };
+
+/**
+ * Adds a note to a step or a call.
+ *
+ * @param {StepState|CallState} owner
+ * @param {Note['kind']} kind
+ * @param {string} text
+ * @param {Envelope} event
+ * @param {Artifact|null} [artifact]
+ */
+function addNote(owner, kind, text, event, artifact = null) {
+  owner.notes.push({ key: `${owner.key}!${owner.notes.length + 1}`, kind, text, error: event.error ?? null, ts: event.ts, artifact });
+}
 
 /**
  * Returns the step that an event belongs to, and adds it if it is new.

@@ -1,18 +1,20 @@
 /**
- * The rows of a waterfall: the visible steps, calls, child runs and host calls of a run, in order.
+ * The rows of a waterfall: the visible steps, calls, child runs, host calls and notes of a run, in
+ * order.
  * A change of one step rebuilds only the rows from that step on. It has no DOM.
  *
  * @import {HostCall} from './types.js'
- * @import {CallState, RunState, StepState} from './run-state.js'
+ * @import {CallState, Note, RunState, StepState} from './run-state.js'
  *
  * @typedef {object} Row
  * @property {string} key
- * @property {'step'|'call'|'host'} kind
+ * @property {'step'|'call'|'host'|'note'} kind
  * @property {number} depth
  * @property {number} rootStep The index of the root run's step that the row belongs to.
  * @property {StepState} step
  * @property {CallState|null} call
  * @property {HostCall|null} host
+ * @property {Note|null} note
  * @property {boolean} isExpandable
  * @property {boolean} isExpanded
  */
@@ -60,19 +62,32 @@ export class RunRows {
    */
   addStep(step, depth, rootStep, hostCalls, isLong) {
     const isExpanded = this.toggled.get(step.key) ?? true;
-    this.rows.push({ key: step.key, kind: 'step', depth, rootStep, step, call: null, host: null, isExpandable: step.calls.length > 0, isExpanded });
+    this.rows.push({ key: step.key, kind: 'step', depth, rootStep, step, call: null, host: null, note: null, isExpandable: step.calls.length + step.notes.length > 0, isExpanded });
     if (!isExpanded) return;
+    for (const note of step.notes) this.addNote(note, depth + 1, rootStep, step, null);
     for (const call of step.calls) {
       const hosts = depth === 0 ? hostCalls.get(`${step.number}.${call.number}`) ?? [] : [];
-      const isExpandable = hosts.length > 0 || call.children.length > 0;
+      const isExpandable = hosts.length + call.children.length + call.notes.length > 0;
       const isOpen = isExpandable && (this.toggled.get(call.key) ?? !isLong);
-      this.rows.push({ key: call.key, kind: 'call', depth: depth + 1, rootStep, step, call, host: null, isExpandable, isExpanded: isOpen });
+      this.rows.push({ key: call.key, kind: 'call', depth: depth + 1, rootStep, step, call, host: null, note: null, isExpandable, isExpanded: isOpen });
       if (!isOpen) continue;
       for (const host of hosts) {
-        this.rows.push({ key: `${call.key}.${host.path}.${host.number}`, kind: 'host', depth: depth + 2, rootStep, step, call, host, isExpandable: false, isExpanded: false });
+        this.rows.push({ key: `${call.key}.${host.path}.${host.number}`, kind: 'host', depth: depth + 2, rootStep, step, call, host, note: null, isExpandable: false, isExpanded: false });
       }
       for (const lane of call.children) for (const child of lane.steps) this.addStep(child, depth + 2, rootStep, hostCalls, isLong);
+      for (const note of call.notes) this.addNote(note, depth + 2, rootStep, step, call);
     }
+  }
+
+  /**
+   * @param {Note} note
+   * @param {number} depth
+   * @param {number} rootStep
+   * @param {StepState} step
+   * @param {CallState|null} call
+   */
+  addNote(note, depth, rootStep, step, call) {
+    this.rows.push({ key: note.key, kind: 'note', depth, rootStep, step, call, host: null, note, isExpandable: false, isExpanded: false });
   }
 
   /**
@@ -94,17 +109,20 @@ export class RunRows {
 }
 
 /**
- * Returns the times of a row's bar. A host call without times of its own has none.
+ * Returns the times of a row's bar. Notes, and host calls that were recorded without times, have none.
  *
  * @param {Row} row
  * @param {number} now
  * @returns {{start: number, end: number, kind: 'model'|'program'|'host'|'failed'|'waiting'}|null}
  */
 export function barOf(row, now) {
+  if (row.note) return null;
   if (row.kind === 'step') return { start: row.step.start, end: row.step.thinkEnd ?? now, kind: 'model' };
   if (row.host) {
-    if (row.host.ts === undefined || row.host.dur_ms === undefined) return null;
-    return { start: row.host.ts, end: row.host.ts + row.host.dur_ms, kind: row.host.error ? 'failed' : 'host' };
+    const { ts, dur_ms: length, pending, error } = row.host;
+    if (ts === null || (length === null && !pending)) return null;
+    if (length === null) return { start: ts, end: Math.max(now, ts), kind: 'waiting' };
+    return { start: ts, end: ts + length, kind: error ? 'failed' : 'host' };
   }
   const { call } = row;
   if (!call) return null;

@@ -29,7 +29,21 @@
  * @property {number|null} fuel
  * @property {string[]} fixes
  * @property {string|null} question What the call waits for, if it is parked.
+ * @property {Note[]} notes The artifacts that the program left.
  * @property {Lane[]} children
+ *
+ * @typedef {object} Artifact
+ * @property {string} run The run that keeps the data.
+ * @property {string} name
+ * @property {number} bytes
+ *
+ * @typedef {object} Note
+ * @property {string} key
+ * @property {'artifact'|'contributed'|'recalled'} kind
+ * @property {string} text
+ * @property {string|null} error Why the program of a trait or of the memory failed.
+ * @property {number} ts
+ * @property {Artifact|null} artifact
  *
  * @typedef {object} StepState
  * @property {string} key
@@ -41,6 +55,7 @@
  * @property {boolean} isPartial If true, deltas of the draft are missing.
  * @property {boolean} isAnswer If true, the step gave the run's answer and ran no program.
  * @property {Attempt[]} attempts The attempts that failed.
+ * @property {Note[]} notes What the host added before the model was asked.
  * @property {CallState[]} calls
  * @property {Envelope[]} events
  *
@@ -65,6 +80,7 @@
  * @property {Usage|null} usage
  * @property {unknown} verdict
  * @property {Map<string, string>} parked The questions that wait for a person, by call.
+ * @property {Map<string, Artifact>} artifacts The artifacts of the run itself, by name, the last changed one last.
  */
 
 /**
@@ -78,7 +94,7 @@ export function createRun(id, started) {
   const root = createLane(id, -1);
   return {
     id, root, lanes: new Map([[id, root]]), started, last: started, lastSeq: 0, answer: null, error: null,
-    stop: null, usage: null, verdict: null, parked: new Map(),
+    stop: null, usage: null, verdict: null, parked: new Map(), artifacts: new Map(),
   };
 }
 
@@ -94,7 +110,7 @@ export function addStep(run, lane, number, start) {
   /** @type {StepState} */
   const step = {
     key: lane === run.root ? String(number) : `${lane.runId}/${number}`, number, start, thinkEnd: null,
-    thought: '', draft: '', isPartial: false, isAnswer: false, attempts: [], calls: [], events: [],
+    thought: '', draft: '', isPartial: false, isAnswer: false, attempts: [], notes: [], calls: [], events: [],
   };
   lane.steps.push(step);
   lane.byNumber.set(number, step);

@@ -1,7 +1,7 @@
 /**
  * One-line texts about calls and steps. It has no DOM.
  *
- * @import {CallState, RunState, StepState} from './run-state.js'
+ * @import {CallState, Note, RunState, StepState} from './run-state.js'
  */
 
 import { count, firstLine, visible } from './format.js';
@@ -27,6 +27,12 @@ export function callOutcome(call) {
 /** @param {StepState} step */
 export function repairText(step) {
   return step.attempts.length === 0 ? '' : `repaired ×${step.attempts.length}`;
+}
+
+/** @param {Note} note */
+export function noteTitle({ kind, text, error }) {
+  const title = { artifact: `artifact ${text}`, contributed: error === null ? `${text} added a note` : `${text} failed`, recalled: error === null ? text : 'the memory failed' }[kind];
+  return visible(title);
 }
 
 /**

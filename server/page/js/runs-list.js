@@ -48,3 +48,16 @@ export function sortRuns(runs, key, order) {
   const sign = order === 'asc' ? 1 : -1;
   return [...runs].sort((a, b) => sign * (value(a) - value(b)) || b.created - a.created);
 }
+
+/**
+ * Returns a list of runs, the newest first, with one that is new or changed.
+ *
+ * @param {RunLine[]} runs
+ * @param {RunLine} run
+ * @param {number} limit
+ */
+export function mergeRun(runs, run, limit) {
+  if (runs.some((one) => one.id === run.id)) return runs.map((one) => (one.id === run.id && one.updated <= run.updated ? run : one));
+  const at = runs.findIndex((one) => one.created < run.created);
+  return at < 0 ? [...runs, run].slice(0, limit) : [...runs.slice(0, at), run, ...runs.slice(at)].slice(0, limit);
+}

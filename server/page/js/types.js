@@ -28,18 +28,24 @@
  * @property {Usage|null} usage
  * @property {[string, number]|null} [forked] The run and the step that it was forked from.
  * @property {string|null} [reason] Why an operator must release it.
+ * @property {string|null} [parent] The run that started it, if it is a child run.
  *
  * @typedef {object} RunDetails
  * @property {{name: string, calls: number, failed: number, dur_ms: number}[]} tools
  * @property {Waiting[]} waiting
+ * @property {ArtifactLine[]} [artifacts] What its programs left for the application.
  * @property {string} [events_org]
+ *
+ * @typedef {object} ArtifactLine
+ * @property {string} name
+ * @property {number} bytes
  *
  * @typedef {RunLine & RunDetails} Run
  *
  * @typedef {object} Envelope
  * @property {string} run_id
  * @property {string} root_run_id
- * @property {number} [seq] Absent in live deltas.
+ * @property {number} [seq] A live event has that of the kept event before it.
  * @property {number} ts
  * @property {string} type
  * @property {number} [step]
@@ -60,6 +66,10 @@
  * @property {number} [attempt]
  * @property {string} [error]
  * @property {string} [question]
+ * @property {string} [name] The name of an artifact.
+ * @property {number} [bytes] The size of an artifact.
+ * @property {string} [program] The program of a trait, such as `house_style.prompt`.
+ * @property {number} [items] The number of items that were recalled from memory.
  * @property {unknown} [verdict]
  * @property {string|null} [session_id]
  * @property {number} [steps]
@@ -78,8 +88,8 @@
  * @property {string|null} result
  * @property {string|null} error
  * @property {boolean} [pending]
- * @property {number} [ts]
- * @property {number} [dur_ms]
+ * @property {number|null} ts Null if it was recorded by a version without times.
+ * @property {number|null} dur_ms Null while the call is under way, too.
  *
  * @typedef {object} SessionLine
  * @property {string} id
@@ -118,7 +128,7 @@
  * @property {ProgramArg[]} args
  * @property {string[]} uses
  * @property {string} [source]
- * @property {{args: (string|number|boolean)[], output?: string}[]} [examples]
+ * @property {{args: (string|number|boolean)[], output?: string, fixtures?: Record<string, unknown>}[]} [examples]
  *
  * @typedef {object} ExecResult
  * @property {boolean} success
@@ -127,6 +137,11 @@
  * @property {string|null} error
  * @property {number} dur_ms
  * @property {number|null} fuel
+ *
+ * @typedef {object} ExampleResult
+ * @property {number} line
+ * @property {boolean} passed
+ * @property {string[]} differences
  *
  * @typedef {object} Diagnostic
  * @property {number} line Counted from 1.

@@ -11,6 +11,7 @@ use wattle_agent::Scope;
 use wattle_agent::catalog::{Entry, Origin};
 use wattle_agent::machine::Call;
 
+use super::fixtures::FixtureSet;
 use super::programs::{Performed, perform};
 use super::{INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
@@ -125,6 +126,8 @@ struct ProgramDetail {
 struct ProgramExample {
     /// The arguments.
     args: Vec<String>,
+    /// The environment of the example.
+    fixtures: FixtureSet,
 }
 
 /// The arguments of a program.
@@ -162,8 +165,10 @@ async fn show(
 ) -> Result<Json<ProgramDetail>, ApiError> {
     let catalog = shared.app.host().catalog();
     let entry = catalog.get(&name).ok_or_else(|| ApiError::not_found("program", &name))?;
-    let example =
-        |example: &wattle_agent::catalog::Example| ProgramExample { args: example.args.clone() };
+    let example = |example: &wattle_agent::catalog::Example| ProgramExample {
+        args: example.args.clone(),
+        fixtures: FixtureSet::from(&example.fixtures),
+    };
     Ok(Json(ProgramDetail {
         program: program(entry),
         source: entry.source().to_string(),

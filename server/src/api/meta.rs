@@ -16,6 +16,7 @@ use super::{FULL, NOT_FOUND};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi;
+use crate::operator::SettingLine;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -76,6 +77,9 @@ struct Settings {
     body_bytes: usize,
     /// Maximum size of a file, in bytes.
     file_bytes: usize,
+    /// The operator's settings with their origins, in the order of the manual. Only administrators
+    /// of the server's own tenant see them.
+    settings: Vec<SettingLine>,
 }
 
 /// The trace of a run.
@@ -116,7 +120,7 @@ async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Set
     let tenant = caller.store.tenant();
     Json(Settings {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        models: vec![model.clone()],
+        models: shared.app.model_names(),
         model,
         agent: shared.app.settings().agent.clone(),
         tenant: tenant.to_string(),
@@ -125,7 +129,20 @@ async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Set
         max_steps: shared.app.settings().machine.max_steps,
         body_bytes: shared.limits.body_bytes,
         file_bytes: shared.limits.file_bytes,
+        settings: operator_settings(&shared, &caller),
     })
+}
+
+/// Returns the operator's settings without secrets, as far as the caller may see them.
+fn operator_settings(shared: &Shared, caller: &Caller) -> Vec<SettingLine> {
+    let is_own = caller.store.tenant() == shared.app.own().store.tenant();
+    if !is_own || caller.require(Scope::Admin).is_err() {
+        return Vec::new();
+    }
+    let mask = shared.app.host().mask();
+    let line =
+        |line: &SettingLine| SettingLine { value: mask.json(line.value.clone()), ..line.clone() };
+    shared.app.operator().settings.iter().map(line).collect()
 }
 
 async fn trace_of(

@@ -7,10 +7,12 @@ use axum::extract::{Request, State};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wattle_agent::catalog::Fixtures;
 use wattle_agent::machine::{Call, Completion, Execution};
 use wattle_agent::rt::{Diagnostic, Severity};
-use wattle_agent::{Meter, Scope, Touched, own_session, touched};
+use wattle_agent::{Meter, Scene, Scope, Touched, own_session, touched};
 
+use super::fixtures::FixtureSet;
 use super::{INVALID, NOT_JSON};
 use crate::app::RunOrigin;
 use crate::body::read_json;
@@ -132,6 +134,8 @@ struct ExecBody {
     args: Vec<String>,
     /// The session whose state and files the program uses. Without it, the program has its own.
     session_id: Option<SessionId>,
+    /// The program's whole environment. With it, the program reaches nothing outside.
+    fixtures: Option<FixtureSet>,
 }
 
 /// The result of a program.
@@ -196,8 +200,26 @@ async fn exec(
     caller: Caller,
     request: Request,
 ) -> Result<Json<Performed>, ApiError> {
-    let ExecBody { body, args, session_id } = read_json(request, &shared.limits).await?;
-    perform(&shared, &caller, session_id, &Call::Wat { body, args }).await.map(Json)
+    let ExecBody { body, args, session_id, fixtures } = read_json(request, &shared.limits).await?;
+    let call = Call::Wat { body, args };
+    match (fixtures, session_id) {
+        (Some(_), Some(_)) => {
+            Err(ApiError::invalid_field("`fixtures`: a program with fixtures uses no session"))
+        }
+        (Some(fixtures), None) => rehearse(&shared, fixtures.into(), &call).await.map(Json),
+        (None, session_id) => perform(&shared, &caller, session_id, &call).await.map(Json),
+    }
+}
+
+/// Runs a program in the environment of its fixtures.
+async fn rehearse(shared: &Shared, fixtures: Fixtures, call: &Call) -> Result<Performed, ApiError> {
+    let _slot = shared.programs.try_acquire().map_err(|_| ApiError::too_many_programs())?;
+    let scene = Scene::new(&fixtures).await;
+    let scene = scene.map_err(|why| ApiError::invalid_field(format!("`fixtures`: {why}")))?;
+    let host = shared.app.host();
+    let grants = Arc::new(scene.grants(scene.access(host)));
+    let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
+    Ok(performed(&execution.map_err(ApiError::internal)?))
 }
 
 /// Runs a program with the grants of a plain run. With a session, the files that it changes are

@@ -1,4 +1,4 @@
-//! Runs: start, show, list, cancel, answer, release, fork, replay.
+//! Runs: start, show, list, cancel, events, calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,11 @@ use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{
-    self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
+    self, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
 };
 use wattle_agent::machine::{Envelope, Stop, Usage};
-use wattle_agent::service::{ArtifactLine, RunRequest, RunStatus, RunView, ToolUse};
+use wattle_agent::service::{ArtifactLine, RunHandle, RunRequest, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
 
 use super::agents::choose;
@@ -29,11 +28,12 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::query::Query;
+use crate::quota::RunSlot;
 use crate::route::Route;
 use crate::state::Shared;
 
 /// Default maximum number of steps.
-const STEPS: u32 = 40;
+pub(super) const STEPS: u32 = 40;
 /// Largest number of steps that a request may ask for.
 const MAX_STEPS: u32 = 10_000;
 /// The name of a schema that a request gives without a name.
@@ -80,48 +80,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .json::<CallList>(200, "The calls, in order.")
         .errors(&[NOT_FOUND]),
-        Route::new(
-            "POST",
-            "/api/run/{id}/approvals/{call}",
-            Scope::Run,
-            post(answer),
-            "Approves or denies a call that waits for a person.",
-        )
-        .body::<AnswerBody>()
-        .json::<Run>(200, "The answer is recorded.")
-        .errors(&[NOT_JSON, NOT_FOUND, NOT_WAITING, INVALID, BUSY, FULL]),
-        Route::new(
-            "POST",
-            "/api/run/{id}/release",
-            Scope::Admin,
-            post(release),
-            "Resumes a run that was parked because it repeatedly ended its process.",
-        )
-        .json::<Started>(202, "The run goes on.")
-        .errors(&[NOT_FOUND, NOT_WAITING, BUSY, FULL]),
-        Route::new(
-            "POST",
-            "/api/run/{id}/fork",
-            Scope::Run,
-            post(fork),
-            "Starts a new run that shares the beginning of this one.",
-        )
-        .body::<ForkBody>()
-        .json::<Started>(202, "The new run is open.")
-        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
-        Route::new(
-            "POST",
-            "/api/run/{id}/replay",
-            Scope::Run,
-            post(replay),
-            "Replays a run without model and network, and compares it with its record.",
-        )
-        .json::<Replayed>(200, "The comparison.")
-        .errors(&[NOT_FOUND]),
     ]
 }
-
-const NOT_WAITING: (u16, &str) = (409, "The run does not wait for this.");
 
 /// A request for a run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -154,7 +114,7 @@ struct RunBody {
 
 /// A started run.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Started {
+pub(super) struct Started {
     /// The run's id.
     id: String,
     /// The session of the run.
@@ -274,66 +234,6 @@ struct CallList {
     calls: Vec<CallView>,
 }
 
-/// An answer to a pending approval.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AnswerBody {
-    /// If true, the call is approved.
-    approve: bool,
-    /// How long the approval holds.
-    #[serde(default)]
-    scope: AnswerScope,
-    /// The reason of a denial, which the model reads.
-    reason: Option<String>,
-}
-
-/// How long an approval holds.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum AnswerScope {
-    /// For this program.
-    #[default]
-    Once,
-    /// For all later programs of the session, until the server restarts.
-    Session,
-}
-
-/// The point at which a run is forked.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ForkBody {
-    /// The last step that both runs share. 0 is the start of the run.
-    step: u32,
-    /// A message that the new run goes on with. Without it, the model is asked again.
-    message: Option<MessageText>,
-}
-
-/// The result of a replay.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Replayed {
-    /// If true, the replay did the same as the run.
-    same: bool,
-    /// Number of turns that were replayed.
-    turns: usize,
-    /// Number of programs that ran again.
-    programs: usize,
-    /// The first difference: its step, what differs, the recorded and the new value.
-    difference: Option<ReplayDifference>,
-}
-
-/// A difference between a run and its replay.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ReplayDifference {
-    /// The step.
-    step: u32,
-    /// What differs.
-    what: String,
-    /// The recorded value.
-    was: String,
-    /// The value of the replay.
-    is: String,
-}
-
 /// A run to be queued.
 pub(crate) struct NewRun {
     pub(crate) message: MessageText,
@@ -353,9 +253,27 @@ pub(crate) async fn queue(
         session: Some(session.clone()),
         origin: run.origin.json(),
     };
-    let id = shared.service.start(&caller.store, request).await?.id;
+    let slot = slot(shared, caller)?;
+    let run = shared.service.start(&caller.store, request).await?;
     shared.metrics.run_started();
-    Ok((id, session))
+    Ok((held(run, slot), session))
+}
+
+/// Returns a slot for a run among those of the caller's token, if they are limited.
+pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, ApiError> {
+    caller.limited.map(|key| shared.quotas.slot(key)).transpose()
+}
+
+/// Holds the slot of a run until it is not active any more. Returns the run's id.
+pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
+    let id = run.id.clone();
+    if let Some(slot) = slot {
+        tokio::spawn(async move {
+            run.outcome().await;
+            drop(slot);
+        });
+    }
+    id
 }
 
 async fn start(
@@ -472,7 +390,7 @@ async fn show(
 }
 
 /// Returns a run with its tools and its outline.
-async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError> {
+pub(super) async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError> {
     let view = view(shared, caller, id).await?;
     let events = caller.store.events(id, 0, u32::MAX).await?;
     Ok(Run {
@@ -484,7 +402,7 @@ async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError
     })
 }
 
-async fn view(shared: &Shared, caller: &Caller, id: &str) -> Result<RunView, ApiError> {
+pub(super) async fn view(shared: &Shared, caller: &Caller, id: &str) -> Result<RunView, ApiError> {
     let view = shared.service.get(&caller.store, id).await?;
     view.ok_or_else(|| ApiError::not_found("run", id))
 }
@@ -526,68 +444,6 @@ async fn calls(
     view(&shared, &caller, &id).await?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
     Ok(Json(CallList { calls: journal::calls(&journal, &id).await? }))
-}
-
-async fn answer(
-    State(shared): State<Arc<Shared>>,
-    caller: Caller,
-    Path((id, call)): Path<(String, String)>,
-    request: Request,
-) -> Result<Json<Run>, ApiError> {
-    let AnswerBody { approve, scope, reason } = read_json(request, &shared.limits).await?;
-    let approval = match (approve, scope) {
-        (false, _) => Approval::Denied(reason.unwrap_or_default()),
-        (true, AnswerScope::Once) => Approval::Once,
-        (true, AnswerScope::Session) => Approval::Session,
-    };
-    shared.service.answer(&caller.store, &id, &call, approval).await?;
-    run(&shared, &caller, &id).await.map(Json)
-}
-
-async fn release(
-    State(shared): State<Arc<Shared>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<(StatusCode, Json<Started>), ApiError> {
-    shared.service.release(&caller.store, &id).await?;
-    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &id).await?))))
-}
-
-async fn fork(
-    State(shared): State<Arc<Shared>>,
-    caller: Caller,
-    Path(id): Path<String>,
-    request: Request,
-) -> Result<(StatusCode, Json<Started>), ApiError> {
-    let ForkBody { step, message } = read_json(request, &shared.limits).await?;
-    let message = message.map(|message| message.0);
-    let forked = shared.service.fork(&caller.store, &id, step, message).await?;
-    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &forked).await?))))
-}
-
-async fn replay(
-    State(shared): State<Arc<Shared>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Json<Replayed>, ApiError> {
-    let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
-    let journal: SharedJournal = Arc::new(caller.store.clone());
-    let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
-    let origin = RunOrigin::of_agent(&agent, None, STEPS);
-    let parts = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
-    let report = journal::replay(&parts.host, &journal, &record, 0).await?;
-    let difference = report.difference.map(|(step, differs)| ReplayDifference {
-        step,
-        what: differs.what,
-        was: differs.was,
-        is: differs.is,
-    });
-    Ok(Json(Replayed {
-        same: difference.is_none(),
-        turns: report.turns,
-        programs: report.programs,
-        difference,
-    }))
 }
 
 impl From<RunView> for Started {

@@ -207,3 +207,22 @@ async fn programs_are_checked_and_run_without_a_model() {
     let other = exec(json!({"body": "(out (fs.read \"n.txt\"))"})).await;
     assert_eq!((&other["success"], other["error"].is_string()), (&false.into(), true), "{other}");
 }
+
+#[tokio::test]
+async fn the_calls_of_a_run_have_their_times() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "m"})).await;
+    world.question().await.say(&wat("(kv.set \"a\" \"1\") (out (kv.get \"a\"))"));
+    world.question().await.respond("done");
+    let view = world.until(&run, "done").await;
+    let calls = world.api(&format!("GET /api/run/{run}/calls"), "").await.json();
+    let calls = calls["calls"].as_array().unwrap().clone();
+    let functions: Vec<&Json> = calls.iter().map(|call| &call["function"]).collect();
+    assert_eq!(functions, ["kv.set", "kv.get"]);
+    for call in &calls {
+        let (began, took) = (call["ts"].as_u64().unwrap(), call["dur_ms"].as_u64().unwrap());
+        let (created, ended) = (view["created"].as_u64(), view["updated"].as_u64());
+        assert!(began >= created.unwrap() && began + took <= ended.unwrap() + 1, "{call} {view}");
+    }
+    assert!(calls[0]["ts"].as_u64() <= calls[1]["ts"].as_u64());
+}

@@ -11,6 +11,7 @@
 mod agents;
 mod api;
 mod bounds;
+mod changes;
 mod chat;
 mod chunks;
 mod client;
@@ -22,6 +23,7 @@ mod openai;
 mod openapi;
 mod output;
 mod parked;
+mod programs;
 mod resume;
 mod shutdown;
 mod stream;

@@ -6,12 +6,20 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use wattle_agent::journal::Journal as _;
 use wattle_agent::{Scope, Store, Tenant};
-use wattle_server::{App, TenantParts};
+use wattle_server::{App, ServerSettings, TenantParts};
 
 use crate::world::{World, api};
 
 /// Starts a server for two tenants, with a token of each scope for the second one.
-async fn two_tenants() -> World {
+pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> World {
+    two_tenants_of(|app| app, change).await
+}
+
+/// Starts a server for two tenants, and changes its parts.
+pub(crate) async fn two_tenants_of(
+    make: impl FnOnce(App) -> App,
+    change: impl FnOnce(&mut ServerSettings),
+) -> World {
     let file = Store::in_memory(Duration::from_secs(3_600)).unwrap();
     let (alice, bob) =
         (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
@@ -20,7 +28,8 @@ async fn two_tenants() -> World {
         assert!(bob.add_token(name, scope, &secret).await.unwrap());
     }
     let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
-    World::of(TenantParts::new(alice), |app: App| app.with_tenants(tenants), |_| {}).await
+    let make = |app: App| make(app.with_tenants(tenants));
+    World::of(TenantParts::new(alice), make, change).await
 }
 
 /// Returns every route of the server with its method, and with these values for its parameters.
@@ -47,7 +56,7 @@ fn body(line: &str) -> String {
         "run" => json!({"prompt": "bob's"}),
         "1.1" => json!({"approve": true}),
         "fork" if line.contains("/api/run/") => json!({"step": 0}),
-        "check" | "exec" => json!({"body": "(out 1)"}),
+        "check" | "exec" | "test" => json!({"body": "(out 1)"}),
         "tokens" => json!({"name": "new", "scope": "read"}),
         "memory" => json!({"text": "bob's"}),
         "integrations" => json!({"name": "new"}),
@@ -63,7 +72,7 @@ fn body(line: &str) -> String {
 
 #[tokio::test]
 async fn no_route_reaches_another_tenants_data() {
-    let mut world = two_tenants().await;
+    let mut world = two_tenants(|_| {}).await;
     // The data of alice, whose token is the server's own.
     let run = world.start(&json!({"prompt": "alices-secret", "session_id": "alices"})).await;
     world.question().await.respond("alices-secret answer");
@@ -150,7 +159,7 @@ async fn no_route_reaches_another_tenants_data() {
 
 #[tokio::test]
 async fn every_route_requires_its_scope() {
-    let world = two_tenants().await;
+    let world = two_tenants(|_| {}).await;
     let values = [
         ("{id}", "x"),
         ("{run}", "x"),
@@ -173,8 +182,34 @@ async fn every_route_requires_its_scope() {
 }
 
 #[tokio::test]
+async fn a_token_has_a_limit_of_active_runs() {
+    let mut world = two_tenants(|settings| settings.limits.runs_per_token = 1).await;
+    let start = async |world: &World, token: &str| {
+        world.ask(api(token, "POST /api/run", r#"{"prompt":"m"}"#)).await
+    };
+    let first = start(&world, "bobs-run").await.json()["id"].as_str().unwrap().to_owned();
+    let question = world.question().await;
+    start(&world, "bobs-run").await.refused(429, "too_many_runs");
+    let fork = format!("POST /api/run/{first}/fork");
+    world.ask(api("bobs-run", &fork, r#"{"step":0}"#)).await.refused(429, "too_many_runs");
+    // Other tokens have limits of their own, and the server's own token has none.
+    assert_eq!(start(&world, "bobs-admin").await.head.status, 202);
+    for _ in 0..2 {
+        assert_eq!(start(&world, crate::world::TOKEN).await.head.status, 202);
+    }
+    question.respond("done");
+    for attempt in 0.. {
+        if start(&world, "bobs-run").await.head.status == 202 {
+            break;
+        }
+        assert!(attempt < 1_000, "the slot of an ended run is not free");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_revoked_token_opens_nothing() {
-    let world = two_tenants().await;
+    let world = two_tenants(|_| {}).await;
     let created = world.api("POST /api/tokens", r#"{"name":"n","scope":"read"}"#).await.json();
     let token = created["token"].as_str().unwrap().to_owned();
     assert_eq!(world.ask(api(&token, "GET /api/runs", "")).await.head.status, 200);

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::catalog::Catalog;
+use wattle_agent::catalog::{Catalog, Folders};
 use wattle_agent::machine::Message;
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::Limits as Bounds;
@@ -114,9 +114,8 @@ impl Model for Puppet {
 }
 
 /// Returns the server's parts with this model.
-fn app(model: Arc<dyn Model>, parts: TenantParts) -> App {
-    let host =
-        Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
+fn app(model: Arc<dyn Model>, parts: TenantParts, folders: Folders) -> App {
+    let host = Host::new(Bounds::default(), folders, Egress::new(Policy::default())).unwrap();
     App::new(host, model, Settings::default(), parts)
 }
 
@@ -149,13 +148,24 @@ impl World {
         make: impl FnOnce(App) -> App,
         change: impl FnOnce(&mut ServerSettings),
     ) -> World {
+        World::with_programs(Folders::from(Catalog::default()), parts, make, change).await
+    }
+
+    /// Starts a server with the programs of these folders.
+    pub(crate) async fn with_programs(
+        folders: Folders,
+        parts: TenantParts,
+        make: impl FnOnce(App) -> App,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> World {
         let mut settings =
             ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (sender, questions) = mpsc::unbounded_channel();
-        let server =
-            Server::bind(settings, make(app(Arc::new(Puppet(sender)), parts))).await.unwrap();
+        let server = Server::bind(settings, make(app(Arc::new(Puppet(sender)), parts, folders)))
+            .await
+            .unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }

@@ -13,6 +13,7 @@ use crate::args::CatalogFlags;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
+use crate::progress::Bar;
 use crate::setup::Setup;
 
 /// Maximum number of lines of a difference.
@@ -111,10 +112,12 @@ async fn run(host: &Host, all: Vec<Tested>) -> Result<Vec<Report>, Fault> {
         let host = host.clone();
         tasks.spawn(async move { (at, report(&host, tested).await) });
     }
+    let bar = Bar::new(tasks.len(), "programs");
     let mut reports = Vec::with_capacity(tasks.len());
     while let Some(done) = tasks.join_next().await {
         reports
             .push(done.map_err(|stopped| Fault::failed(format!("a test was stopped: {stopped}")))?);
+        bar.step();
     }
     reports.sort_by_key(|(at, _)| *at);
     Ok(reports.into_iter().map(|(_, report)| report).collect())

@@ -16,7 +16,7 @@ use crate::args::EvalArgs;
 use crate::config::{Config, Layer, Origin, Setting};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
-use crate::progress::counted;
+use crate::progress::{Bar, counted};
 use crate::setup::{self, Setup};
 
 /// Runs the suite and prints the scorecard.
@@ -71,8 +71,13 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
         &format!("{} of `{}`, {source}", counted(suite.tasks.len(), "task"), args.dir.display()),
     ));
     let several = contenders.len() > 1;
-    let show = |attempt: &Attempt| print::progress(attempt, several);
+    let bar = Bar::new(contenders.len() * suite.tasks.len() * plan.repeat as usize, "attempts");
+    let show = |attempt: &Attempt| {
+        print::progress(attempt, several);
+        bar.step();
+    };
     let done = evaluate(&setup.host, &suite, &contenders, &plan, results.as_ref(), &show).await;
+    drop(bar);
     let done = done.map_err(|error| Fault::failed(error.to_string()))?;
     if done.attempts.is_empty() && done.cancelled == 0 {
         return Err(no_recordings(&models, &args));

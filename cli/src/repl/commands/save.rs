@@ -74,18 +74,19 @@ fn write(folder: &Path, path: &Path, text: &str) -> Result<(), Fault> {
     })
 }
 
-/// Puts the last input, or the program of a step, on the next prompt.
+/// Opens the last input, or the program of a step, in the editor, and puts it on the next prompt.
 pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     let session = &mut repl.session;
-    session.next = match number {
-        None if session.said.is_empty() => {
+    let text = match number {
+        None if session.said.is_empty() && repl.editor.is_none() => {
             return Err(Fault::usage("there is no input to edit yet")
                 .hint("`/edit STEP` edits the program of a step"));
         }
         None => session.said.clone(),
         number => session.source_of(number)?.trim_end().to_owned(),
     };
+    repl.edit(text).await?;
     Ok(Next::Go)
 }
 

@@ -10,7 +10,8 @@ import { api } from '../app.js';
 import { fill, h } from '../dom.js';
 import { count, duration, exactTime, number, visible } from '../format.js';
 import { renderMarkdown } from '../markdown-dom.js';
-import { callOutcome } from '../run-text.js';
+import { callOutcome, noteTitle } from '../run-text.js';
+import { artifactList } from './artifacts.js';
 import { copyButton, notice } from './bits.js';
 import { checkOnce } from './inspector-program.js';
 
@@ -27,6 +28,8 @@ export function drawThought(panel, _feed, { step }) {
   if (text) renderMarkdown(body, text);
   fill(panel, text ? body : h('p', { class: 'muted' }, step.thinkEnd === null ? 'The model is thinking.' : 'The model gave no thought in this step.'),
     step.isPartial && !step.thought ? h('p', { class: 'muted small' }, 'A part is missing, because the connection was lost. The whole thought follows when the step ends.') : null,
+    step.notes.length === 0 ? null : h('section', { class: 'stack' }, h('h3', null, 'Added before the model was asked'), h('ul', { class: 'plain-list' },
+      step.notes.map((note) => h('li', { dir: 'auto' }, noteTitle(note), note.error === null ? null : notice('bad', h('pre', null, visible(note.error))))))),
     step.attempts.map((attempt, i) => (attempt.thought ? h('section', { class: 'stack' }, h('h3', null, `Before, in attempt ${i + 1}`), h('p', { dir: 'auto' }, visible(attempt.thought))) : null)),
     h('p', { class: 'muted small' }, `Started ${exactTime(step.start)}`, step.thinkEnd === null ? '' : `, the model took ${duration(step.thinkEnd - step.start)}`));
 }
@@ -79,7 +82,7 @@ export function drawCalls(panel, feed, row, hosts) {
   }
   fill(panel, h('ol', { class: 'host-calls' }, hosts.map((one) => h('li', { class: one === row.host ? 'selected' : null },
     h('div', { class: 'row' }, h('span', { class: 'muted' }, String(one.number)), h('code', null, h('b', null, visible(one.function))), h('span', { class: 'badge' }, visible(one.effect)),
-      one.pending ? h('span', { class: 'badge attention' }, 'waiting') : null, one.dur_ms === undefined ? null : h('span', { class: 'end muted small' }, duration(one.dur_ms))),
+      one.pending ? h('span', { class: 'badge attention' }, 'waiting') : null, one.dur_ms === null ? null : h('span', { class: 'end muted small', title: one.ts === null ? null : exactTime(one.ts) }, duration(one.dur_ms))),
     cutText(one.args, 'Arguments'), one.error ? notice('bad', h('pre', null, visible(one.error))) : one.result === null ? null : cutText(one.result, 'Result')))));
 }
 
@@ -108,6 +111,7 @@ export function drawResult(panel, feed, { step, call }) {
       h('p', { class: 'row wrap' }, h('span', { class: `status ${outcome === 'waiting' ? 'parked' : outcome}` }, outcome),
         h('span', { class: 'muted small' }, [one.durMs === null ? '' : duration(one.durMs), one.fuel === null ? '' : `${number(one.fuel)} fuel`, code].filter((text) => text !== '').join(' · '))),
       one.question === null ? null : notice('attention', visible(one.question)),
+      artifactList(one.notes.flatMap((note) => note.artifact ?? [])),
       one.output ? cutText(one.output, 'Output', 6000) : h('p', { class: 'muted' }, one.end === null ? 'The program is running.' : 'The program had no output.'));
   }));
 }

@@ -79,7 +79,7 @@ export class Inspector {
     const key = JSON.stringify([row.key, this.tab, step.events.length, step.draft.length, step.thinkEnd, hosts.length, feed.line.status, feed.state.answer?.length, call?.question]);
     if (key === this.drawn) return;
     this.drawn = key;
-    const name = row.host ? row.host.function : call ? (call.source === 'wat' ? 'program' : call.label) : step.isAnswer ? 'answer' : 'think';
+    const name = row.note ? (row.note.artifact ? 'artifact' : 'note') : row.host ? row.host.function : call ? (call.source === 'wat' ? 'program' : call.label) : step.isAnswer ? 'answer' : 'think';
     fill(this.title, `Step ${step.number} · ${visible(name)}`);
     this.title.title = call ? callTitle(call) : '';
     this.tabs.update(TABS.map((tab) => (tab.id === 'calls' ? { ...tab, count: hosts.length } : tab)), this.tab);
@@ -104,6 +104,7 @@ export class Inspector {
  * @returns {TabId}
  */
 export function bestTab(row) {
+  if (row.note) return row.note.artifact ? 'result' : 'thought';
   if (row.host) return 'calls';
   if (row.call) return row.call.source === 'wat' ? 'program' : 'result';
   return row.step.isAnswer ? 'result' : 'thought';

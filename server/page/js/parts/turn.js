@@ -2,6 +2,7 @@
  * One message of a chat and its run: the message, the steps, the answer as it is written.
  *
  * @import {Run, RunLine} from '../types.js'
+ * @import {Artifact} from '../run-state.js'
  */
 
 import { api } from '../app.js';
@@ -13,6 +14,7 @@ import { href } from '../router.js';
 import { RunFeed } from '../run-feed.js';
 import { activity, splitDraft } from '../run-text.js';
 import { approvalCard } from './approval-card.js';
+import { artifactList } from './artifacts.js';
 import { copyButton, notice, statusLabel, stopReason, usageText } from './bits.js';
 import { icon } from './icon.js';
 import { announce } from './notify.js';
@@ -37,10 +39,11 @@ export class Turn {
     this.call = h('pre', { class: 'draft-call', hidden: true, 'aria-label': 'Program that the model writes' });
     this.answer = h('div', { class: 'answer markdown' });
     this.waiting = h('div', { class: 'stack' });
+    this.artifacts = h('div', { hidden: true });
     this.footer = h('div', { class: 'turn-actions' });
     this.element = h('article', { class: 'turn', 'aria-label': `Message: ${visible(line.prompt).slice(0, 80)}` },
       h('div', { class: 'ask' }, h('div', { class: 'bubble', dir: 'auto' }, visible(line.prompt))),
-      h('div', { class: 'reply' }, this.details, this.draft, this.call, this.waiting, this.answer, this.footer));
+      h('div', { class: 'reply' }, this.details, this.draft, this.call, this.waiting, this.answer, this.artifacts, this.footer));
     /** @type {RunFeed|null} */
     this.feed = null;
     this.asked = '';
@@ -51,7 +54,21 @@ export class Turn {
     if (!isEnded(line.status)) {
       this.details.open = true;
       this.follow();
+    } else if (line.steps > 0 && !('artifacts' in line)) {
+      this.loadWhenSeen();
     }
+  }
+
+  /** Reads what the programs left, which lists of runs do not have, once the message is in view. */
+  loadWhenSeen() {
+    const observer = new IntersectionObserver((entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      // Without it, the link to the run still leads to the artifacts.
+      api.run(this.line.id, this.signal).then((run) => this.setLine(run), () => {});
+    });
+    observer.observe(this.element);
+    this.signal.addEventListener('abort', () => observer.disconnect());
   }
 
   follow() {
@@ -73,7 +90,7 @@ export class Turn {
   /** @param {RunLine} line */
   setLine(line) {
     if (this.feed) this.feed.setLine(line);
-    else if (line.updated > this.line.updated || line.status !== this.line.status) {
+    else if (line.updated > this.line.updated || line.status !== this.line.status || ('artifacts' in line && !('artifacts' in this.line))) {
       this.line = line;
       this.drawLine();
     }
@@ -92,6 +109,7 @@ export class Turn {
     this.call.hidden = call === '';
     if (call) setText(this.call, visible(call.slice(-600)));
     if (feed.state.answer !== null) this.drawAnswer(feed.state.answer);
+    this.drawArtifacts([...feed.state.artifacts.values()]);
     this.drawStatus();
     this.actions.onGrow();
   }
@@ -111,6 +129,7 @@ export class Turn {
     this.drawStatus();
     this.drawFacts();
     if (isEnded(line.status)) this.drawAnswer(line.result ?? '');
+    if ('artifacts' in line) this.drawArtifacts((/** @type {Run} */ (line).artifacts ?? []).map((one) => ({ run: line.id, ...one })));
     void this.drawWaiting();
     fill(this.footer,
       isEnded(line.status) && line.result ? copyButton(() => line.result ?? '', 'Answer', 'Copy') : null,
@@ -138,6 +157,15 @@ export class Turn {
       renderMarkdown(this.answer, text);
       if (status === 'stopped') this.answer.append(notice('attention', `The run stopped ${stopReason(stop)}. Send “continue” to go on.`));
     }
+  }
+
+  /** @param {Artifact[]} artifacts */
+  drawArtifacts(artifacts) {
+    const key = JSON.stringify(artifacts);
+    if (this.artifacts.dataset.key === key) return;
+    this.artifacts.dataset.key = key;
+    this.artifacts.hidden = artifacts.length === 0;
+    fill(this.artifacts, artifactList(artifacts));
   }
 
   /** Shows the pending approvals of the run, each until it is answered. */

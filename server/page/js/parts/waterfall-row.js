@@ -5,8 +5,9 @@
  */
 
 import { fill, h } from '../dom.js';
-import { firstLine, visible } from '../format.js';
-import { callOutcome, callTitle, repairText } from '../run-text.js';
+import { bytes, firstLine, visible } from '../format.js';
+import { callOutcome, callTitle, noteTitle, repairText } from '../run-text.js';
+import { artifactButton } from './artifacts.js';
 
 /**
  * Draws the text, unless it is already as it should be. Returns a key of what is drawn.
@@ -16,6 +17,16 @@ import { callOutcome, callTitle, repairText } from '../run-text.js';
  * @param {string} drawn
  */
 export function drawRowText(element, row, drawn) {
+  if (row.note) {
+    const { artifact, error } = row.note;
+    const key = `note ${row.note.key}`;
+    if (key !== drawn) {
+      const title = noteTitle(row.note);
+      fill(element, h('span', { class: `mark ${error ? 'failed' : 'note'}` }), h('span', { class: 'ellipsis', title: error ? `${title}: ${visible(error)}` : title, dir: 'auto' }, title),
+        artifact ? [h('span', { class: 'badge' }, bytes(artifact.bytes)), artifactButton(artifact, { isInRow: true })] : null);
+    }
+    return key;
+  }
   if (row.host) {
     const key = `host ${row.host.error ?? ''}${row.host.pending}`;
     if (key !== drawn) {

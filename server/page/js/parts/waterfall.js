@@ -1,5 +1,5 @@
 /**
- * The waterfall of a run: a row for each step, call and host call, with its time to scale.
+ * The waterfall of a run: a row for each step, call, host call and note, with its time to scale.
  *
  * @import {Row} from '../run-rows.js'
  * @import {RunFeed} from '../run-feed.js'
@@ -184,7 +184,7 @@ export class Waterfall {
     const target = /** @type {Element} */ (event.target);
     const key = /** @type {HTMLElement|null} */ (target.closest('.wf-row'))?.dataset.key;
     const row = this.rows.find((one) => one.key === key);
-    if (!row) return;
+    if (!row || target.closest('button')) return;
     if (target.closest('.wf-toggle') && row.isExpandable) this.toggle(row, !row.isExpanded);
     else {
       this.select(row.key);

@@ -93,7 +93,7 @@ class CatalogView extends View {
         h('h2', { class: 'program-name' }, visible(program.name)), h('p', null, visible(program.description)),
         h('ul', { class: 'tags' }, h('li', null, h('span', { class: 'badge' }, visible(program.family))), h('li', null, h('span', { class: 'badge' }, visible(program.origin))), program.uses.map((one) => h('li', null, h('code', null, visible(one)))))),
       programForm(program),
-      h('section', { class: 'stack' }, h('div', { class: 'row' }, h('h2', null, 'Source'), h('a', { class: 'button tiny end', href: href('sandbox', [], { code: source }) }, icon('sandbox'), 'Open in sandbox')),
+      h('section', { class: 'stack' }, h('div', { class: 'row' }, h('h2', null, 'Source'), h('a', { class: 'button tiny end', href: href('sandbox', [], { code: source, program: program.name }) }, icon('sandbox'), 'Open in sandbox')),
         source ? codeView(source, { label: 'Source' }) : h('p', { class: 'muted' }, 'The server has no source of this program.'))));
   }
 }

@@ -112,7 +112,7 @@ class RunView extends View {
       onChange: (from) => this.onChange(from),
       onLine: (line) => this.onLine(line),
       onError: (error) => notifyError(error),
-    });
+    }, { tree: true });
     fill(this.body, this.pane, this.inspector.element);
     this.waterfall.setFollowing(!isEnded(run.status) && this.wanted.length === 0);
     this.header.draw(this.feed);
@@ -129,7 +129,7 @@ class RunView extends View {
     this.waterfall.update(feed, from);
     this.selectWanted();
     if (this.waterfall.isFollowing && !this.isNarrow()) {
-      const newest = this.waterfall.rows.findLast((row) => row.kind !== 'host');
+      const newest = this.waterfall.rows.findLast((row) => row.kind === 'step' || row.kind === 'call');
       if (newest && newest.key !== this.waterfall.selected) this.showRow(newest);
     }
     const selected = this.waterfall.rows[this.waterfall.model.indexOf(this.waterfall.selected)];
@@ -262,7 +262,7 @@ class RunView extends View {
       return;
     }
     this.waterfall.setFollowing(false);
-    const rows = this.waterfall.rows.filter((row) => row.kind !== 'host');
+    const rows = this.waterfall.rows.filter((row) => row.kind === 'step' || row.kind === 'call');
     this.replay.start(rows);
     this.waterfall.scroller.focus();
   }

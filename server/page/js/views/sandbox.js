@@ -1,9 +1,9 @@
 /**
- * The sandbox: an editor with diagnostics as one types, the program's authority beside it, and a
- * run against the files of a session.
+ * The sandbox: an editor with diagnostics as one types, the program's authority beside it, a run
+ * against the files of a session or fixtures, the program's examples, and its way into the catalog.
  *
  * @import {Route} from '../router.js'
- * @import {Check, ExecResult} from '../types.js'
+ * @import {Check, ExampleResult, ExecResult} from '../types.js'
  */
 
 import { errorText, isAbort } from '../api.js';
@@ -16,6 +16,8 @@ import { execResult } from '../parts/exec-result.js';
 import { icon } from '../parts/icon.js';
 import { authorityList } from '../parts/inspector-tabs.js';
 import { announce, notify } from '../parts/notify.js';
+import { RunWorld } from '../parts/run-world.js';
+import { nameOf, saveProgram } from '../parts/save-program.js';
 import { href } from '../router.js';
 import { View } from '../view.js';
 
@@ -53,11 +55,12 @@ class SandboxView extends View {
     this.state = h('span', { class: 'badge', role: 'status' });
     this.problems = h('ul', { class: 'problems', 'aria-label': 'Problems' });
     this.authority = h('div', { class: 'body' }, h('p', { class: 'muted' }, 'Write a program to see what it touches.'));
-    this.args = h('textarea', { id: 'sandbox-args', rows: '2', class: 'code', placeholder: 'one argument a line' });
-    this.world = h('select', { id: 'sandbox-world' });
+    this.world = new RunWorld();
     this.result = h('div', { class: 'result', 'aria-live': 'polite' });
     this.runButton = h('button', { class: 'primary', onclick: () => void this.run(), title: 'Run (Ctrl Enter)' }, icon('play'), 'Run');
     this.formatButton = h('button', { disabled: true, onclick: () => { if (this.latest?.formatted !== undefined) this.editor.replaceAll(this.latest.formatted); } }, 'Format');
+    this.testButton = h('button', { hidden: true, onclick: () => void this.test(), title: 'Run the examples in the front matter' }, icon('check'), 'Test');
+    this.saveButton = h('button', { hidden: true, onclick: () => void saveProgram(this.editor.value), title: 'Save the program in the catalog of the server', 'aria-label': 'Save to catalog' }, icon('catalog'), h('span', { class: 'wide' }, 'Save to catalog'));
     this.code = '';
   }
 
@@ -66,19 +69,20 @@ class SandboxView extends View {
     this.setTitle('Sandbox');
     this.append(
       h('header', { class: 'bar' }, h('h1', null, 'Sandbox'), this.state, h('div', { class: 'actions' }, this.formatButton,
-        h('button', { onclick: () => this.save(), title: 'Download the program, for the folder of the catalog' }, icon('download'), h('span', { class: 'wide' }, 'Save')),
+        this.saveButton,
+        h('button', { onclick: () => this.download(), title: 'Download the program as a file', 'aria-label': 'Download' }, icon('download')),
         h('button', { onclick: () => void copy(new URL(href('sandbox', [], { code: this.editor.value }), location.href).href, 'Link'), title: 'Copy a link that contains the program' }, icon('link'), h('span', { class: 'wide' }, 'Share')),
-        this.runButton)),
+        this.testButton, this.runButton)),
       h('div', { class: 'sandbox-body' },
         h('div', { class: 'sandbox-main' }, this.editor.element, this.problems),
         h('div', { class: 'sandbox-side' },
           h('section', { class: 'card', 'aria-labelledby': 'run-heading' }, h('header', null, h('h2', { id: 'run-heading' }, 'Run')),
-            h('div', { class: 'body stack' },
-              h('div', { class: 'field' }, h('label', { for: 'sandbox-args' }, 'Arguments'), this.args),
-              h('div', { class: 'field' }, h('label', { for: 'sandbox-world' }, 'Files'), this.world), this.result)),
+            h('div', { class: 'body stack' }, this.world.elements, this.result)),
           h('section', { class: 'card', 'aria-labelledby': 'authority-heading' }, h('header', null, h('h2', { id: 'authority-heading' }, 'Authority')), this.authority))));
-    this.listen(live, 'change', () => this.drawWorlds());
-    this.drawWorlds();
+    this.listen(live, 'change', () => this.world.drawSessions(live.sessions));
+    this.listen(live, 'settings', () => this.drawSave());
+    this.world.drawSessions(live.sessions);
+    this.drawSave();
     void this.loadNames();
     this.editor.field.focus({ preventScroll: true });
   }
@@ -89,6 +93,9 @@ class SandboxView extends View {
     const source = code ?? (route.query.has('new') ? NEW_PROGRAM : localStorage.getItem(DRAFT) ?? SAMPLE);
     if (this.editor.value === '' || (code !== null && code !== this.code) || route.query.has('new')) this.editor.setValue(source);
     this.code = code ?? '';
+    const program = route.query.get('program');
+    // Without its examples, the sandbox still runs the program.
+    if (program) api.program(program).then((found) => this.world.drawExamples(found), () => {});
   }
 
   async loadNames() {
@@ -97,18 +104,15 @@ class SandboxView extends View {
     if (catalog.status === 'fulfilled') this.editor.programs = catalog.value.programs.map((one) => ({ name: one.name, signature: '', sentence: visible(one.description) }));
   }
 
-  drawWorlds() {
-    const key = live.sessions.map((one) => one.id + one.title).join();
-    if (this.world.dataset.key === key && this.world.options.length > 0) return;
-    this.world.dataset.key = key;
-    const selected = this.world.value;
-    fill(this.world, h('option', { value: '' }, 'The working folder'), live.sessions.slice(0, 30).map((one) => h('option', { value: one.id }, `Session: ${visible(one.title || one.id).slice(0, 60)}`)));
-    this.world.value = [...this.world.options].some((option) => option.value === selected) ? selected : '';
+  /** Only an administrator may save programs in the catalog. */
+  drawSave() {
+    this.saveButton.hidden = !live.settings?.scopes.includes('admin');
   }
 
   /** @param {string} source */
   onChange(source) {
     localStorage.setItem(DRAFT, source);
+    this.testButton.hidden = !/^;;; *\[\[example\]\]/m.test(source);
     this.check();
   }
 
@@ -147,27 +151,54 @@ class SandboxView extends View {
   }
 
   async run() {
+    const world = this.world.value();
+    if (!world) return;
+    await this.show(async () => {
+      /** @type {ExecResult} */
+      const result = await api.exec({ body: this.editor.value, ...world });
+      announce(result.success ? 'The program ended with a result' : 'The program failed');
+      return execResult(result);
+    });
+  }
+
+  async test() {
+    await this.show(async () => {
+      const { examples } = await api.test(this.editor.value);
+      const failed = examples.filter((one) => !one.passed).length;
+      announce(failed === 0 ? 'All examples pass' : `${count(failed, 'example')} failed`);
+      return h('ul', { class: 'examples-run stack', 'aria-label': 'Examples' }, examples.map(exampleResult));
+    });
+  }
+
+  /**
+   * Shows the result of an action, or its error.
+   *
+   * @param {() => Promise<HTMLElement>} action
+   */
+  async show(action) {
     if (this.runButton.disabled) return;
-    this.runButton.disabled = true;
+    this.runButton.disabled = this.testButton.disabled = true;
     fill(this.result, h('p', { class: 'status running' }, 'running'));
     try {
-      const args = this.args.value === '' ? [] : this.args.value.replace(/\n$/, '').split('\n');
-      /** @type {ExecResult} */
-      const result = await api.exec({ body: this.editor.value, args, ...(this.world.value ? { session_id: this.world.value } : {}) });
-      fill(this.result, execResult(result));
-      announce(result.success ? 'The program ended with a result' : 'The program failed');
+      fill(this.result, await action());
     } catch (error) {
       fill(this.result, h('p', { class: 'notice bad', role: 'alert' }, visible(errorText(error))));
     } finally {
-      this.runButton.disabled = false;
+      this.runButton.disabled = this.testButton.disabled = false;
     }
   }
 
-  save() {
-    const name = /^;;; name = "([\w-]+)"/m.exec(this.editor.value)?.[1] ?? 'program';
+  download() {
+    const name = nameOf(this.editor.value) || 'program';
     download(new Blob([this.editor.value], { type: 'text/plain' }), `${name}.wat`);
-    notify(`Saved as ${name}.wat. Copy it to the folder of your catalog.`);
+    notify(`Saved as ${name}.wat`);
   }
+}
+
+/** @param {ExampleResult} example */
+function exampleResult({ line, passed, differences }) {
+  return h('li', null, h('span', { class: `status ${passed ? 'done' : 'failed'}` }, `line ${line}: ${passed ? 'passed' : 'failed'}`),
+    differences.map((text) => h('pre', { class: 'notice bad' }, visible(text))));
 }
 
 customElements.define('w-sandbox', SandboxView);

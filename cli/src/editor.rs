@@ -1,0 +1,154 @@
+//! The user's editor, for the inputs of a session.
+//!
+//! The walls keep the process from starting programs, and would keep an editor from its own files. So
+//! a session starts a small process before the walls, the *editor broker*: this binary with the
+//! argument [`BROKER`]. It is given texts, never a command or a path: it opens each text in the editor
+//! that the user's environment names, in a temporary file of its own, and returns what was saved.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::output;
+
+/// The argument with which this binary is a broker.
+const BROKER: &str = "editor-broker";
+/// The variables that name the editor, the first one first.
+const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
+/// Maximum size of a text, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// A text to be edited.
+#[derive(Debug, Serialize, Deserialize)]
+struct Draft {
+    text: String,
+    /// The ending of the file's name, by which editors know the language.
+    ending: String,
+}
+
+/// The text that the user saved, or the reason why there is none.
+type Edited = Result<String, String>;
+
+/// The broker, as the session uses it. It ends when this is dropped.
+pub(crate) struct EditorBroker {
+    socket: UnixStream,
+    process: Child,
+}
+
+impl EditorBroker {
+    /// Starts the broker, before the walls. Returns `None` if the environment names no editor.
+    pub(crate) fn start() -> Option<EditorBroker> {
+        editor()?;
+        let started = || -> std::io::Result<EditorBroker> {
+            let (socket, theirs) = UnixStream::pair()?;
+            let process = Command::new(std::env::current_exe()?)
+                .arg(BROKER)
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .spawn()?;
+            Ok(EditorBroker { socket, process })
+        };
+        match started() {
+            Ok(broker) => Some(broker),
+            Err(error) => {
+                output::warn(&format!("the editor cannot be used: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Opens a text in the editor, and waits until the user leaves it. Returns the saved text.
+    ///
+    /// # Errors
+    /// If the editor failed, or the text is not UTF-8 or too large.
+    pub(crate) fn edit(&mut self, text: &str, ending: &str) -> Result<String, Fault> {
+        let draft = Draft { text: text.to_owned(), ending: ending.to_owned() };
+        let edited = self.ask(&draft).unwrap_or_else(|error| Err(error.to_string()));
+        edited.map_err(|why| Fault::failed(format!("failed to edit the input: {why}")))
+    }
+
+    fn ask(&mut self, draft: &Draft) -> std::io::Result<Edited> {
+        writeln!(self.socket, "{}", serde_json::to_string(draft)?)?;
+        let mut answer = String::new();
+        BufReader::new(&self.socket).read_line(&mut answer)?;
+        match answer.is_empty() {
+            true => Ok(Err("the editor broker has ended".to_owned())),
+            false => Ok(serde_json::from_str(&answer)?),
+        }
+    }
+}
+
+impl Drop for EditorBroker {
+    fn drop(&mut self) {
+        // At the end of its input, the broker ends.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        let _ = self.process.wait();
+    }
+}
+
+/// Returns true if this process is a broker.
+pub(crate) fn is_broker() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == BROKER)
+}
+
+/// Serves the session at the other end of stdin, until it ends.
+pub(crate) fn serve() -> ExitCode {
+    let serve = async {
+        // An interrupt is for the editor. Without this, it would end the broker, too.
+        let interrupt = tokio::signal::unix::SignalKind::interrupt();
+        let _ignored = tokio::signal::unix::signal(interrupt)?;
+        let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+        let drafts = BufReader::new(socket.try_clone()?);
+        for draft in drafts.lines() {
+            let edited = serde_json::from_str(&draft?).map_err(|error| error.to_string());
+            let edited: Edited = edited.and_then(|draft: Draft| edit(&draft));
+            writeln!(socket, "{}", serde_json::to_string(&edited)?)?;
+        }
+        std::io::Result::Ok(())
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.and_then(|runtime| runtime.block_on(serve)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Returns the words of the editor's command.
+fn editor() -> Option<Vec<String>> {
+    let named = |name: &&str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let command: OsString = VARIABLES.iter().find_map(named)?;
+    let words: Vec<String> = command.to_str()?.split_whitespace().map(str::to_owned).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+/// Opens a text in the editor on the terminal.
+fn edit(draft: &Draft) -> Edited {
+    let words = editor().ok_or("the environment names no editor")?;
+    let (program, arguments) = words.split_first().ok_or("the environment names no editor")?;
+    let failed = |error: std::io::Error| error.to_string();
+    let mut builder = tempfile::Builder::new();
+    let file = builder.prefix("wattle-").suffix(&draft.ending).tempfile().map_err(failed)?;
+    std::fs::write(file.path(), &draft.text).map_err(failed)?;
+    let ended = Command::new(program)
+        .args(arguments)
+        .arg(file.path())
+        .stdin(output::terminal().map_err(failed)?)
+        .status()
+        .map_err(|error| format!("`{program}`: {error}"))?;
+    if !ended.success() {
+        return Err(format!("`{program}` ended with {ended}; the input stays as it was"));
+    }
+    // Many editors replace the file, so it is opened again.
+    let (mut saved, path) = (String::new(), file.path());
+    let opened = std::fs::File::open(path).map_err(failed)?;
+    let read = opened.take(LARGEST + 1).read_to_string(&mut saved).map_err(failed)?;
+    if read as u64 > LARGEST {
+        return Err(format!("the text is larger than {} MiB", LARGEST >> 20));
+    }
+    // Editors end the last line.
+    Ok(saved.trim_end_matches(['\n', '\r']).to_owned())
+}

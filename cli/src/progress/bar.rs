@@ -1,0 +1,77 @@
+//! A progress bar, for work whose length is known.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::output::width::layout;
+use crate::output::{clear_transient, transient};
+
+/// Maximum number of columns of the bar itself.
+const MOST: usize = 30;
+/// Number of columns that the rest of the line may need.
+const TEXT: usize = 40;
+
+/// A progress bar below all other output. It disappears when this is dropped. Off a terminal there is
+/// none.
+pub(crate) struct Bar {
+    total: usize,
+    noun: &'static str,
+    begun: Instant,
+    done: Mutex<usize>,
+}
+
+impl Bar {
+    /// Shows a bar for this number of parts, such as `tasks`.
+    pub(crate) fn new(total: usize, noun: &'static str) -> Bar {
+        let bar = Bar { total, noun, begun: Instant::now(), done: Mutex::new(0) };
+        bar.show(0);
+        bar
+    }
+
+    /// Counts a part that is done.
+    pub(crate) fn step(&self) {
+        // Parts that are done at the same time are shown in their order.
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done += 1;
+        self.show(*done);
+    }
+
+    fn show(&self, done: usize) {
+        let columns = layout().saturating_sub(TEXT).min(MOST);
+        transient(&line((done, self.total), self.noun, self.begun.elapsed(), columns));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        clear_transient();
+    }
+}
+
+/// Renders a bar of this number of columns, the numbers, and the elapsed seconds.
+fn line((done, total): (usize, usize), noun: &str, elapsed: Duration, columns: usize) -> String {
+    // More may be done than was announced.
+    let total = total.max(done);
+    let filled = (columns * done).checked_div(total).unwrap_or(columns);
+    let bar = "█".repeat(filled) + &"░".repeat(columns - filled);
+    format!("  {bar} {done} of {total} {noun} · {} s", elapsed.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(done: usize, total: usize, columns: usize) -> String {
+        line((done, total), "tasks", Duration::from_millis(2_900), columns)
+    }
+
+    #[test]
+    fn the_bar_is_filled_in_proportion() {
+        assert_eq!(shown(0, 8, 4), "  ░░░░ 0 of 8 tasks · 2 s");
+        assert_eq!(shown(3, 8, 4), "  █░░░ 3 of 8 tasks · 2 s");
+        assert_eq!(shown(8, 8, 4), "  ████ 8 of 8 tasks · 2 s");
+        assert_eq!(shown(9, 8, 4), "  ████ 9 of 9 tasks · 2 s");
+        assert_eq!(shown(0, 0, 4), "  ████ 0 of 0 tasks · 2 s");
+        assert_eq!(shown(1, 2, 0), "   1 of 2 tasks · 2 s");
+    }
+}

@@ -1,0 +1,170 @@
+//! `GET /api/runs/stream`: the changes of the tenant's runs, as they happen.
+//!
+//! A stream has no state that it could lose: it sends `ready`, after which it misses no change, and
+//! then each run that changed. A client reads the list of runs after each `ready`. Each stream looks
+//! for changes at most five times a second, however many there are.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use axum::response::sse::Event as Frame;
+use axum::routing::get;
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use wattle_agent::journal::RunFilter;
+use wattle_agent::service::{RunStatus, RunView};
+use wattle_agent::{Scope, StoreError, now_ms};
+
+use super::runs::RunLine;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::route::Route;
+use crate::state::Shared;
+use crate::stream::frames;
+
+/// Minimum time between two looks at the store.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Maximum time between two looks. The start and the end of a run of this server are noticed at once;
+/// its steps, and the runs of other processes, are found by looking.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum number of runs that one look reads.
+const MAX_RUNS: u32 = 200;
+/// The time before the newest change that a look reads again, in milliseconds, because a change may
+/// be recorded some time after its own time.
+const OVERLAP_MS: u64 = 2_000;
+/// Maximum duration of a stream. The client connects again, and its token is checked again.
+const MAX_AGE: Duration = Duration::from_secs(600);
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            "GET",
+            "/api/runs/stream",
+            Scope::Read,
+            get(follow),
+            "Follows the runs: sends each run that changes.",
+        )
+        .events::<RunChange, RunChange>(
+            "The changes, from now on. The stream ends after 10 minutes.",
+        ),
+    ]
+}
+
+/// A change of the runs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum RunChange {
+    /// From now on, the stream has every change. A client that reads the list of runs now misses
+    /// nothing. Also sent if more runs changed than the stream sends.
+    Ready,
+    /// A run is new, or changed.
+    Run {
+        /// The run as it is now.
+        run: Box<RunLine>,
+    },
+}
+
+/// The state of a stream.
+struct Changes {
+    shared: Arc<Shared>,
+    caller: Caller,
+    /// Notified when a run begins or ends in this process.
+    notices: watch::Receiver<()>,
+    /// The time of the newest change, in milliseconds since 1970.
+    newest: u64,
+    /// The states of the runs that the last look read.
+    sent: HashMap<String, Sent>,
+    ready: VecDeque<RunChange>,
+    looked: Instant,
+    ends: Instant,
+}
+
+/// The parts of a run that are compared with its next state.
+type Sent = (RunStatus, u64, u32);
+
+async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {
+    let mut notices = shared.service.changes();
+    notices.mark_unchanged();
+    let now = Instant::now();
+    let mut changes = Changes {
+        notices,
+        newest: now_ms(),
+        sent: HashMap::new(),
+        ready: VecDeque::from([RunChange::Ready]),
+        looked: now,
+        ends: now + MAX_AGE,
+        caller,
+        shared: Arc::clone(&shared),
+    };
+    // What changed just before is in the list that the client reads.
+    changes.look().await?;
+    changes.ready.truncate(1);
+    let changes = stream::unfold(changes, |mut changes| async {
+        let change = changes.next().await?;
+        let text = serde_json::to_string(&change).unwrap_or_default();
+        Some((Frame::default().data(text), changes))
+    });
+    Ok(frames(changes, shared.limits.heartbeat))
+}
+
+impl Changes {
+    /// Returns the next change, or `None` at the end of the stream.
+    async fn next(&mut self) -> Option<RunChange> {
+        loop {
+            if let Some(change) = self.ready.pop_front() {
+                return Some(change);
+            }
+            let stopping = self.shared.stopping.clone();
+            tokio::select! {
+                () = stopping.cancelled() => return None,
+                () = sleep_until(self.ends) => return None,
+                noticed = self.notices.changed() => noticed.ok()?,
+                () = sleep_until(self.looked + PATIENCE) => {}
+            }
+            sleep_until(self.looked + PAUSE).await;
+            self.notices.mark_unchanged();
+            self.looked = Instant::now();
+            if let Err(cause) = self.look().await {
+                // The client connects again.
+                tracing::error!(%cause, "failed to look for changed runs");
+                return None;
+            }
+        }
+    }
+
+    /// Reads the runs that changed since the last look.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let filter = RunFilter {
+            changed_since: Some(self.newest.saturating_sub(OVERLAP_MS)),
+            limit: Some(MAX_RUNS),
+            ..RunFilter::default()
+        };
+        let found = self.shared.service.list(&self.caller.store, filter).await?;
+        let is_truncated = found.len() >= MAX_RUNS as usize;
+        let newest = found.iter().map(|run| run.updated).fold(self.newest, u64::max);
+        // If the clock was set back, later changes have earlier times.
+        self.newest = newest.min(now_ms());
+        let before = std::mem::take(&mut self.sent);
+        for run in found.into_iter().rev() {
+            let (id, state) = (run.id.clone(), state(&run));
+            if before.get(&id) != Some(&state) && !is_truncated {
+                self.ready.push_back(RunChange::Run { run: Box::new(RunLine::from(run)) });
+            }
+            self.sent.insert(id, state);
+        }
+        if is_truncated {
+            self.ready.push_back(RunChange::Ready);
+        }
+        Ok(())
+    }
+}
+
+fn state(run: &RunView) -> Sent {
+    (run.status, run.updated, run.steps)
+}

@@ -1,0 +1,192 @@
+//! Runs that go on: answers to their questions, releases, forks, replays.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::Scope;
+use wattle_agent::agents::AgentSpec;
+use wattle_agent::journal::{self, Approval, Journal as _, SharedJournal};
+
+use super::runs::{Run, STEPS, Started, held, run, slot, view};
+use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::app::RunOrigin;
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::MessageText;
+use crate::route::Route;
+use crate::state::Shared;
+
+const NOT_WAITING: (u16, &str) = (409, "The run does not wait for this.");
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            "POST",
+            "/api/run/{id}/approvals/{call}",
+            Scope::Run,
+            post(answer),
+            "Approves or denies a call that waits for a person.",
+        )
+        .body::<AnswerBody>()
+        .json::<Run>(200, "The answer is recorded.")
+        .errors(&[NOT_JSON, NOT_FOUND, NOT_WAITING, INVALID, BUSY, FULL]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/release",
+            Scope::Admin,
+            post(release),
+            "Resumes a run that was parked because it repeatedly ended its process.",
+        )
+        .json::<Started>(202, "The run goes on.")
+        .errors(&[NOT_FOUND, NOT_WAITING, BUSY, FULL]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/fork",
+            Scope::Run,
+            post(fork),
+            "Starts a new run that shares the beginning of this one.",
+        )
+        .body::<ForkBody>()
+        .json::<Started>(202, "The new run is open.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/replay",
+            Scope::Run,
+            post(replay),
+            "Replays a run without model and network, and compares it with its record.",
+        )
+        .json::<Replayed>(200, "The comparison.")
+        .errors(&[NOT_FOUND]),
+    ]
+}
+
+/// An answer to a pending approval.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerBody {
+    /// If true, the call is approved.
+    approve: bool,
+    /// How long the approval holds.
+    #[serde(default)]
+    scope: AnswerScope,
+    /// The reason of a denial, which the model reads.
+    reason: Option<String>,
+}
+
+/// How long an approval holds.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AnswerScope {
+    /// For this program.
+    #[default]
+    Once,
+    /// For all later programs of the session, until the server restarts.
+    Session,
+}
+
+/// The point at which a run is forked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForkBody {
+    /// The last step that both runs share. 0 is the start of the run.
+    step: u32,
+    /// A message that the new run goes on with. Without it, the model is asked again.
+    message: Option<MessageText>,
+}
+
+/// The result of a replay.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Replayed {
+    /// If true, the replay did the same as the run.
+    same: bool,
+    /// Number of turns that were replayed.
+    turns: usize,
+    /// Number of programs that ran again.
+    programs: usize,
+    /// The first difference: its step, what differs, the recorded and the new value.
+    difference: Option<ReplayDifference>,
+}
+
+/// A difference between a run and its replay.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReplayDifference {
+    /// The step.
+    step: u32,
+    /// What differs.
+    what: String,
+    /// The recorded value.
+    was: String,
+    /// The value of the replay.
+    is: String,
+}
+
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path((id, call)): Path<(String, String)>,
+    request: Request,
+) -> Result<Json<Run>, ApiError> {
+    let AnswerBody { approve, scope, reason } = read_json(request, &shared.limits).await?;
+    let approval = match (approve, scope) {
+        (false, _) => Approval::Denied(reason.unwrap_or_default()),
+        (true, AnswerScope::Once) => Approval::Once,
+        (true, AnswerScope::Session) => Approval::Session,
+    };
+    shared.service.answer(&caller.store, &id, &call, approval).await?;
+    run(&shared, &caller, &id).await.map(Json)
+}
+
+async fn release(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    shared.service.release(&caller.store, &id).await?;
+    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &id).await?))))
+}
+
+async fn fork(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    let ForkBody { step, message } = read_json(request, &shared.limits).await?;
+    let message = message.map(|message| message.0);
+    let slot = slot(&shared, &caller)?;
+    let forked = shared.service.fork(&caller.store, &id, step, message).await?;
+    let forked = held(forked, slot);
+    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &forked).await?))))
+}
+
+async fn replay(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Replayed>, ApiError> {
+    let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
+    let journal: SharedJournal = Arc::new(caller.store.clone());
+    let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
+    let origin = RunOrigin::of_agent(&agent, None, STEPS);
+    let parts = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let report = journal::replay(&parts.host, &journal, &record, 0).await?;
+    let difference = report.difference.map(|(step, differs)| ReplayDifference {
+        step,
+        what: differs.what,
+        was: differs.was,
+        is: differs.is,
+    });
+    Ok(Json(Replayed {
+        same: difference.is_none(),
+        turns: report.turns,
+        programs: report.programs,
+        difference,
+    }))
+}
