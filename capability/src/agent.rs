@@ -2,7 +2,7 @@
 //!
 //! The other agent's run is a child of this one: it has its own conversation and its own id, the
 //! same files, grants that are never more than this run's, and a share of its budget. The clock of
-//! the calling program stands still meanwhile.
+//! the calling program is suspended meanwhile.
 
 use std::sync::Arc;
 

@@ -13,7 +13,8 @@ use crate::QUOTED;
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Arrays of strings; indexes start at 0; sort, uniq and reverse change the array itself.
+    /// Arrays of strings; indexes start at 0; sort, uniq and reverse change the array itself and
+    /// return it.
     pub const ARR: "arr" 3;
 
     /// Creates an empty array
@@ -96,12 +97,12 @@ capability! {
 
     /// Removes duplicates in place; keeps the first of each
     #[example = r#"(let $a (str.split "b a b" " ")) (arr.uniq $a) (ret (str.join $a " "))"# => "b a"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn uniq(h: arr) ! EBOUND ENOMEM = uniq;
 
     /// Reverses in place
     #[example = r#"(let $a (str.split "a b" " ")) (arr.reverse $a) (ret (str.join $a " "))"# => "b a"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn reverse(h: arr) ! EBOUND = reverse;
 
     /// Returns a new array: the items of a, then those of b
@@ -118,6 +119,11 @@ capability! {
     #[example = r#"(ret (arr.to_json (str.split "a 1" " ")))"# => r#"["a","1"]"#]
     #[prompt(signature)]
     fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
+
+    /// Parses CSV with a header line into JSON objects, one a row; types "num" turns fields like
+    /// 2.50 into numbers
+    #[example = r#"(ret (json.get (at (arr.from_csv "name,n\npen,2\ncup,3\n") 1) "n"))"# => "3"]
+    fn from_csv(text: str, sep: opt_str, types: opt_str) -> arr: arr ! EPARSE ENOMEM = rows::from_csv;
 
     /// Parses a JSON array; strings lose their quotes, anything else stays JSON
     #[example = r#"(ret (str.join (arr.from_json "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
@@ -206,7 +212,7 @@ impl Arrays {
         usize::try_from(i).ok().and_then(|i| list.get_mut(i)).ok_or_else(|| {
             Failure::new(
                 Code::EBOUND,
-                format!("index {i} is out of range: the array has {length} items"),
+                format!("index {i} is out of range: the length of the array is {length}"),
             )
         })
     }

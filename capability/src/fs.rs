@@ -20,6 +20,12 @@ capability! {
     #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EKIND = read;
 
+    /// Returns a file's lines, as `str.lines` does
+    #[example = r#"(fs.write "a.txt" "one\ntwo\n") (ret (str.join (fs.lines "a.txt") "+"))"# => "one+two"]
+    #[prompt(signature)]
+    #[effect(reads)]
+    async lines(path: read_path) -> arr: arr ! ENOENT EACCESS EBOUND EKIND EPARSE ENOMEM = lines;
+
     /// Writes a file, replacing it
     #[example = r#"(fs.write "notes/a.txt" "hello") (ret (fs.read "notes/a.txt"))"# => "hello"]
     #[prompt(signature)]
@@ -52,7 +58,7 @@ capability! {
 
     /// Creates a folder and its parents
     #[example = r#"(fs.mkdir "a/b") (ret (str.join (fs.list "a") " "))"# => "b/"]
-    #[prompt(signature)]
+    #[prompt(name)]
     #[effect(writes)]
     async mkdir(path: write_path) ! EACCESS EEXIST EKIND = mkdir;
 
@@ -111,6 +117,13 @@ pub(crate) async fn on_files<T: Send + 'static>(
 
 async fn read(run: &mut Run, path: String) -> Result<Vec<u8>, Failure> {
     on_files(run, "fs.read", move |files| files.read(&path)).await.map(Into::into)
+}
+
+async fn lines(run: &mut Run, path: String) -> Result<Handle, Failure> {
+    let bytes = on_files(run, "fs.lines", move |files| files.read(&path)).await?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Failure::new(Code::EPARSE, "the file is not text in UTF-8"))?;
+    Arrays::make(run, text.lines())
 }
 
 async fn write(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failure> {

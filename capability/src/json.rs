@@ -90,7 +90,7 @@ capability! {
     #[example = r#"(let $m (map.new)) (map.set $m "n" "1.50") (map.set $m "s" "x") (ret (json.make $m))"# => r#"{"n":1.50,"s":"x"}"#]
     fn make(fields: map) -> ptr: str ! EBOUND ENOMEM = make;
 
-    /// Makes an array from an array's items: JSON items stay JSON, others become strings
+    /// Makes an array from an array's items, as `json.make` does
     #[example = r#"(ret (json.make_arr (str.split "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 
@@ -103,6 +103,7 @@ capability! {
     /// Parses CSV with a header line into an array of objects of strings; with types "num", fields
     /// like 2.50 become numbers
     #[example = r#"(ret (json.from_csv "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
+    #[prompt(name)]
     fn from_csv/3(text: str, sep: opt_str, types: opt_str) -> doc: str ! EPARSE ENOMEM = from_typed_csv;
 
     /// Formats an array of objects as CSV with a header line, one column per key; null is empty
@@ -271,7 +272,16 @@ fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
 }
 
 fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failure> {
-    table::read(text, sep, None)
+    read_csv(text, sep, None)
+}
+
+/// Parses CSV with a header line into a JSON array of objects, as text.
+pub(crate) fn read_csv(
+    text: &str,
+    sep: Option<&str>,
+    types: Option<&str>,
+) -> Result<String, Failure> {
+    table::read(text, sep, types)
 }
 
 fn from_typed_csv(
@@ -280,7 +290,7 @@ fn from_typed_csv(
     sep: Option<&str>,
     types: Option<&str>,
 ) -> Result<String, Failure> {
-    table::read(text, sep, types)
+    read_csv(text, sep, types)
 }
 
 fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure> {

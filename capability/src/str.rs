@@ -54,7 +54,7 @@ capability! {
 
     /// Splits into an array of strings of one character (code point) each
     #[example = r#"(ret (str.join (str.chars "née") "-"))"# => "n-é-e"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn chars(s: str) -> arr: arr = characters::chars;
 
     /// Splits into words: the parts between whitespace
@@ -168,7 +168,7 @@ capability! {
 
     /// Parses an integer; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_int (+ (str.to_int " -7 ") 1)))"# => "-6"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
 
     /// Parses an integer of 64 bits; `str.to_int` does so, too, where a long is expected
@@ -179,12 +179,12 @@ capability! {
     /// Formats a float, rounded to that many decimals (0 to 20); without digits, in the shortest
     /// form that is read back as the same float
     #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn from_float(x: float, digits: opt_int) -> ptr: str = from_float;
 
     /// Parses a decimal number; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_float (str.to_float "2.5e2") 1))"# => "250.0"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn to_float(s: str) -> x: float ! EPARSE = to_float;
 
     /// Splits into pieces of n characters; the last may be shorter
@@ -198,8 +198,8 @@ capability! {
     #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk_overlap;
 
-    /// Returns the first regex match, the whole and then each group, or an empty array; an unmatched
-    /// group is ""
+    /// Returns the first regex match, the whole and then each group, or an empty array; an
+    /// unmatched group is ""
     #[example = r#"(ret (arr.get (str.match "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
     #[touches(nothing)]

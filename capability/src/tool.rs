@@ -1,7 +1,7 @@
 //! `tool`: functions of the application that embeds the runtime.
 //!
 //! A tool runs outside the sandbox, with whatever access the application has. The clock of the
-//! calling program stands still meanwhile.
+//! calling program is suspended meanwhile.
 
 use std::sync::Arc;
 

@@ -64,8 +64,8 @@
 (argv 2 $test)
 (argv 3 $wanted)
 (unless (arr.len (str.match $test "^(=|!=|<=?|>=?|contains)$"))
-  (fail EPARSE (fmt "the test is one of = != < <= > >= contains, not {}" $test)))
-(catch $limit $err (str.to_float $wanted))
+  (fail EPARSE "the test is one of = != < <= > >= contains, not {}" $test))
+(catch $limit $err (float $wanted))
 (when (and $err (arr.len (str.match $test "^[<>]"))) (fail $err (fmt "not a number: {}" $wanted)))
 (let $found (arr.new))
 (each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 4)))
@@ -73,7 +73,7 @@
   (when $err
     (fail $err
       (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
-  (catch $x $err (str.to_float $value))
+  (catch $x $err (float $value))
   (when
     (cond
       ((str.eq $test "=") (str.eq $value $wanted))

@@ -45,5 +45,5 @@
       (fail ENOENT
         (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", ")))))
   (when (len (str.trim $value))
-    (+= $sum (default (str.to_float $value) (fail EPARSE (fmt "not a number: {}" $value))))))
+    (+= $sum (default (float $value) (fail EPARSE "not a number: {}" $value)))))
 (ret (str.replace_re (fmt "{.6}" $sum) r"\.?0+$" ""))

@@ -37,18 +37,18 @@
 ;;; results = []
 
 (let $zone (arg 0))
-(let $interval (str.to_int (arg 1)))
+(let $interval (int (arg 1)))
 (when (< $interval 1)
   (fail EBOUND "`time_interval` is a number of minutes from 1 on"))
 (let $now (date.now))
 (let $day "%A, %-d %B %Y")
 (when (>= $interval 1440)
-  (ret (fmt "It is {} ({})." (date.format $now $day $zone) $zone)))
+  (ret "It is {} ({})." (date.format $now $day $zone) $zone))
 (let $minutes
   (+
-    (* (str.to_int (date.format $now "%-H" $zone)) 60)
-    (str.to_int (date.format $now "%-M" $zone))))
+    (* (int (date.format $now "%-H" $zone)) 60)
+    (int (date.format $now "%-M" $zone))))
 (let $back (% $minutes $interval))
 (let $then (date.format (date.add $now (- $back) "minutes") (fmt "{}, %H:%M" $day) $zone))
 (let $rounded (if (> $interval 1) (fmt "; rounded down to {} minutes" $interval) ""))
-(ret (fmt "It is {} ({}{})." $then $zone $rounded))
+(ret "It is {} ({}{})." $then $zone $rounded)

@@ -29,4 +29,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (date.add (arg 0) (str.to_int (arg 1)) (arg 2)))
+(ret (date.add (arg 0) (int (arg 1)) (arg 2)))

@@ -31,4 +31,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(ret (web.fetch (arg 0) (str.to_int (arg 1))))
+(ret (web.fetch (arg 0) (int (arg 1))))

@@ -26,4 +26,4 @@
 ;;; results = []
 
 (fs.append (arg 0) (arg 1))
-(ret (fmt "appended {} bytes to {}" (len (arg 1)) (arg 0)))
+(ret "appended {} bytes to {}" (len (arg 1)) (arg 0))

@@ -47,12 +47,12 @@
 ;;; results = []
 
 (let ($files $part) (args))
-(let $max (str.to_int (arg 3)))
+(let $max (int (arg 3)))
 (when (= $part "") (fail EBOUND "the text to look for is empty"))
 (let $fold (= (arg 2) "true"))
 (when $fold (set $part (str.lower $part)))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
-(unless (len $paths) (fail ENOENT (fmt "no file matches {}" $files)))
+(unless (len $paths) (fail ENOENT "no file matches {}" $files))
 (let $report "")
 (let $total 0)
 (let $hits 0)
@@ -72,4 +72,4 @@
     (append $report "\n{}: {}{}" $path $count $found)
     (+= $total $count)
     (+= $hits 1)))
-(ret (fmt "{} lines match in {} of {} files{}" $total $hits (len $paths) $report))
+(ret "{} lines match in {} of {} files{}" $total $hits (len $paths) $report)

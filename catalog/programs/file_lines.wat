@@ -43,10 +43,10 @@
 ;;; reason = "no line 2; lines in the file: 0"
 ;;; results = []
 
-(let $lines (str.lines (fs.read (arg 0))))
-(let $from (str.to_int (arg 1)))
-(let $count (min (str.to_int (arg 2)) (len $lines)))
+(let $lines (fs.lines (arg 0)))
+(let $from (int (arg 1)))
+(let $count (min (int (arg 2)) (len $lines)))
 (set $from (if (> $from 0) (- $from 1) (max 0 (+ (len $lines) $from))))
 (when (and $from (>= $from (len $lines)))
-  (fail EBOUND (fmt "no line {}; lines in the file: {}" (arg 1) (len $lines))))
+  (fail EBOUND "no line {}; lines in the file: {}" (arg 1) (len $lines)))
 (ret (str.join (arr.slice $lines $from (+ $from $count)) "\n"))

@@ -61,10 +61,10 @@
 
 (let ($files $old $new $mode) (args))
 (let $first (= $mode "first"))
-(when (not (or $first (= $mode "all"))) (fail EPARSE (fmt "mode is all or first, not {}" $mode)))
+(when (not (or $first (= $mode "all"))) (fail EPARSE "mode is all or first, not {}" $mode))
 (when (= $old "") (fail EBOUND "the text to replace is empty"))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
-(unless (len $paths) (fail ENOENT (fmt "no file matches {}" $files)))
+(unless (len $paths) (fail ENOENT "no file matches {}" $files))
 (let $report "")
 (let $total 0)
 (let $changed 0)
@@ -86,5 +86,5 @@
   (+= $changed 1)
   (append $report "\n{}: {}" $path $count))
 (unless $total
-  (fail ENOENT (fmt "{} does not contain the text; nothing is changed{}" $files $report)))
-(ret (fmt "{} replacements in {} of {} files{}" $total $changed (len $paths) $report))
+  (fail ENOENT "{} does not contain the text; nothing is changed{}" $files $report))
+(ret "{} replacements in {} of {} files{}" $total $changed (len $paths) $report)

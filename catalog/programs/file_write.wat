@@ -26,4 +26,4 @@
 ;;; results = []
 
 (fs.write (arg 0) (arg 1))
-(ret (fmt "wrote {} bytes to {}" (len (arg 1)) (arg 0)))
+(ret "wrote {} bytes to {}" (len (arg 1)) (arg 0))

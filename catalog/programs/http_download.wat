@@ -25,4 +25,4 @@
 
 (let $body (http.get (arg 0)))
 (fs.write (arg 1) $body)
-(ret (fmt "saved {} bytes to {}" (len $body) (arg 1)))
+(ret "saved {} bytes to {}" (len $body) (arg 1))

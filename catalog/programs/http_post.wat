@@ -36,6 +36,6 @@
 (let $response (http.request "POST" $url (map.to_json (map "content-type" $type)) $text))
 (let $status (json.get $response "status"))
 (let $body (json.get $response "body"))
-(when (>= (str.to_int $status) 400)
-  (fail EREMOTE (fmt "{} answered status {}\n{}" $url $status $body)))
+(when (>= (int $status) 400)
+  (fail EREMOTE "{} answered status {}\n{}" $url $status $body))
 (ret (if (len $body) (fmt "status {}\n{}" $status $body) (fmt "status {}" $status)))

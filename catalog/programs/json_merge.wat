@@ -25,6 +25,6 @@
 (let $both (arr.new))
 (for $i 0 2
   (unless (str.eq (json.type (arg $i) "") "object")
-    (fail EPARSE (fmt "both must be JSON objects, not {}" (arg $i))))
+    (fail EPARSE "both must be JSON objects, not {}" (arg $i)))
   (arr.push $both (arg $i)))
 (ret (json.query (json.make_arr $both) ".[0] * .[1]"))

@@ -26,4 +26,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (kv.incr (arg 0) (str.to_int (arg 1))))
+(ret (kv.incr (arg 0) (int (arg 1))))

@@ -14,7 +14,7 @@
 ;;; program = "csv_sum"
 ;;; args = ["sales.csv", "amount"]
 ;;; [components.report]
-;;; source = '(ret (fmt "sold: {} EUR" (arg 0)))'
+;;; source = '(ret "sold: {} EUR" (arg 0))'
 ;;; args = [{ from = "total" }]
 ;;; [exports]
 ;;; report = "report"

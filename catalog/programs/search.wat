@@ -26,4 +26,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(ret (search.query (arg 0) (str.to_int (arg 1))))
+(ret (search.query (arg 0) (int (arg 1))))

@@ -36,4 +36,4 @@
 (map.sort $count "-num")
 (let $lines (arr))
 (each $word $n $count (push $lines (fmt "{} {}" $n $word)))
-(ret (str.join (arr.slice $lines 0 (str.to_int (arg 1))) "\n"))
+(ret (str.join (arr.slice $lines 0 (int (arg 1))) "\n"))

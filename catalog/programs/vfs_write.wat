@@ -29,4 +29,4 @@
 (let $path (str.replace_re (arg 0) "(^|/)(\\.?/)+" "$1"))
 (while (str.contains $path "/../")
   (set $path (str.replace_re $path "(?:[^/.]|\\.[^/.]|\\.\\.[^/])[^/]*/\\.\\./" "")))
-(ret (fmt "wrote {i} bytes to {}" (str.len (arg 1)) $path))
+(ret "wrote {i} bytes to {}" (str.len (arg 1)) $path)

@@ -151,7 +151,7 @@ impl Entry {
     }
 
     /// Gives the program a context. Parameters with the names of its values are not parameters of
-    /// callers any more.
+    /// callers.
     pub(crate) fn bind(&mut self, context: &BTreeMap<String, String>) {
         let mut fixed = Vec::new();
         let mut at = 0;

@@ -165,7 +165,7 @@ pub enum SelectError {
         id: String,
         /// The parameter.
         parameter: String,
-        /// What is expected and what was found.
+        /// The expected value and the one that was found.
         why: String,
     },
 }

@@ -37,7 +37,7 @@ pub struct Attempt {
     pub model: String,
     /// The model's way of working on the task.
     pub approach: Approach,
-    /// The name of the agent that worked on the task. Empty for the model alone.
+    /// The name of the agent that worked on the task. Empty for a model without an agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
     /// The number of the model's attempt at this task, counted from 1.

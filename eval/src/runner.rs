@@ -157,7 +157,7 @@ pub async fn evaluate(
 }
 
 /// Returns the fingerprints of the prompts that the agents of a suite's tasks get, by their names.
-/// The name of the model alone is empty.
+/// The name is empty for a model without an agent.
 async fn prompts_of(
     host: &Host,
     suite: &Suite,

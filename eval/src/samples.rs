@@ -19,7 +19,7 @@ pub struct Samples {
     pub wrong: Vec<Sample>,
 }
 
-/// A result: an answer, and what the run left behind. What a sample does not name is as in the
+/// A result: an answer, and the files and state after the run. Anything a sample omits is as in the
 /// first right sample.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "SampleKeys")]
@@ -109,7 +109,7 @@ impl Task {
         Ok(())
     }
 
-    /// Judges a sample. `first` has what the sample does not name.
+    /// Judges a sample. `first` has everything that the sample omits.
     async fn problems_of(
         &self,
         host: &Host,

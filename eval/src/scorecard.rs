@@ -24,7 +24,7 @@ pub struct Row {
     pub model: String,
     /// The way in which it worked on the tasks.
     pub approach: Approach,
-    /// The agent that worked on the tasks. Empty for the model alone.
+    /// The agent that worked on the tasks. Empty for a model without an agent.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent: String,
     /// The kind of tasks, or `None` for all tasks.

@@ -106,7 +106,7 @@ impl Suite {
         self.agent = Some(agent).filter(|agent| !agent.is_default());
     }
 
-    /// Returns the agent that works on a task, or `None` if that is the model alone.
+    /// Returns the agent that works on a task, or `None` if the model works on it without an agent.
     pub(crate) fn agent_of(&self, task: &Task) -> Option<Arc<AgentSpec>> {
         match &task.agent {
             Some(name) => self.agents.get(name),

@@ -26,7 +26,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) task: &'a Task,
     pub(crate) model: String,
     pub(crate) approach: Approach,
-    /// The agent that works on the task, if it is not the model alone.
+    /// The agent that works on the task, if there is one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
     /// The agents that it may ask.
     pub(crate) agents: &'a Agents,

@@ -3,7 +3,7 @@
 //! A [`Runtime`](crate::Runtime) has one account for the process. Each run has an account under it,
 //! which all programs of the run share, nested ones included. Every charge to a run's account is
 //! also charged to the account of the process. Memory is *held* and later released; processor time
-//! and bytes are *spent* for good.
+//! and bytes are *spent*, and never returned.
 
 use std::cell::Cell;
 use std::fmt;

@@ -54,7 +54,7 @@ impl CompiledFolder {
     }
 }
 
-/// Removes incomplete files that nobody writes any more. A process that was killed, or a full disk,
+/// Removes incomplete files that no process writes. A process that was killed, or a full disk,
 /// leaves them, and the engine never stores a module whose incomplete file exists.
 fn remove_abandoned(modules: &Path) {
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! The deadline of a program, which stands still while the program waits for another agent.
+//! The deadline of a program, which is suspended while the program waits for another agent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ pub(crate) struct Deadline(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The deadline of the program that started this one. It stands still together with this one.
+    /// The deadline of the program that started this one. Both are suspended together.
     parent: Option<Deadline>,
     /// The time from the beginning to the end, without pauses.
     time: Duration,
@@ -57,7 +57,7 @@ impl Deadline {
         self.clock().remaining(Instant::now())
     }
 
-    /// Returns the time at which the deadline passes unless it stands still.
+    /// Returns the time at which the deadline passes if it is not suspended before.
     pub(crate) fn instant(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.clock().remaining(now)).unwrap_or(now)

@@ -8,7 +8,7 @@ use crate::{Account, Guard};
 
 /// The configuration with which a capability is granted: a backend, a root or a policy.
 ///
-/// A type configures exactly one capability, so a configuration is found by its type alone.
+/// A type configures exactly one capability, so the type is enough to find a configuration.
 pub trait Config: Any + Send + Sync {
     /// The name of the capability that it configures, such as `kv`.
     const CAPABILITY: &'static str;

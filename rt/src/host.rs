@@ -31,7 +31,7 @@ pub trait Value: Record {
     /// The type on the stack: the value itself or a pointer.
     type Raw: WasmTy + Default;
 
-    /// Stores the value for the program, and returns what the program gets on the stack.
+    /// Stores the value for the program, and returns the stack value that represents it.
     ///
     /// # Errors
     /// `ENOMEM` if the program's memory is full.

@@ -10,7 +10,7 @@ use crate::{Code, Failure};
 /// The outcome of running a program: its exit, its output and the resources that it used.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The way in which the program ended.
+    /// The exit of the program.
     pub exit: Exit,
     /// The results that it printed, in order, even if it failed afterwards. They are text by
     /// convention but may be any bytes.
@@ -80,7 +80,7 @@ pub struct Artifact {
     pub data: Vec<u8>,
 }
 
-/// The way in which a program ended.
+/// The exit of a program: a code, or a trap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The program returned this code.

@@ -76,7 +76,7 @@ pub struct TenantParts {
 }
 
 impl TenantParts {
-    /// Creates parts with a store alone.
+    /// Creates parts with a store and nothing else.
     #[must_use]
     pub fn new(store: TenantStore) -> TenantParts {
         TenantParts { store, workdir: None, signer: None, secrets: None, trusted: None }
@@ -122,8 +122,8 @@ impl RunOrigin {
         }
     }
 
-    /// Returns the origin of a child run: what the client asked of the run at the top is not asked of
-    /// the agents that it asks.
+    /// Returns the origin of a child run: the client's options for the run at the top do not apply
+    /// to the agents that it asks.
     fn of_child(self) -> RunOrigin {
         let RunOrigin { by, exec, agent, .. } = self;
         RunOrigin { by, exec, agent, ..RunOrigin::default() }

@@ -1,4 +1,4 @@
-//! Callers: who sends a request, and what it may do.
+//! The caller of a request, and its permissions.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -140,8 +140,8 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads and discards what the client still sends, for a limited time. Closing at once would reset
-/// the connection, and a client that is still sending would lose the answer.
+/// Reads and discards the rest of the client's request, for a limited time. Closing at once would
+/// reset the connection, and a client that is still sending would lose the answer.
 async fn linger(stream: &TcpStream) {
     if shutdown(stream, Shutdown::Write).is_err() {
         return;

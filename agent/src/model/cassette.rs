@@ -18,7 +18,7 @@
 //! recording fits every run. A `vector` is the embedding of the only message in the request.
 //!
 //! A recording can be shared, so keys and secrets are masked in it. A turn whose reply was changed
-//! by that is marked as `masked`, and is not played: it is not what the model said.
+//! by that is marked as `masked`, and is not played: its text differs from the model's.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -28,7 +28,7 @@ pub trait Models: Send + Sync {
 pub struct OneModel(Arc<dyn Model>);
 
 impl OneModel {
-    /// Creates a set with this model alone.
+    /// Creates a set of only this model.
     #[must_use]
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self(model)

@@ -1,4 +1,4 @@
-//! What the HTTP server keeps about its clients: the conversation that each session stands for, and
+//! The HTTP server's data about its clients: the conversation that each session represents, and
 //! integrations.
 
 use rusqlite::{OptionalExtension, params};

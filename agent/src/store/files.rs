@@ -1,4 +1,4 @@
-//! The files of sessions: what the runs of a session wrote, kept for its next run.
+//! The files of sessions. A session keeps the files that its runs wrote for its next run.
 //!
 //! A session's files are the deltas of an overlay, in order; see
 //! [`Files::restore`](wattle_capability::files::Files::restore).

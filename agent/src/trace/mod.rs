@@ -109,7 +109,7 @@ pub fn clip(text: &str, chars: usize) -> String {
     format!("{begin} … {} characters … {end}", count - head - tail)
 }
 
-/// Who makes the calls of a run, and for which session.
+/// The agent that makes the calls of a run, and its session.
 #[derive(Clone)]
 pub(crate) struct Author<'a> {
     pub(crate) agent: &'a str,

@@ -118,6 +118,15 @@ impl Passage {
         Ok(self.vault.known().await?.cleaner(&urls).clean_text(text))
     }
 
+    /// Replaces every secret in the answer of a service that the operator configured, such as a
+    /// model. A program does not choose the service's URL, so the hosts of a secret do not matter.
+    ///
+    /// # Errors
+    /// If the secrets cannot be read.
+    pub async fn clean_answer(&self, text: &str) -> Result<String, Failure> {
+        Ok(self.vault.known().await?.cleaner_of_all().clean_text(text))
+    }
+
     /// Checks a request of a function: the guard must allow its URL, and it must contain no secret.
     /// Replaces references to secrets with their values.
     ///

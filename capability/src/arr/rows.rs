@@ -1,4 +1,4 @@
-//! `arr.sort_rows`: rows that are JSON objects or tab-separated, sorted by a value in each.
+//! Arrays of rows, which are JSON objects or tab-separated: `arr.sort_rows` and `arr.from_csv`.
 
 use std::cmp::Ordering;
 
@@ -47,6 +47,16 @@ enum Field<'k> {
     Column(usize, &'k str),
 }
 
+pub(super) fn from_csv(
+    run: &mut Run,
+    text: &str,
+    sep: Option<&str>,
+    types: Option<&str>,
+) -> Result<Handle, Failure> {
+    let doc = crate::json::read_csv(text, sep, types)?;
+    super::from_json(run, &doc)
+}
+
 pub(super) fn sort(run: &mut Run, h: i32, key: &str, by: Option<&str>) -> Result<(), Failure> {
     let order = Order::read(by.unwrap_or("value"), &["value", "text", "num"])?;
     let account = run.account().clone();
@@ -80,7 +90,7 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && Document::read(text).is_ok()
 }
 
-/// Reads a key. The first row decides what the rows are.
+/// Reads a key. The first row determines if it is a path or a column.
 fn field<'k>(first: &[u8], key: &'k str) -> Result<Field<'k>, Failure> {
     if is_json(&String::from_utf8_lossy(first)) {
         return Path::read(key).map(Field::Path);

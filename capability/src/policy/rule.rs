@@ -340,7 +340,7 @@ fn known(text: &str) -> Result<Scope, RuleError> {
     Err(RuleError(format!("invalid rule `{text}`: no such {unknown}; {KINDS}")))
 }
 
-/// Parses a path, a prefix or a name, in which `\*` is the character `*`. A `*` alone means
+/// Parses a path, a prefix or a name, in which `\*` is the character `*`. A single `*` means
 /// everything; the caller parses it.
 ///
 /// # Errors

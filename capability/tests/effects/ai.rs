@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
+use wattle_capability::secrets::{Secret, SecretList, Vault};
 use wattle_rt::{Code, Failure, Grants};
 
 use crate::failure;
@@ -117,6 +118,63 @@ async fn an_extraction_is_valid_or_fails() {
     let (code, why) =
         failure(&world.run_granted(EXTRACT, &["{\"$ref\": \"#\"}"], &grants).await.unwrap());
     assert_eq!((code, script.questions.lock().unwrap().len()), (Code::EPARSE, 0), "{why}");
+}
+
+#[tokio::test]
+async fn a_models_answers_and_errors_contain_no_secret() {
+    const VALUE: &str = "tok-4711-secret";
+    let world = World::new();
+    let secret = Secret::new("api", VALUE, Vec::new()).unwrap();
+    let vault = || Vault::new(Arc::new(SecretList::new([("api".to_owned(), Ok(secret.clone()))])));
+    let assist = r#"(ret (ai.assist "a" "b"))"#;
+    for (program, args, answer, cleaned) in [
+        (assist, &[][..], "the token is tok-4711-secret.", "the token is ${secret:api}."),
+        (assist, &[], "dG9rLTQ3MTEtc2VjcmV0", "${secret:api}"),
+        (
+            EXTRACT,
+            &[SCHEMA],
+            r#"{"name":"tok-4711-secret","age":36}"#,
+            r#"{"name":"${secret:api}","age":36}"#,
+        ),
+    ] {
+        let (script, grants) = granted(&world, &[answer], Budget::default());
+        let grants = Arc::new((*grants).clone().with(vault()));
+        let outcome = world.run_granted(program, args, &grants).await.unwrap();
+        assert_eq!(outcome.texts(), [cleaned]);
+        assert_eq!(script.questions.lock().unwrap().len(), 1);
+    }
+    // A rejected answer is sent back without the secret, too.
+    let answers = [r#"{"name":"tok-4711-secret"}"#, r#"{"name":"Ada","age":36}"#];
+    let (script, grants) = granted(&world, &answers, Budget::default());
+    let grants = Arc::new((*grants).clone().with(vault()));
+    assert!(world.run_granted(EXTRACT, &[SCHEMA], &grants).await.is_ok());
+    let rejected = script.questions.lock().unwrap()[1].rejected.clone().unwrap();
+    assert_eq!(rejected.answer, r#"{"name":"${secret:api}"}"#);
+
+    let (_, grants) = granted(&world, &[], Budget::default());
+    let leaking = Arc::new(Leaking(VALUE));
+    let grants = (*grants).clone().with(vault()).with(Ai::new(leaking, Budget::default()));
+    for program in [assist, r#"(ret (ai.embed "a"))"#] {
+        let grants = Arc::new(grants.clone());
+        let outcome = world.run_granted(program, &[], &grants).await.unwrap();
+        let why = "the model refused the key ${secret:api}".to_owned();
+        assert_eq!(failure(&outcome), (Code::EREMOTE, why));
+    }
+}
+
+/// A model that fails with a secret in its reason.
+struct Leaking(&'static str);
+
+impl Inference for Leaking {
+    fn ask(&self, _: Question) -> PortFuture<'_, Reply> {
+        let why = format!("the model refused the key {}", self.0);
+        Box::pin(async { Err(Failure::new(Code::EREMOTE, why)) })
+    }
+
+    fn embed(&self, _: String) -> PortFuture<'_, Embedding> {
+        let why = format!("the model refused the key {}", self.0);
+        Box::pin(async { Err(Failure::new(Code::EREMOTE, why)) })
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `wattle doctor`: checks what a run needs, and suggests fixes.
+//! `wattle doctor`: checks the requirements of a run, and suggests fixes.
 
 use std::time::Duration;
 

@@ -188,8 +188,8 @@ fn parked(run: &str, reason: &str) -> Fault {
         .hint(format!("`wattle run --resume {run} --release` tries it again"))
 }
 
-/// Returns the number of the event before the last step that a run began, so that a user who resumes
-/// the run sees where it was.
+/// Returns the number of the event before the last step that a run began, so that a user who
+/// resumes the run sees where it was.
 async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
     let step = |event: &Event| match event {
@@ -201,7 +201,7 @@ async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     Ok(first.map_or(0, |envelope| envelope.seq.saturating_sub(1)))
 }
 
-/// The service of this command's run, and what its output needs.
+/// The service of this command's run, and the data that its output needs.
 struct Local {
     service: RunService,
     assembler: Arc<LocalAssembler>,

@@ -1,4 +1,4 @@
-//! The classes of settings, which decide what a project file may set.
+//! The classes of settings. The class of a setting decides if a project file may set it.
 
 use std::num::NonZeroU32;
 

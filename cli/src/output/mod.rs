@@ -132,8 +132,8 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{}{text}{}", own(style.render().to_string()), own(style.render_reset().to_string()))
 }
 
-/// Turns a text into a link, for [`styled`] or [`note`]. Returns the text alone if the address could
-/// control the terminal, or is not one of the web or of mail.
+/// Turns a text into a link, for [`styled`] or [`note`]. Returns the plain text if the address
+/// could control the terminal, or is not one of the web or of mail.
 pub(crate) fn link(address: &str, text: &str) -> String {
     let is_known =
         ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme));

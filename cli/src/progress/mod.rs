@@ -1,4 +1,4 @@
-//! The live view of a run: one line for each step, and below them what the run waits for.
+//! The live view of a run: one line for each step, and below them the call that the run waits for.
 //!
 //! Texts of models and programs are cut to the width of the terminal, and their control characters
 //! are made visible.
@@ -22,7 +22,7 @@ pub(crate) use line::{counted, grouped, joined, spent};
 pub(crate) use step::Step;
 use view::{Mode, View};
 
-/// Delay between two updates of the line that shows what a run waits for.
+/// Delay between two updates of the line that shows the call that a run waits for.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The live view of one run. Steps go to stderr.
@@ -62,8 +62,8 @@ impl Live {
         view.show(&envelope.event);
     }
 
-    /// Ends the view. Returns what the run did, and the error of stdout if the answer could not be
-    /// printed.
+    /// Ends the view. Returns a summary of the run, and the error of stdout if the answer could not
+    /// be printed.
     pub(crate) fn finish(self) -> (RunView, Result<(), Fault>) {
         let mut view = lock(&self.0);
         view.end();
@@ -77,7 +77,7 @@ impl Drop for Live {
     }
 }
 
-/// What a run did, as the view saw it.
+/// A summary of a run, made from the events that the view received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunView {
     /// The run's id.

@@ -29,7 +29,7 @@ pub(super) struct View {
     mode: Mode,
     verbose: bool,
     started: Instant,
-    /// The start of what the run waits for now, and the run's current step.
+    /// The start of the call that the run waits for now, and the run's current step.
     waiting: (Instant, u32),
     /// The model's unfinished text.
     draft: String,
@@ -38,7 +38,7 @@ pub(super) struct View {
     answer: Answer,
     frame: usize,
     has_ended: bool,
-    /// What was shown so far.
+    /// The parts of the run that have been shown.
     pub(super) record: RunView,
     /// The error of stdout. After it, nothing more is printed there.
     pub(super) fault: Option<Fault>,
@@ -184,7 +184,7 @@ impl View {
         }
     }
 
-    /// Prints the last line: how the run ended, and what it used.
+    /// Prints the last line: the ending of the run, and its usage.
     fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
         let steps = counted(steps as usize, "step");
         let mut parts = vec![match (self.mode, stop) {
@@ -205,7 +205,7 @@ impl View {
         }
     }
 
-    /// Ends the view. What the run waits for is not shown any more.
+    /// Ends the view, and clears the line of the call that the run waits for.
     pub(super) fn end(&mut self) {
         if !self.has_ended {
             self.has_ended = true;
@@ -213,7 +213,7 @@ impl View {
         }
     }
 
-    /// Shows what the run waits for. Returns false if the view has ended.
+    /// Shows the call that the run waits for. Returns false if the view has ended.
     pub(super) fn tick(&mut self) -> bool {
         if self.has_ended {
             return false;

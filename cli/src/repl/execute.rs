@@ -114,8 +114,9 @@ impl Session {
         self.setup.host.runtime().prepare(source).await.is_ok()
     }
 
-    /// Compiles a program, and prints its errors and warnings. Of an input, only the warnings after
-    /// the `earlier` lines are printed, and a function may be called by a later input.
+    /// Compiles a program, and prints its errors and warnings. If `earlier` is given, the program
+    /// is an input of the session: warnings about the lines of earlier inputs are not printed, and
+    /// a function that nothing calls causes no warning.
     async fn prepare(&self, source: &str, earlier: Option<usize>) -> Option<Program> {
         let is_shown = |warning: &&Diagnostic| match earlier {
             None => true,

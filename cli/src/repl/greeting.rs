@@ -9,7 +9,7 @@ use crate::setup;
 const HINT: &str = "Ask for something, or type a program that begins with ( . /help lists commands, \
                     Tab completes, Ctrl-D leaves.";
 
-/// What to do without a model.
+/// The instructions for a session without a model.
 const NO_MODEL: &str = "\
 No model is set up yet; programs, /catalog and /help work without one.
 A hosted model needs a key: set OPENROUTER_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY.

@@ -1,9 +1,9 @@
 //! The open program: the inputs of a session that continue each other.
 //!
 //! A program that is typed in several inputs is one program. Each input is compiled together with
-//! those before it, and all of them run from the start. The host calls of the earlier inputs are not
-//! made again: the program gets their recorded results. So every variable has the value that it had
-//! before, nothing is written or sent twice, and a later input cannot see something else.
+//! those before it, and all of them run from the start. The host calls of the earlier inputs are
+//! not made again: the program gets their recorded results. So every variable has the value that it
+//! had before, nothing is written or sent twice, and a later input cannot see something else.
 //!
 //! An input is kept only if it ran without a failure and another one can follow: its forms leave no
 //! value, and it does not end the program. Everything else runs after the kept inputs, too, but
@@ -20,7 +20,7 @@ use crate::output::highlight::{Kind, pieces};
 /// The words that end a program before its last form.
 const ENDS: &[&str] = &["ret", "return", "fail", "done", "unreachable", "module", "func"];
 
-/// The kept inputs, and what they did.
+/// The kept inputs, and their effects.
 #[derive(Debug, Default)]
 pub(super) struct OpenProgram {
     /// The text of the inputs.
@@ -145,7 +145,7 @@ fn heads(input: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns true if something stands outside of all lists.
+/// Returns true if there is anything outside of all lists.
 fn has_flat(input: &str) -> bool {
     let mut depth = 0_usize;
     pieces(input).into_iter().any(|(range, kind)| {

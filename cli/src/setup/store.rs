@@ -69,8 +69,8 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     Ok(StoredSecrets::new(store, cipher))
 }
 
-/// Masks the model's key and all secrets in what the process records. A run does that itself; this
-/// is for commands without one.
+/// Masks the model's key and all secrets in the records of the process. A run does that itself;
+/// this is for commands without one.
 ///
 /// # Errors
 /// If a secret is invalid or cannot be read.

@@ -152,7 +152,7 @@ pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     Some(Box::new(reason::diagnose(*fault, source, host)))
 }
 
-/// Returns true if a program is rejected for its length alone.
+/// Returns true if a program is too long to be compiled.
 #[must_use]
 pub fn is_too_long(source: &str) -> bool {
     source.len() > tree::MAX_SOURCE

@@ -238,6 +238,16 @@ impl Signature {
         self.name.split_once('/').map_or(self.name, |(name, _)| name)
     }
 
+    /// Returns true for a function that orders or thins out its array or map in place. A form that
+    /// calls it has that array or map as its value.
+    #[must_use]
+    pub fn returns_first(&self) -> bool {
+        matches!(
+            (self.module, self.form()),
+            ("arr", "sort" | "sort_by" | "sort_rows" | "uniq" | "reverse") | ("map", "sort")
+        )
+    }
+
     /// Returns true if a call may have that many operands.
     #[must_use]
     pub fn takes(&self, operands: usize) -> bool {

@@ -22,7 +22,7 @@ use std::fmt::Write;
 use wattle_cases::Case;
 use wattle_lang::{Certainty, Diagnostic, FixResult, Signatures, assemble, check, explain, fix};
 
-/// Percentage of broken programs that must become valid with safe fixes alone.
+/// Percentage of broken programs that safe fixes must make valid.
 const CERTAIN: usize = 60;
 
 #[test]

@@ -13,7 +13,7 @@ use proptest::test_runner::TestRunner;
 use wattle_cases::{files, read, split};
 use wattle_lang::{Diagnostic, FixResult, Signatures, assemble, explain, fix};
 
-/// Returns the valid programs of this repository that the test's functions are enough for.
+/// Returns the valid programs of this repository that use only the functions of these tests.
 fn valid_programs(host: &Signatures) -> Vec<String> {
     let accepted = read("tests/accepted.txt");
     let accepted = split(&accepted).1.into_iter().map(|case| case.input.trim_end().to_owned());
@@ -178,7 +178,7 @@ const REMOVABLE: &[&str] = &[
     "memory",
 ];
 
-/// Returns what a fix loses, if anything.
+/// Returns a literal or a call that a fix loses, if there is one.
 fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     let parts = parts(before);
     let literals = all_words(after, |c| !c.is_alphanumeric());

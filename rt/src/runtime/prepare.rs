@@ -171,7 +171,7 @@ impl Runtime {
 }
 
 /// Returns true if the text is small enough to be processed on the calling thread. A text that
-/// exceeds the maximum length counts as small, since it is rejected for its length alone.
+/// exceeds the maximum length counts as small, since its length alone is a reason to reject it.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }

@@ -110,7 +110,7 @@ pub trait Tape: Send + Sync {
     /// Records that a call begins, and decides whether it is performed.
     ///
     /// # Errors
-    /// If the program must not continue. The tape is [halted](Tape::halted) from then on.
+    /// If the program must not continue. The tape is then [halted](Tape::halted).
     fn begin(&self, id: &CallId) -> Result<Replay, Halt>;
 
     /// Records the result of a call that was performed.

@@ -1,8 +1,8 @@
 //! Conversations of clients that send all messages each time, and the session of each.
 //!
-//! A session remembers the digest of its conversation as the client sees it. A request whose earlier
-//! messages have this digest continues the session. Any other request, such as one for another
-//! answer to an earlier message, begins a new session with the client's messages.
+//! A session remembers the digest of its conversation as the client sees it. A request whose
+//! earlier messages have this digest continues the session. Any other request, such as one for
+//! another answer to an earlier message, begins a new session with the client's messages.
 
 use serde::Deserialize;
 use wattle_agent::machine::Message;
@@ -66,7 +66,7 @@ impl Content {
     }
 }
 
-/// A conversation: what the client sent, in parts.
+/// A conversation that a client sent, in parts.
 pub(super) struct Conversation {
     /// The texts of system messages.
     pub(super) system: Option<String>,

@@ -19,7 +19,7 @@ pub enum Device {
     Random,
     /// `/dev/tty` and `/dev/console`: reads come from descriptor 0, writes go to descriptor 2.
     Terminal,
-    /// `/dev/stdin`, `/dev/fd/3` and the like: a descriptor of the caller.
+    /// A descriptor of the caller, such as `/dev/stdin` or `/dev/fd/3`.
     Descriptor(u32),
     /// An unknown device. It behaves like `/dev/null`, unless the run's files contain a folder
     /// `dev`.

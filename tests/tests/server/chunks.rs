@@ -30,7 +30,7 @@ fn kinds(frames: &[(Option<String>, Json)]) -> Vec<&str> {
     frames.iter().map(|(_, chunk)| chunk["type"].as_str().unwrap()).collect()
 }
 
-/// Puts the pieces of the answer together.
+/// Joins the pieces of the answer.
 fn answer(frames: &[(Option<String>, Json)]) -> String {
     let mut answer = String::new();
     for (_, chunk) in frames.iter().filter(|(_, chunk)| chunk["type"] == "chunk") {

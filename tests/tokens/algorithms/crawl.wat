@@ -24,8 +24,7 @@
 ;;; args = ["https://a.example/"]
 ;;; code = "EREMOTE"
 
-(let $pages (args))
-(let $host (at (url.parts (arg 0)) "host"))
+(let $pages (args) $host (at (url.parts (arg 0)) "host"))
 (each $page $pages
   (each $link (html.links (http.get $page) $page)
     (when (and (= (at (url.parts $link) "host") $host) (not (has $pages $link)))

@@ -14,12 +14,9 @@
 ;;; files = { "visits.txt" = "2026-01-03\n2026-01-05\n2026-01-01\n" }
 ;;; results = ["2 2026-01-01"]
 
-(let $dates (str.words (fs.read (arg 0))))
-(arr.sort $dates)
-(let $gaps (map))
-(let $last (at $dates 0))
+(let $dates (arr.sort (str.words (fs.read (arg 0))))
+  $gaps (map) $last (at $dates 0))
 (each $date $dates
   (put $gaps $last (date.diff $last $date "days"))
   (set $last $date))
-(map.sort $gaps "-num")
-(each $from $days $gaps (ret (fmt "{} {}" $days $from)))
+(each $from $days (map.sort $gaps "-num") (ret "{} {}" $days $from))

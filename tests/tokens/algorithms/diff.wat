@@ -22,15 +22,13 @@
 ;;; files = { "old.txt" = "", "new.txt" = "a\n" }
 ;;; results = ["-0 +1"]
 
-(let $old (str.lines (fs.read (arg 0))))
-(let $new (str.lines (fs.read (arg 1))))
-(let $row (ints (len $new)))
-(let $same 0)
+(let $old (fs.lines (arg 0))
+  $new (fs.lines (arg 1))
+  $row (ints (len $new)) $same 0)
 (each $line $old
-  (let $diagonal 0)
-  (set $same 0)
+  (let $diag 0 $same 0)
   (each $j $above $row
-    (set $same (if (= $line (at $new $j)) (+ $diagonal 1) (max $above $same)))
-    (put $row $j $same)
-    (set $diagonal $above)))
-(ret (fmt "-{} +{}" (- (len $old) $same) (- (len $new) $same)))
+    (set $same (if (= $line (at $new $j)) (+ $diag 1) (max $above $same))
+      $diag $above)
+    (put $row $j $same)))
+(ret "-{} +{}" (- (len $old) $same) (- (len $new) $same))

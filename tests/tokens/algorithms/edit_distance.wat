@@ -26,16 +26,13 @@
 ;;; files = { "a.txt" = "abc", "b.txt" = "\n" }
 ;;; results = ["3"]
 
-(let $a (str.chars (str.trim (fs.read (arg 0)))))
-(let $b (str.chars (str.trim (fs.read (arg 1)))))
-(let $row (ints (len $b)))
+(let $b (str.chars (str.trim (fs.read (arg 1))))
+  $row (ints (len $b)) $distance (len $b))
 (each $j $y $b (put $row $j (+ $j 1)))
-(let $distance (len $b))
-(each $i $x $a
-  (let $diagonal $i)
-  (set $distance (+ $i 1))
+(each $i $x (str.trim (fs.read (arg 0)))
+  (let $diag $i $distance (+ $i 1))
   (each $j $above $row
-    (set $distance (min (+ $above 1) (+ $distance 1) (+ $diagonal (!= $x (at $b $j)))))
-    (put $row $j $distance)
-    (set $diagonal $above)))
+    (set $distance (min (+ $above 1) (+ $distance 1) (+ $diag (!= $x (at $b $j))))
+      $diag $above)
+    (put $row $j $distance)))
 (ret $distance)

@@ -28,15 +28,14 @@
 
 ;; A cell is a number, 1000 times its row plus its column.
 (let $alive (map))
-(each $r $row (str.lines (fs.read (arg 0)))
-  (each $c $cell (str.chars $row)
+(each $r $row (fs.lines (arg 0))
+  (each $c $cell $row
     (when (= $cell "#") (map.add $alive (+ (* $r 1000) $c)))))
-(for $generation 0 (str.to_int (arg 1))
-  (let $near (map))
-  (each $cell $_ $alive
+(repeat (int (arg 1))
+  (let $near (map) $next (map))
+  (each $cell $alive
     (for $i -1000 2000 1000
-      (for $j -1 2 (map.incr $near (+ (str.to_int $cell) $i $j) 1))))
-  (let $next (map))
+      (for $j -1 2 (map.incr $near (+ (int $cell) $i $j) 1))))
   (each $cell $count $near
     (when (or (= $count "3") (and (= $count "4") (has $alive $cell))) (map.add $next $cell)))
   (set $alive $next))

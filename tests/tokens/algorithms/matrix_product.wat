@@ -18,10 +18,10 @@
 ;;; files = { "a.csv" = "7", "b.csv" = "6" }
 ;;; results = ["42"]
 
-(let $b (str.lines (fs.read (arg 1))))
-(each $line (str.lines (fs.read (arg 0)))
+(let $b (fs.lines (arg 1)))
+(each $line (fs.lines (arg 0))
   (let $sums (map))
   (each $k $x (str.words $line)
     (each $j $y (str.words (at $b $k))
-      (map.incr $sums $j (* (str.to_int $x) (str.to_int $y)))))
+      (map.incr $sums $j (* (int $x) (int $y)))))
   (out (str.join (map.values $sums) " ")))

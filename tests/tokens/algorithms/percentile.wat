@@ -22,7 +22,6 @@
 ;;; files = { "times.txt" = "7 -3" }
 ;;; results = ["-3"]
 
-(let $numbers (str.words (fs.read (arg 0))))
-(arr.sort $numbers "num")
-(let $rank (/ (+ (* (str.to_int (arg 1)) (len $numbers)) 99) 100))
+(let $numbers (arr.sort (str.words (fs.read (arg 0))) "num")
+  $rank (/ (+ (* (int (arg 1)) (len $numbers)) 99) 100))
 (ret (at $numbers (max 0 (- $rank 1))))

@@ -15,13 +15,13 @@
 ;;; args = [3]
 ;;; results = ["0"]
 
-(let $n (str.to_int (arg 0)))
+(let $n (int (arg 0)))
 (fn $place ($row $columns $left $right)
   (when (= $row $n) (return 1))
   (let $count 0)
   (for $i 0 $n
     (let $bit (<< 1 $i))
-    (when (not (& $bit (| $columns (| $left $right))))
+    (unless (& $bit (| $columns $left $right))
       (+= $count
         ($place (+ $row 1) (| $columns $bit) (<< (| $left $bit) 1) (>> (| $right $bit) 1)))))
   $count)

@@ -12,9 +12,8 @@
 ;;; args = [2]
 ;;; results = []
 
-(let $n (str.to_int (arg 0)))
-(let $crossed (bytes $n))
+(let $n (int (arg 0)) $crossed (bytes $n))
 (for $i 2 $n
-  (when (not (at $crossed $i))
+  (unless (at $crossed $i)
     (out $i)
     (for $k (+ $i $i) $n $i (put $crossed $k 1))))

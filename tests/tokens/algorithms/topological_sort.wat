@@ -18,16 +18,14 @@
 ;;; files = { "deps.txt" = "a: b\nb: c\nc: b\n" }
 ;;; code = "EBOUND"
 
-(let $needs (map))
-(each $line (str.lines (fs.read (arg 0)))
+(let $needs (map) $seen (map) $order (arr))
+(each $line (fs.lines (arg 0))
   (let ($name $names) (str.split $line ":"))
   (put $needs $name $names))
-(let $seen (map))
-(let $order (arr))
 (fn $visit ($name)
   (when (has $order $name) (return))
-  (when (not (map.add $seen $name)) (fail EBOUND (fmt "{} needs itself" $name)))
-  (each $need (str.words (default (at $needs $name) "")) ($visit $need))
+  (unless (map.add $seen $name) (fail EBOUND "{} needs itself" $name))
+  (each $need (str.words (at $needs $name "")) ($visit $need))
   (push $order $name))
-(each $name $names $needs ($visit $name))
+(each $name $needs ($visit $name))
 (ret (str.join $order "\n"))

@@ -145,7 +145,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Returns the patterns with at least one bit.
+    /// Returns the indexes of the patterns that have at least one bit in the sets.
     pub(super) fn active(&self) -> &[usize] {
         &self.active
     }

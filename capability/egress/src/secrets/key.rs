@@ -18,7 +18,7 @@ struct Inner {
     value: String,
     bearer: HeaderValue,
     bare: HeaderValue,
-    /// The cleaner for this key alone.
+    /// The cleaner for this key.
     cleaner: OnceLock<Cleaner>,
 }
 

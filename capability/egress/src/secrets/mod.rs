@@ -165,6 +165,11 @@ impl KnownSecrets {
         self.spellings.cleaner_of(wanted.collect())
     }
 
+    /// Returns the cleaner that replaces every secret.
+    pub(crate) fn cleaner_of_all(&self) -> Cleaner {
+        self.spellings.cleaner()
+    }
+
     /// Checks that no part of a program's request contains a secret, nor its parts one after the
     /// other.
     pub(crate) fn refuse_request(&self, request: &Request) -> Result<(), Failure> {

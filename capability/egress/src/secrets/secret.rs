@@ -27,7 +27,7 @@ struct Inner {
     name: String,
     value: String,
     hosts: Vec<SecretHost>,
-    /// The cleaner for this secret alone.
+    /// The cleaner for this secret.
     cleaner: OnceLock<Cleaner>,
 }
 

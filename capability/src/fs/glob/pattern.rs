@@ -21,7 +21,7 @@ pub(super) struct Pattern {
 /// The part of a pattern between two slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// A name without wildcards, or `../..` and the like.
+    /// A name without wildcards, or a path to a parent folder such as `../..`.
     Name(String),
     /// A name with wildcards.
     Wildcard(Vec<Token>),

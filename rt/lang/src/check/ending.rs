@@ -121,7 +121,7 @@ pub(crate) fn lacks_code(
 /// Maximum number of faulty functions that are searched for an unclosed one.
 const MAX_FAULTS: usize = 16;
 
-/// Returns true if the last form alone shows that the program leaves a value.
+/// Returns true if the program leaves a value, as its last form shows.
 fn plainly_ends(tree: &Tree<'_>, mut body: crate::syntax::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {

@@ -75,6 +75,14 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("output", &["resv"]),
 ];
 
+/// Functions that forms call, and programs do not call by name.
+const INTERNAL: &[(&str, &str)] = &[("str", "append"), ("sys", "trap")];
+
+/// Returns the functions that a program may call by name.
+fn callable(host: &Signatures) -> impl Iterator<Item = &Signature> {
+    host.iter().filter(|known| !INTERNAL.contains(&(known.module, known.name)))
+}
+
 /// Returns a hint with the functions that `name` may mean, with their signatures: those of the
 /// host, and `own`, those of the program. Returns `None` if no function is similar.
 pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
@@ -84,7 +92,7 @@ pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<S
             found.push((distance, format!("`{helper}`")));
         }
     }
-    for signature in host.iter() {
+    for signature in callable(host) {
         if let Some(distance) = function_distance(name, signature) {
             found.push((distance, format!("`${signature}`")));
         }
@@ -101,8 +109,7 @@ pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<S
         return Some(format!("nearest: {}", names.join(", ")));
     }
     let module = name.split(['.', '_', ':']).next().unwrap_or("");
-    let all: Vec<String> = host
-        .iter()
+    let all: Vec<String> = callable(host)
         .filter(|s| s.module == module)
         .map(|s| format!("`${}.{}`", s.module, s.name))
         .collect();
@@ -129,7 +136,7 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
     let mut found: Vec<String> = Vec::new();
     found.extend(certain(name, plain.iter().copied()).map(|helper| format!("${helper}")));
     let (module, last) = parts(name);
-    for known in host.iter() {
+    for known in callable(host) {
         let same_module = module == Some(known.module);
         let is_synonym = |part: &str| {
             let matches = |word: &str| {
@@ -163,7 +170,7 @@ fn is_known_word(last: &str, host: &Signatures) -> bool {
     host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
 }
 
-/// Returns true for words that differ in case and separators alone: `startsWith`, `starts-with`.
+/// Returns true for words that differ only in case and separators: `startsWith`, `starts-with`.
 fn is_same_word(a: &str, b: &str) -> bool {
     let plain = |word: &str| word.replace(['_', '-'], "").to_ascii_lowercase();
     plain(a) == plain(b)

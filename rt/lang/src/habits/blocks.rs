@@ -5,8 +5,13 @@ use crate::habits::rewrite::{around, items, parent, remove};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// Rewrites bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10)
-/// …)`, `(each ($x $arr) …)`.
-pub(crate) fn rewrite_bindings(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
+/// …)`, `(each ($x $arr) …)`. `is_called` returns true for the head of a call or a form.
+pub(crate) fn rewrite_bindings(
+    tree: &Tree<'_>,
+    list: NodeId,
+    target: NodeId,
+    is_called: &dyn Fn(&str) -> bool,
+) -> Option<Change> {
     if tree.node(target).kind != NodeKind::List {
         return None;
     }
@@ -39,11 +44,21 @@ pub(crate) fn rewrite_bindings(tree: &Tree<'_>, list: NodeId, target: NodeId) ->
         edits.push((span.end.saturating_sub(1)..span.end, String::new()));
         return Some(Change::Edits(edits));
     }
-    let single = inner.len() == 2 && tree.atom(*inner.first()?).is_some();
-    single.then(|| {
-        let at = span.start + 1;
-        Change::Edits(vec![(tree.span(head), "do".to_owned()), (at..at, "let ".to_owned())])
-    })
+    // `(let ($a 1) ($b 2) …)`: lists that bind a name each, up to the first other form.
+    let bindings = all.get(1..)?.iter().take_while(|node| is_binding(tree, **node, is_called));
+    let mut edits = vec![(tree.span(head), "do".to_owned())];
+    for binding in bindings {
+        let at = tree.span(*binding).start + 1;
+        edits.push((at..at, "let ".to_owned()));
+    }
+    (edits.len() > 1).then_some(Change::Edits(edits))
+}
+
+/// Returns true for a list of a name and its value that is not a call.
+fn is_binding(tree: &Tree<'_>, list: NodeId, is_called: &dyn Fn(&str) -> bool) -> bool {
+    let inner = items(tree, list);
+    let [name, _] = inner.as_slice() else { return false };
+    tree.node(list).kind == NodeKind::List && tree.atom(*name).is_some_and(|name| !is_called(name))
 }
 
 /// Adds `then` and `else` to `(if C A B)`.

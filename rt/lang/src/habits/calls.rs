@@ -65,7 +65,7 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     all
 }
 
-/// Returns what a name without a dot means at the start of a call.
+/// Returns the function or form that a name without a dot means at the start of a call.
 fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let own = format!("${name}");
     if around.own.contains(&own.as_str()) {
@@ -115,8 +115,14 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let nodes = items(tree, *list);
     let open = inner.start..nodes.first().map_or(inner.end - 1, |first| tree.span(*first).start);
     if tree.text(*list).starts_with('[') {
-        let [_] = nodes.as_slice() else { return None };
+        let [index] = nodes.as_slice() else { return None };
         let name = around.variable(*name)?;
+        if let Some((from, to)) = tree.atom(*index).and_then(|text| text.split_once(':')) {
+            let from = if from.is_empty() { "0" } else { from };
+            let slice = |f: &str| format!("({f}.slice {name} {from} {to}").trim_end().to_owned();
+            let write = |text| Change::Edits(vec![(head.start..inner.end, text)]);
+            return Some(["str", "arr"].map(|f| write(slice(f) + ")")).into());
+        }
         return Some(vec![Change::Edits(vec![
             (head.start..open.end, format!("(at {name} ")),
             (inner.end - 1..inner.end, ")".to_owned()),
@@ -137,9 +143,8 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     // `print(a, b)` prints several values.
     if matches!(meant.as_str(), "out" | "print") && nodes.len() > 1 {
         let holes = vec!["{}"; nodes.len()].join(" ");
-        let mut edits = vec![(head.start..open.end, format!("(out (fmt \"{holes}\" "))];
-        edits.push((inner.end..inner.end, ")".to_owned()));
-        return Some(vec![Change::Edits(edits)]);
+        let text = format!("(out \"{holes}\" ");
+        return Some(vec![Change::Edits(vec![(head.start..open.end, text)])]);
     }
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
@@ -340,6 +345,25 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
             _ => return None,
         };
         let text = format!("({operator} {name} ");
+        return Some(around_line(Some((start..tree.span(*value).start, text))));
+    }
+    if let [word, target, sign, value] = line.as_slice()
+        && matches!(tree.atom(*word), Some("let" | "const" | "var" | "set"))
+        && matches!(tree.atom(*sign), Some("=" | ":="))
+        && let Some(name) = around.variable(*target)
+    {
+        let head = if tree.atom(*word) == Some("set") { "set" } else { "let" };
+        let text = format!("({head} {name} ");
+        return Some(around_line(Some((start..tree.span(*value).start, text))));
+    }
+    if let [name, index, sign, value] = line.as_slice()
+        && tree.span(*name).end == tree.span(*index).start
+        && tree.text(*index).starts_with('[')
+        && tree.atom(*sign) == Some("=")
+        && let [at] = items(tree, *index).as_slice()
+        && let Some(name) = around.variable(*name)
+    {
+        let text = format!("(put {name} {} ", around.text(*at));
         return Some(around_line(Some((start..tree.span(*value).start, text))));
     }
     let word = tree.atom(*first)?;

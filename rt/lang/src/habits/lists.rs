@@ -46,6 +46,7 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
         return None;
     }
     let (head, second) = (*items.first()?, *items.get(1)?);
+    let (mut doc, mut list_start) = (None, 0);
     let (own, params, end) = match name {
         "define" | "def" | "defun" | "defn" if tree.node(second).kind == NodeKind::List => {
             let inner = self::items(tree, second);
@@ -53,7 +54,13 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
             (tree.atom(*own)?, params.to_vec(), tree.span(second).end)
         }
         "defun" | "defn" | "def" | "fn" | "function" => {
-            let params = *items.get(2).filter(|node| tree.node(**node).kind == NodeKind::List)?;
+            let is_text =
+                |node: &NodeId| matches!(tree.node(*node).kind, NodeKind::Text | NodeKind::Block);
+            doc = items.get(2).copied().filter(is_text);
+            let params = *items
+                .get(if doc.is_some() { 3 } else { 2 })
+                .filter(|node| tree.node(**node).kind == NodeKind::List)?;
+            list_start = tree.span(params).start;
             (tree.atom(second)?, self::items(tree, params), tree.span(params).end)
         }
         _ => return None,
@@ -64,8 +71,17 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     for param in params {
         names.push(dollar(tree.atom(param)?));
     }
-    let header = format!("fn {} ({})", dollar(own), names.join(" "));
-    Some(Change::Edits(vec![(tree.span(head).start..end, header)]))
+    let (name, params) = (format!("fn {}", dollar(own)), format!("({})", names.join(" ")));
+    let start = tree.span(head).start;
+    let Some(doc) = doc else {
+        return Some(Change::Edits(vec![(start..end, format!("{name} {params}"))]));
+    };
+    // A description becomes a comment, and all lines stay.
+    let doc = tree.span(doc);
+    let mut edits = vec![(start..tree.span(second).end, name), (list_start..end, params)];
+    edits.push((doc.start..doc.start, "(; ".to_owned()));
+    edits.push((doc.end..doc.end, " ;)".to_owned()));
+    Some(Change::Edits(edits))
 }
 
 pub(crate) fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {

@@ -5,7 +5,7 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// What a loop runs over.
+/// The range or the items that a loop runs over.
 enum Over {
     /// From, to and perhaps the step, as they are written.
     Range(Vec<String>),
@@ -39,8 +39,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     change.into_iter().collect()
 }
 
-/// Rewrites the header of a loop: a name, words such as `in`, and what it runs over, which may be
-/// in parentheses.
+/// Rewrites the header of a loop: a name, words such as `in`, and the range or the items, which may
+/// be in parentheses.
 fn header(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -120,7 +120,7 @@ fn applied(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option
     ]))
 }
 
-/// Reads what a loop runs over. Returns it with the number of words that it takes.
+/// Reads the range or the items of a loop. Returns them and the number of words that they take.
 fn over(
     around: &Around<'_, '_>,
     head: &str,

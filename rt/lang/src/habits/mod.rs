@@ -6,6 +6,7 @@ mod calls;
 mod lists;
 mod loops;
 mod names;
+mod operators;
 pub(crate) mod pasted;
 mod readings;
 pub(crate) mod rewrite;

@@ -3,7 +3,7 @@
 //! A reading is only proposed here. The check of fixes keeps it if the program is valid with it, so
 //! a reading may ignore types.
 
-use super::{branches, calls, loops, templates};
+use super::{branches, calls, loops, operators, templates};
 use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
@@ -48,8 +48,8 @@ pub(crate) fn readings(
         }
     };
     add(node, calls::of_atom(&around, node));
-    add(node, calls::beside(&around, node));
     add(node, calls::line(&around, node).into_iter().collect());
+    add(node, calls::beside(&around, node));
     let mut form = Some(node);
     for _ in 0..=MAX_AROUND {
         let Some(list) = form else { break };
@@ -60,6 +60,7 @@ pub(crate) fn readings(
                 calls::of_list(&around, list, &nodes),
                 loops::of_list(&around, list, &nodes),
                 branches::of_list(&around, list, &nodes),
+                operators::of_list(&around, list, &nodes),
             ] {
                 add(list, changes);
             }

@@ -65,10 +65,17 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("member", 2, "(has {1} {0})"),
     ("member?", 2, "(has {1} {0})"),
     ("in", 2, "(has {1} {0})"),
-    ("str", 1, "(fmt \"{}\" {0})"),
     ("string", 1, "(fmt \"{}\" {0})"),
     ("to-string", 1, "(fmt \"{}\" {0})"),
     ("toString", 1, "(fmt \"{}\" {0})"),
+    ("**", 2, "(math.pow {0} {1})"),
+    ("pow", 2, "(math.pow {0} {1})"),
+    ("expt", 2, "(math.pow {0} {1})"),
+    ("//", 2, "(/ {0} {1})"),
+    ("sorted", 1, "(arr.sort {0})"),
+    ("sort", 1, "(arr.sort {0})"),
+    ("reversed", 1, "(arr.reverse {0})"),
+    ("*", 2, "(str.repeat {0} {1})"),
     ("fail", 1, "(fail ETRFM {0})"),
     ("throw", 1, "(fail ETRFM {0})"),
     ("raise", 1, "(fail ETRFM {0})"),
@@ -78,7 +85,8 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("die", 1, "(fail ETRFM {0})"),
 ];
 
-/// Functions of other languages that return a changed collection: the name here changes it in place.
+/// Functions of other languages that return a changed collection: the name here changes it in
+/// place.
 const IN_PLACE: &[(&str, &str)] = &[
     ("conj", "push"),
     ("append", "push"),
@@ -177,7 +185,7 @@ fn in_place(
     ]))
 }
 
-/// Rewrites `(print A B)` and `(printf "…" A)`, and `(out "a" + $b)`.
+/// Rewrites `(print A B)` and `(printf "…" A)`, `(out "a" $b)` and `(out "a" + $b)`.
 fn output(
     around: &Around<'_, '_>,
     first: NodeId,
@@ -191,10 +199,6 @@ fn output(
     let is_text = tree.node(*operands.first()?).kind == NodeKind::Text;
     let is_template = is_text && (text.contains("{}") || text.contains("{i}"));
     let is_percent = is_text && ["%s", "%d", "%i", "%f", "%."].iter().any(|p| text.contains(p));
-    let formatted = |head: &str| {
-        let from = tree.span(*operands.first()?).start;
-        Some(Change::Edits(vec![(start..from, head.to_owned()), (end..end, ")".to_owned())]))
-    };
     if name == "format"
         && let [to, template, ..] = operands
         && tree.node(*template).kind == NodeKind::Text
@@ -202,10 +206,7 @@ fn output(
         let from = tree.span(*template).start;
         return match tree.atom(*to)? {
             "nil" | "#f" => Some(Change::Edits(vec![(start..from, "fmt ".to_owned())])),
-            "t" | "#t" => Some(Change::Edits(vec![
-                (start..from, "out (fmt ".to_owned()),
-                (end..end, ")".to_owned()),
-            ])),
+            "t" | "#t" => Some(Change::Edits(vec![(start..from, "out ".to_owned())])),
             _ => None,
         };
     }
@@ -214,15 +215,34 @@ fn output(
     if format && is_text && !around.is_statement(parent(tree, first)?) {
         return Some(Change::Edits(vec![(tree.span(first), "fmt".to_owned())]));
     }
-    if format && is_text || (known || name == "out") && is_template && operands.len() > 1 {
-        return formatted("out (fmt ");
+    if format && is_text || known && operands.len() > 1 && (is_template || is_percent) {
+        return Some(Change::Edits(vec![(tree.span(first), "out".to_owned())]));
     }
-    if known && is_percent && operands.len() > 1 {
-        return formatted("out (fmt ");
+    // A `%` between a template and its value.
+    if matches!(name, "out" | "ret")
+        && let [template, sign, value] = operands
+        && is_percent
+        && tree.atom(*sign) == Some("%")
+    {
+        let (from, to) = (tree.span(*template).end, tree.span(*value).start);
+        return Some(Change::Edits(vec![(from..to, " ".to_owned())]));
     }
-    if known && operands.len() > 1 {
-        let holes = vec!["{}"; operands.len()].join(" ");
-        return formatted(&format!("out (fmt \"{holes}\" "));
+    let out_or_known = known || matches!(name, "out" | "ret");
+    if out_or_known && operands.len() > 1 && !is_template && !is_percent {
+        let signs = operands.iter().skip(1).step_by(2);
+        let mut signs = signs.map(|node| tree.atom(*node));
+        // Operands that touch are written as one: `$m.get("a")`.
+        let touch =
+            |pair: &[NodeId]| matches!(pair, [a, b] if tree.span(*a).end == tree.span(*b).start);
+        if !signs.any(|sign| matches!(sign, Some("+" | "." | "&" | "," | "%")))
+            && !operands.windows(2).any(touch)
+        {
+            let holes = vec!["{}"; operands.len()].join(" ");
+            let (written, from) = (if known { "out" } else { name }, operands.first()?);
+            let from = tree.span(*from).start;
+            let text = format!("{written} \"{holes}\" ");
+            return Some(Change::Edits(vec![(start..from, text)]));
+        }
     }
     let between = operands.iter().skip(1).step_by(2);
     let is_sum = operands.len() > 2
@@ -272,14 +292,14 @@ fn threaded(
     Some(around.write(list, text))
 }
 
-/// Rewrites `(str A B …)` as a join.
+/// Rewrites `(string A B …)` as a join.
 fn joined(
     around: &Around<'_, '_>,
     list: NodeId,
     name: &str,
     operands: &[NodeId],
 ) -> Option<Change> {
-    if !matches!(name, "str" | "string" | "..") || operands.len() < 2 {
+    if !matches!(name, "string" | "..") || operands.len() < 2 {
         return None;
     }
     let head = around.tree.span(*items(around.tree, list).first()?);

@@ -1,4 +1,4 @@
-//! What one round of lowering learns for the next.
+//! The facts that one round of lowering finds for the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 

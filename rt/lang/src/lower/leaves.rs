@@ -1,10 +1,10 @@
-//! What the last form of a body leaves, which decides if a function has a result.
+//! The value that the last form of a body leaves, if any. It decides if a function has a result.
 
 use super::Lowering;
 use super::forms::{self, Yields};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 
-/// What the last form of a body leaves.
+/// The kind of value that the last form of a body leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaves {
     Value,
@@ -14,7 +14,7 @@ pub(crate) enum Leaves {
 }
 
 impl Lowering<'_, '_> {
-    /// Returns what a form leaves as the last of a body.
+    /// Returns the kind of value that a form leaves as the last of a body.
     pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
         let tree = self.tree;
         if tree.node(node).kind != NodeKind::List {
@@ -66,7 +66,7 @@ impl Lowering<'_, '_> {
         last.map_or(Leaves::Nothing, |last| self.leaves(last))
     }
 
-    /// Returns what the clauses of a `cond` leave.
+    /// Returns the kind of value that the clauses of a `cond` leave.
     fn leaves_clauses(&self, mut nodes: Nodes) -> Leaves {
         let tree = self.tree;
         let mut all = Leaves::Never;
@@ -80,7 +80,7 @@ impl Lowering<'_, '_> {
         if has_else { all } else { Leaves::Nothing }
     }
 
-    /// Returns what the arms of an `if` leave.
+    /// Returns the kind of value that the arms of an `if` leave.
     fn leaves_arms(&self, mut nodes: Nodes) -> Leaves {
         let tree = self.tree;
         let mut all = Vec::new();

@@ -1,7 +1,8 @@
 //! Lowers a program to WAT. Types are inferred on the way, one function at a time.
 //!
-//! A list's head decides how it is lowered: as a form (`forms`), as a call of a function by its name
-//! (`forms::call`), or as an instruction of WAT (`plain`). Each yields a piece of [`Wat`] with the
+//! A list's head decides how it is lowered: as a form (`forms`), as a call of a function by its
+//! name (`forms::call`), or as an instruction of WAT (`plain`). Each yields a piece of [`Wat`] with
+//! the
 //! [type](Type) of its value.
 //!
 //! The types of a function's parameters and of its result follow from its calls and its body, so a
@@ -28,6 +29,7 @@ pub(crate) mod scope;
 mod sequence;
 pub(crate) mod stack_effect;
 mod structured;
+mod unknown;
 mod value;
 mod variables;
 pub(crate) mod wat_types;
@@ -234,7 +236,11 @@ impl<'a, 's> Lowering<'a, 's> {
                 (span.end.saturating_sub(1)..span.end, ")".to_owned()),
             ];
             let message = wording::types::bracket_list();
-            return self.fault(list, message.safe(crate::diagnose::fix::Change::Edits(edits)));
+            // Brackets right behind a name are an index.
+            let before = self.tree.source.get(..span.start).unwrap_or("");
+            let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let change = (!is_index).then_some(crate::diagnose::fix::Change::Edits(edits));
+            return self.fault(list, message.maybe_safe(change));
         }
         let Some(head) = self.tree.head(list) else {
             return match habits::foreign(self.tree, list, self.host) {

@@ -121,6 +121,17 @@ impl<'s> Wat<'s> {
         }
     }
 
+    /// Changes the first item of a list.
+    pub(crate) fn change_first(mut self, change: impl FnOnce(Wat<'s>) -> Wat<'s>) -> Wat<'s> {
+        if let Kind::List(_, items) = &mut self.kind
+            && let Some(first) = items.first_mut()
+        {
+            let item = std::mem::replace(first, Wat::nothing(first.from));
+            *first = change(item);
+        }
+        self
+    }
+
     /// Copies a [simple](Wat::is_simple) piece. Returns an empty piece for any other.
     pub(crate) fn copy(&self) -> Wat<'s> {
         let copy = match &self.kind {

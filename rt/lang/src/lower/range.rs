@@ -138,5 +138,11 @@ fn sets(tree: &Tree<'_>, list: NodeId, name: &str) -> bool {
         return matches!(parent, Some("fn" | "let" | "match")) && all.any(is_name);
     }
     let targets = SETTERS.iter().find(|(setter, _)| *setter == head).map_or(0, |(_, count)| *count);
-    all.skip(1).take(targets).any(is_name)
+    let operands: Vec<NodeId> = all.skip(1).collect();
+    // `let` and `set` may have several variables, each with its value.
+    let targets = match head {
+        "let" | "set" if operands.len() > 3 => operands.len(),
+        _ => targets,
+    };
+    operands.into_iter().take(targets).any(is_name)
 }

@@ -8,10 +8,8 @@ use super::{LowerResult, Lowering};
 use crate::Code;
 use crate::Position;
 use crate::diagnose::fix::Change;
-use crate::diagnose::nearest;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::habits;
-use crate::habits::rewrite;
 use crate::syntax::literal::{self, is_number, number_type};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
@@ -237,12 +235,9 @@ impl<'s> Lowering<'_, 's> {
                 let code = text.trim_matches('"');
                 Code::from_name(code).map(|_| Change::Replace(code.to_owned()))
             }
-            (Type::Str, Type::Int | Type::Long) if has("str.to_int") => {
-                Some(Change::wrap("(str.to_int ", ")"))
-            }
-            (Type::Str, Type::Float) if has("str.to_float") => {
-                Some(Change::wrap("(str.to_float ", ")"))
-            }
+            (Type::Str, Type::Int) if has("str.to_int") => Some(Change::wrap("(int ", ")")),
+            (Type::Str, Type::Long) if has("str.to_int") => Some(Change::wrap("(long ", ")")),
+            (Type::Str, Type::Float) if has("str.to_float") => Some(Change::wrap("(float ", ")")),
             (Type::Map, Type::Arr) if has("map.keys") => Some(Change::wrap("(map.keys ", ")")),
             _ => None,
         };
@@ -268,7 +263,8 @@ impl<'s> Lowering<'_, 's> {
             Some(_) => {
                 let known = self.func.scope.names();
                 let message = form::unknown_local(text, known, declared_later);
-                message.maybe_safe(self.declare_set_local(text))
+                let typed = self.remove_colon(text);
+                message.maybe_safe(typed.or_else(|| self.declare_set_local(text)))
             }
             None => match self.host.get(text.trim_end_matches('?')) {
                 Some(_) => form::function_as_value(text).maybe_safe(self.bare_call(text)),
@@ -281,53 +277,6 @@ impl<'s> Lowering<'_, 's> {
             },
         };
         Fault::new(tree.span(node), message)
-    }
-
-    /// Returns the call of a function without parameters.
-    fn bare_call(&self, name: &str) -> Option<Change> {
-        let name = name.trim_end_matches('?');
-        let known = self.host.get(name)?;
-        known.params.is_empty().then(|| Change::Replace(format!("({name})")))
-    }
-
-    /// Returns the declaration of a local that is set with `local.set` but not declared.
-    fn declare_set_local(&self, name: &str) -> Option<Change> {
-        let tree = self.tree;
-        if nearest::certain(name, self.func.scope.names()).is_some() {
-            return None;
-        }
-        let mut nodes = tree.top();
-        while let Some(node) = nodes.next_deep(tree) {
-            let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
-            if sets
-                && rewrite::items(tree, node)
-                    .get(1)
-                    .is_some_and(|target| tree.name(*target) == Some(name))
-            {
-                let start = tree.span(node).start;
-                return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));
-            }
-        }
-        None
-    }
-
-    /// Returns the line of a form that declares a variable of this name.
-    fn declared_later(&self, name: &str) -> Option<u32> {
-        let tree = self.tree;
-        let mut nodes = tree.top();
-        while let Some(node) = nodes.next_deep(tree) {
-            let declares =
-                matches!(tree.head(node), Some("let" | "catch" | "for" | "each" | "argv"));
-            if declares
-                && forms::all_operands(tree, node)
-                    .iter()
-                    .take(2)
-                    .any(|operand| tree.name(*operand) == Some(name))
-            {
-                return Some(self.line_of(node));
-            }
-        }
-        None
     }
 
     /// Builds the fault of an operand that leaves no value, or several.
@@ -368,7 +317,7 @@ fn is_code_name(text: &str) -> bool {
 
 /// The common value of a form's branches.
 pub(crate) struct Join<'s> {
-    /// What the value must be, or `None` if the branches leave no value.
+    /// The constraint on the value, or `None` if the branches leave no value.
     want: Option<Want>,
     /// The branches, each with its source.
     branches: Vec<(NodeId, &'s str, Lowered<'s>)>,

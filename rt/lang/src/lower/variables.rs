@@ -43,7 +43,7 @@ impl<'s> Resolved<'s> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns what a name refers to: a variable of the current function, one of the program if the
+    /// Resolves a name: a variable of the current function, one of the program if the
     /// function is declared by `fn`, or a global of WAT.
     pub(crate) fn resolve(&mut self, name: &str) -> Option<Resolved<'s>> {
         if let Some(at) = self.func.scope.find(name) {

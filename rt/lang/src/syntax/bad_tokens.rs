@@ -171,6 +171,10 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
 pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
     let message = match atom.chars().next()? {
+        // A quoted list of Lisp.
+        '\'' if atom == "'" && source.get(end..)?.trim_start_matches(' ').starts_with('(') => {
+            return None;
+        }
         '\'' | '`' => {
             let message = wording::other_quotes(atom);
             let rest = line_from(source, start + 1);
@@ -212,6 +216,10 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
         }
         '/' | '#' | '-' if !matches!(atom, "#t" | "#f" | "#true" | "#false") => {
             let mark = ["//", "--", "#"].into_iter().find(|mark| atom.starts_with(mark))?;
+            // `(// A B)` is a division of other languages.
+            if mark == "//" && source.get(..start)?.ends_with('(') {
+                return None;
+            }
             if mark == "--" && atom.get(2..)?.starts_with(|c: char| c.is_ascii_digit()) {
                 return None;
             }

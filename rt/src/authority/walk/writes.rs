@@ -23,7 +23,7 @@ impl Writes {
         self.anywhere = true;
     }
 
-    /// Adds `width` bytes from an address on.
+    /// Adds the `width` bytes that start at an address.
     pub(super) fn add(&mut self, from: u64, width: u64) {
         let range = (from, from.saturating_add(width));
         if self.ranges.contains(&range) {

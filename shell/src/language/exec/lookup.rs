@@ -24,7 +24,7 @@ struct ShellOptions {
 /// The command that a name refers to.
 #[derive(Debug)]
 pub(crate) enum ResolvedCommand {
-    /// A shell: `sh`, `bash`, and the like.
+    /// A shell, such as `sh` or `bash`.
     Shell,
     /// A command of the toolbox.
     Tool(String),

@@ -44,7 +44,7 @@ pub(crate) struct Frame<'s> {
     pub(crate) results: Vec<Val>,
     /// The number of values below the frame.
     pub(crate) height: usize,
-    /// If true, the code from here on is never reached, so operands of any type may be popped.
+    /// If true, the following code is unreachable, so operands of any type may be popped.
     pub(crate) unreachable: bool,
     pub(crate) node: NodeId,
 }

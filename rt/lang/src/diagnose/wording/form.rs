@@ -14,6 +14,12 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
+/// Returns true for a keyword of Clojure, but not the one for the last clause of `cond`.
+fn is_keyword(text: &str) -> bool {
+    let word = text.strip_prefix(':');
+    word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
+}
+
 pub(crate) fn value_needs_else(head: &str) -> Message {
     message("form-value", format!("`{head}` returns a value here, so it needs a last `(else …)`"))
         .hint("add `(else V)`, or move the code that uses the value into the arms")
@@ -105,6 +111,12 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
         }
         "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none"
         | "None" | "undefined" => message.hint("write 0").replace_with("0"),
+        _ if is_keyword(text) => {
+            let word = text.trim_start_matches(':');
+            message
+                .hint(format!("a key is a string: `\"{word}\"`"))
+                .replace_with(format!("\"{word}\""))
+        }
         _ if is_local => message
             .hint(format!("the name of a local begins with `$`: `${text}`"))
             .replace_with(format!("${text}")),
@@ -230,8 +242,36 @@ pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
             .hint(format!("names begin with `$`: `${}`", excerpt(found)))
             .replace_with(format!("${found}")),
         true => message.hint(format!("names begin with `$`: `${}`", excerpt(found))),
+        false if found.starts_with("(at ") && head.ends_with('=') => {
+            let sign = head.trim_end_matches('=');
+            message.hint(format!(
+                "write `(put X I ({sign} (at X I) N))`; `(map.incr $m K N)` adds to a map's number"
+            ))
+        }
         false => message.hint(format!("write `{usage}`")),
     }
+}
+
+/// Reports the `let` of Scheme that declares a loop.
+pub(crate) fn named_let(name: &str) -> Message {
+    let name = excerpt(name);
+    message("form-operands", format!("`let` does not declare the loop `{name}`"))
+        .hint("write `(while C …)`, `(for $i FROM TO …)`, or a function: `(fn $f ($i) …)`")
+}
+
+/// Reports a call in the notation of methods.
+pub(crate) fn method(head: &str, method: &str) -> Message {
+    let name = excerpt(method.trim_start_matches('.'));
+    message("form-operands", format!("`.{name}` in `{head}` is not an operand"))
+        .hint(format!("there are no methods: a function comes first, as in `(str.{name} X)`"))
+}
+
+/// Reports an index below 0.
+pub(crate) fn negative_index(index: &str, of: &str) -> Message {
+    let (index, of) = (excerpt(index), excerpt(of));
+    let back = index.trim_start_matches('-');
+    message("form-operands", format!("the first index is 0, so `{of}` has no index {index}"))
+        .hint(format!("count from the end with its length: `(at {of} (- (len {of}) {back}))`"))
 }
 
 pub(crate) fn catch_call(head: &str, usage: &str, found: &str) -> Message {
@@ -248,6 +288,16 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         if results == 1 { ("only err", "$e") } else { ("a value and err", "$v $e") };
     message("form-operands", format!("`{call}` returns {returned}"))
         .hint(format!("write `(catch {names} {call})`"))
+}
+
+/// Reports a name that reads as that of an error code where `catch` sets the value.
+pub(crate) fn catch_order(name: &str, call: &str) -> Message {
+    let call = excerpt(call);
+    message(
+        "form-operands",
+        format!("`{call}` returns a value, so the first name of `catch`, `{name}`, is the value's"),
+    )
+    .hint(format!("write `(catch $v $e $why {call})`: the value, the error code, the reason"))
 }
 
 pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
@@ -316,7 +366,8 @@ pub(crate) fn fmt_placeholder(found: &str) -> Message {
 }
 
 pub(crate) fn fmt_count(placeholders: usize, values: usize) -> Message {
+    let verb = if values == 1 { "follows" } else { "follow" };
     let (placeholders, values) = (counted(placeholders, "placeholder"), counted(values, "value"));
-    message("fmt-count", format!("the string has {placeholders}, but {values} follow it"))
+    message("fmt-count", format!("the string has {placeholders}, but {values} {verb} it"))
         .hint("pass one value for each `{}` and `{.2}`; write a brace as `{{`")
 }

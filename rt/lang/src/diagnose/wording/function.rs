@@ -3,6 +3,7 @@
 use super::{Message, counted, message, with_article};
 use crate::diagnose::fix::Change;
 use crate::diagnose::truncate::excerpt;
+use crate::types::Type;
 use crate::types::ops::Val;
 
 pub(crate) fn missing_type(name: &str, param: bool) -> Message {
@@ -66,7 +67,9 @@ pub(crate) fn fn_param(found: &str) -> Message {
     let message = message("form-operands", format!("`{}` is not a parameter", excerpt(found)))
         .hint("write `$x`, or `($x str)` with its type");
     let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    match is_word && !found.is_empty() {
+    // The words of WAT, and the names of types, are not names of parameters.
+    let is_known = matches!(found, "param" | "result") || Type::from_name(found).is_some();
+    match is_word && !found.is_empty() && !is_known {
         true => message.replace_with(format!("${found}")),
         false => message,
     }
@@ -91,7 +94,7 @@ pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize
     )
     .hint(match (head, found) {
         ("out" | "print" | "ret" | "resv", 2..) => format!(
-            "write `({head} (fmt \"{}\" …))` with all values, or one `{head}` for each",
+            "write `({head} \"{}\" …)` with all values, or one `{head}` for each",
             vec!["{}"; found.min(8)].join(" ")
         ),
         _ => format!("write `{usage}`"),

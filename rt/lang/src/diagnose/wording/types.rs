@@ -30,9 +30,9 @@ pub(crate) fn operand(
              `(catch $value $code CALL)`"
         )),
         (Type::Str, Type::Int | Type::Long) if !text.starts_with('"') => {
-            message.hint(format!("write `(str.to_int {text})`"))
+            message.hint(format!("write `(int {text})`"))
         }
-        (Type::Str, Type::Float) => message.hint(format!("write `(str.to_float {text})`")),
+        (Type::Str, Type::Float) => message.hint(format!("write `(float {text})`")),
         (Type::Arr, Type::Str) => message
             .hint(format!("write `(str.join {text} \", \")`; `arr.to_json` converts it to JSON")),
         (Type::Map, Type::Str) => message.hint("`map.to_json` converts it to JSON"),
@@ -72,13 +72,11 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
         Type::Str if head == "+" => {
             let all: Vec<String> = all.iter().map(|text| excerpt(text)).collect();
             message.hint(format!(
-                "join strings with `(str.cat {})`; `(str.to_int {text})` is its number",
+                "join strings with `(str.cat {})`; `(int {text})` is its number",
                 all.join(" ")
             ))
         }
-        Type::Str => {
-            message.hint(format!("write `(str.to_int {text})` or `(str.to_float {text})`"))
-        }
+        Type::Str => message.hint(format!("write `(int {text})` or `(float {text})`")),
         Type::Arr | Type::Map => message.hint(format!("`(len {text})` is its length")),
         _ => message,
     }
@@ -125,7 +123,7 @@ pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second:
              `(catch $v $e CALL)`, or replaced with `(default CALL D)`"
         )),
         (Type::Str, other) | (other, Type::Str) if other.is_number() => {
-            message.hint("convert one of them: `str.to_int`, `str.to_float` or `(fmt \"{}\" …)`")
+            message.hint("convert one of them: `(int …)`, `(float …)` or `(fmt \"{}\" …)`")
         }
         (Type::Str, Type::I32) | (Type::I32, Type::Str) => {
             message.hint(format!("if both are strings, write `(str.eq {a} {b})`"))
@@ -175,7 +173,7 @@ pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Messa
             message.hint(format!("write `(set {name} (fmt \"{{}}\" …))`, or use another name"))
         }
         (Type::Int, Type::Str) => {
-            message.hint("write `(str.to_int …)`, or use another name for the string")
+            message.hint("write `(int …)`, or use another name for the string")
         }
         _ => message.hint(format!("use another name, or declare it anew: `(let {name} …)`")),
     }
@@ -411,6 +409,18 @@ pub(crate) fn overflow(operator: &str, val: Val) -> String {
     }
 }
 
+/// Returns the message of the trap for a shift by too many bits, or whose result does not fit.
+pub(crate) fn shift(left: bool, val: Val) -> String {
+    let (ty, last, long) = match val {
+        Val::I64 => ("a long (64 bits)", 63, ""),
+        _ => ("an int (32 bits)", 31, "; declare a long: (let $x long V)"),
+    };
+    match left {
+        true => format!("{{a}} << {{b}} does not fit in {ty}, which shifts by 0 to {last}{long}"),
+        false => format!("{{a}} >> {{b}}: {ty} shifts by 0 to {last}{long}"),
+    }
+}
+
 /// Returns the message of the trap for a wrong index: `{a}` is the index and `{b}` the length.
 pub(crate) fn outside_array(text: &str, elem: Elem) -> String {
     let text = excerpt(text).replace(['{', '}'], " ");
@@ -425,6 +435,11 @@ pub(crate) fn array_size(elem: Elem) -> String {
 /// Returns the message of the trap for a number that is not a byte.
 pub(crate) fn wide_byte() -> String {
     "{a} is not a byte (0 to 255)".to_owned()
+}
+
+/// Returns the message of the trap for a long that is no int.
+pub(crate) fn wide_int() -> String {
+    "{a} does not fit in an int (32 bits); keep it as a long".to_owned()
 }
 
 /// Reports a number that is not a byte.

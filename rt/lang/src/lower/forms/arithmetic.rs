@@ -322,7 +322,7 @@ fn long_product<'s>(
 }
 
 /// Stores two values, so that they can be read several times.
-fn both<'s>(
+pub(super) fn both<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     a: Wat<'s>,
@@ -372,37 +372,6 @@ fn negate<'s>(
         }
     };
     Ok(Lowered::one(wat, ty))
-}
-
-/// `&`, `|`, `^`, `<<` and `>>`: bitwise operators of integers.
-pub(super) fn bits<'s>(
-    lowering: &mut Lowering<'_, 's>,
-    list: NodeId,
-    context: Context,
-) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
-    let head = tree.head(list).unwrap_or("");
-    let instruction = match head {
-        "&" => "and",
-        "|" => "or",
-        "^" => "xor",
-        "<<" => "shl",
-        _ => "shr_s",
-    };
-    let nodes = match instruction {
-        "shl" | "shr_s" => operands::<2>(tree, list)?.to_vec(),
-        _ => all_operands(tree, list),
-    };
-    if nodes.len() < 2 {
-        return Err(operand_count(tree, list, 2, nodes.len()));
-    }
-    let (values, ty) = numbers(lowering, list, &nodes, context.want())?;
-    let val @ (Val::I32 | Val::I64) = ty.val() else {
-        return lowering.fault(list, form::unsupported_operator(head, ty));
-    };
-    let name = format!("{}.{instruction}", val.name());
-    let wat = values.into_iter().reduce(|all, next| Wat::list(list, name.clone(), [all, next]));
-    Ok(Lowered::one(wat.unwrap_or(Wat::nothing(list)), ty))
 }
 
 /// `(abs X)`: the absolute value of a number.

@@ -13,8 +13,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(let $x V)`, `(let $x long V)`: declares a variable and sets it. `(let ($a $b) ARR)` takes an
-/// array apart.
+/// `(let $x V)`, `(let $x long V)`, `(let $x V $y W)`: declares variables and sets them, in order.
+/// `(let ($a $b) ARR)` takes an array apart.
 pub(super) fn declare<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -28,11 +28,55 @@ pub(super) fn declare<'s>(
         return take_apart(lowering, list, &names, *array);
     }
     binding_list(lowering, list)?;
-    let (target, ty, node) = match nodes.as_slice() {
-        [target, node] => (*target, None, *node),
-        [target, ty, node] => (*target, Some(*ty), *node),
-        other => return Err(operand_count(tree, list, 2, other.len())),
-    };
+    if let [name, loops, _, ..] = nodes.as_slice()
+        && tree.atom(*name).is_some_and(|name| !name.starts_with('$'))
+        && tree.node(*loops).kind == NodeKind::List
+        && tree.head(*loops).is_none()
+    {
+        return lowering.fault(*name, form::named_let(tree.text(*name)));
+    }
+    if let Some(bindings) = bindings(tree, &nodes) {
+        let declare = |binding| declare_one(lowering, list, binding).map(|out| out.wat);
+        let pieces: LowerResult<Vec<_>> = bindings.into_iter().map(declare).collect();
+        return Ok(Lowered::none(Wat::sequence(list, pieces?)));
+    }
+    match nodes.as_slice() {
+        [target, node] => declare_one(lowering, list, (*target, None, *node)),
+        [target, ty, node] => declare_one(lowering, list, (*target, Some(*ty), *node)),
+        other => Err(operand_count(tree, list, 2, other.len())),
+    }
+}
+
+/// A variable, its type if the program states it, and its value.
+type Binding = (NodeId, Option<NodeId>, NodeId);
+
+/// Splits operands into several bindings. Returns `None` for anything else.
+fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
+    let is_type =
+        |node: NodeId| tree.atom(node).is_some_and(|word| Type::from_name(word).is_some());
+    let (mut rest, mut all) = (nodes, Vec::new());
+    while !rest.is_empty() {
+        let (binding, after) = match rest {
+            [target, ty, value, after @ ..] if is_type(*ty) => {
+                ((*target, Some(*ty), *value), after)
+            }
+            [target, value, after @ ..] => ((*target, None, *value), after),
+            _ => return None,
+        };
+        tree.name(binding.0)?;
+        all.push(binding);
+        rest = after;
+    }
+    (all.len() > 1).then_some(all)
+}
+
+/// Declares one variable and sets it.
+fn declare_one<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    (target, ty, node): Binding,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
     let name = target_name(lowering, list, target)?;
     let declared = match ty.map(|ty| (ty, tree.atom(ty).and_then(Type::from_name))) {
         None => None,
@@ -116,13 +160,30 @@ fn item<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// `(set $x V)`: sets a variable or a global.
+/// `(set $x V)`, `(set $x V $y W)`: sets variables or globals, in order.
 pub(super) fn set<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     _: Context,
 ) -> LowerResult<Lowered<'s>> {
-    let [target, node] = operands::<2>(lowering.tree, list)?;
+    let nodes = all_operands(lowering.tree, list);
+    let (pairs, rest) = nodes.as_chunks::<2>();
+    let all_named = pairs.iter().all(|[target, _]| lowering.tree.name(*target).is_some());
+    if pairs.len() > 1 && rest.is_empty() && all_named {
+        let set = |pair: &[NodeId; 2]| set_one(lowering, list, *pair).map(|out| out.wat);
+        let pieces: LowerResult<Vec<_>> = pairs.iter().map(set).collect();
+        return Ok(Lowered::none(Wat::sequence(list, pieces?)));
+    }
+    let pair = operands::<2>(lowering.tree, list)?;
+    set_one(lowering, list, pair)
+}
+
+/// Sets one variable.
+fn set_one<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    [target, node]: [NodeId; 2],
+) -> LowerResult<Lowered<'s>> {
     let name = target_name(lowering, list, target)?;
     let variable = variable(lowering, target, name, node)?;
     let value = assigned(lowering, list, name, &variable, node)?;
@@ -205,7 +266,10 @@ pub(super) fn target_name<'s>(
         None => {
             let head = tree.head(list).unwrap_or("");
             let message = form::target(head, super::usage(head), tree.text(target));
-            let change = habits::rewrite_bindings(tree, list, target);
+            let is_called = |head: &str| {
+                super::form(head).is_some() || super::call::called(lowering, head).is_some()
+            };
+            let change = habits::rewrite_bindings(tree, list, target, &is_called);
             lowering.fault(target, message.maybe_safe(change))
         }
     }

@@ -104,6 +104,9 @@ fn host<'s>(
             let ty = result.unwrap_or(Type::Code);
             Ok(Lowered::net(call, if result.is_some() { 2 } else { 1 }, ty))
         }
+        (Context::Operand(_), None) if signature.returns_first() => {
+            with_first(lowering, list, call, &signature)
+        }
         // A call without a value leaves its error code where WAT takes an operand.
         (Context::Operand(Want::Val(_) | Want::Any | Want::Hint(_)), None) if !marked => {
             Ok(Lowered::one(call, Type::Code))
@@ -117,6 +120,22 @@ fn host<'s>(
             })
         }
     }
+}
+
+/// Returns the code of a call that changes its first argument, and leaves that argument.
+fn with_first<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    call: Wat<'s>,
+    signature: &Signature,
+) -> LowerResult<Lowered<'s>> {
+    let ty = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
+    let number = lowering.next_number();
+    let name = lowering.hidden("first", number, ty.val());
+    let call = call.change_first(|first| Wat::list(list, format!("local.tee {name}"), [first]));
+    let ended = lowering.end_on_error(list)?;
+    let first = Wat::list(list, format!("local.get {name}"), []);
+    Ok(Lowered::one(Wat::sequence(list, [call, ended, first]), ty).dropped_if_unused())
 }
 
 /// Returns true for a function that joins any number of strings.

@@ -1,11 +1,13 @@
 //! Forms that work on collections of several types: `len`, `at`, `put`, `push`, `pop`, `has`, and
 //! the literals `arr` and `map`.
 
-use super::{all_operands, numbers, operands};
-use crate::diagnose::wording::{Fault, types as type_wording};
+use super::{all_operands, failure, numbers, operands};
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
+use crate::syntax::literal;
 use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
@@ -115,25 +117,61 @@ pub(super) fn len<'s>(
     Ok(Lowered::one(wat, Type::Int))
 }
 
-/// `(at X I)`: an item of an array, the value of a map's key, or an element of a number array.
+/// `(at X I)`: an item of an array, the value of a map's key, or an element of a number array. `(at
+/// X I D)`: D if there is no such item or key.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     _: Context,
 ) -> LowerResult<Lowered<'s>> {
-    let [node, index] = operands::<2>(lowering.tree, list)?;
-    let out = collection(lowering, list, node)?;
+    let nodes = all_operands(lowering.tree, list);
+    let [node, index, other] = nodes.as_slice() else {
+        let [node, index] = operands::<2>(lowering.tree, list)?;
+        let out = collection(lowering, list, node)?;
+        return match out.ty {
+            Type::Numbers(elem) => {
+                reject_negative(lowering, node, index)?;
+                numbers::at(lowering, list, elem, (node, out.wat), index)
+            }
+            _ => item(lowering, list, (node, out), index),
+        };
+    };
+    let out = collection(lowering, list, *node)?;
+    let tried = lowering.guarded(|lowering| item(lowering, list, (*node, out), *index))?;
+    failure::value_or(lowering, list, tried, *other)
+}
+
+/// Lowers an item of an array or the value of a map's key.
+fn item<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    (node, out): (NodeId, Lowered<'s>),
+    index: NodeId,
+) -> LowerResult<Lowered<'s>> {
     let (name, want) = match out.ty {
-        Type::Arr => ("arr.get", Type::Int),
-        Type::Map => ("map.get", Type::Str),
-        Type::Numbers(elem) => {
-            return numbers::at(lowering, list, elem, (node, out.wat), index);
+        Type::Arr => {
+            reject_negative(lowering, node, index)?;
+            ("arr.get", Type::Int)
         }
+        Type::Map => ("map.get", Type::Str),
         _ => return not_taken(lowering, list, node, out),
     };
     let index = lowering.value(list, index, Want::Type(want))?.wat;
     let wat = fallible(lowering, list, name, vec![out.wat, index])?;
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+}
+
+/// Rejects an index below 0, which other languages count from the end.
+fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> LowerResult<()> {
+    let tree = lowering.tree;
+    let (of, text) = (tree.text(node), tree.text(index));
+    if literal::integer(text).is_none_or(|index| index >= 0) {
+        return Ok(());
+    }
+    let change = tree
+        .name(node)
+        .map(|_| Change::Replace(format!("(- (len {of}) {})", text.trim_start_matches('-'))));
+    lowering.fault(index, form::negative_index(text, of).maybe_safe(change))
 }
 
 /// `(put X I V)`: sets an item, the value of a key, or an element.

@@ -1,10 +1,12 @@
-//! `each`: loops over the items of arrays, maps and arrays of numbers.
+//! `each`: loops over the items of arrays, maps and arrays of numbers, and the characters of
+//! strings.
 
 use super::binding::{binding_list, target_name};
 use super::control::{reject_loop_word, statements};
 use super::{all_operands, operand_count};
 use crate::diagnose::wording::{Fault, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
+use crate::lower::leaves::Leaves;
 use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
@@ -50,6 +52,10 @@ pub(super) fn each<'s>(
             array_loop(lowering, list, collection.wat, &names, &mut body)
         }
         Type::Arr | Type::I32 => array_loop(lowering, list, collection.wat, &names, &mut body),
+        Type::Str => {
+            let chars = lowering.host_call(list, "str.chars", [collection.wat])?;
+            array_loop(lowering, list, chars, &names, &mut body)
+        }
         Type::Map => map_loop(lowering, list, collection.wat, &names, &mut body),
         Type::Numbers(elem) => number_loop(lowering, list, collection.wat, elem, &names, &mut body),
         other => {
@@ -71,9 +77,13 @@ fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> 
     if let Some(third) = tree.name(third) {
         return lowering.resolve(third).is_some();
     }
-    lowering.resolve(name).is_none_or(|found| {
-        !matches!(found.ty, Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any)
-    })
+    let Some(found) = lowering.resolve(name) else { return true };
+    match found.ty {
+        // A string may be looped over, or its name declared again: then a collection follows.
+        Type::Str => lowering.leaves(third) == Leaves::Value,
+        Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
+        _ => true,
+    }
 }
 
 /// The code of a loop over indices.

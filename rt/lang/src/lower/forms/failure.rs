@@ -6,7 +6,7 @@ use super::{all_operands, operand_count, operands};
 use crate::Code;
 use crate::Signature;
 use crate::diagnose::fix::Change;
-use crate::diagnose::wording::form;
+use crate::diagnose::wording::{Message, form};
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::leaves::Leaves;
@@ -93,6 +93,27 @@ fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     }
 }
 
+/// Names that variables for error codes have.
+const CODES: &[&str] = &["$e", "$err", "$errno", "$error"];
+
+/// Names that variables for the reasons of failures have.
+const REASONS: &[&str] = &["$why", "$reason", "$msg", "$message"];
+
+/// Returns the message for one or two names before a call with a value that read as its error code
+/// and reason, though the first name is that of the value.
+fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Message> {
+    let named =
+        |node: &NodeId, names: &[&str]| tree.name(*node).is_some_and(|name| names.contains(&name));
+    let code = match targets {
+        [code] => code,
+        [code, reason] if named(reason, REASONS) => code,
+        _ => return None,
+    };
+    let start = tree.span(*code).start;
+    let change = Change::Edits(vec![(start..start, "$_ ".to_owned())]);
+    named(code, CODES).then(|| form::catch_order(tree.text(*code), call).safe(change))
+}
+
 /// The variables that `catch` sets. Each may be missing.
 struct Caught<'s> {
     value: Option<Resolved<'s>>,
@@ -125,6 +146,11 @@ pub(super) fn catch<'s>(
     };
     if value.is_none() && names.len() > 2 {
         let message = form::catch_names(1, tree.text(*call));
+        return lowering.fault(list, message);
+    }
+    if value.is_some()
+        && let Some(message) = misread_names(tree, targets, tree.text(*call))
+    {
         return lowering.fault(list, message);
     }
     let mut names = names.into_iter();
@@ -222,6 +248,23 @@ impl<'s> Caught<'s> {
     }
 }
 
+/// Returns code with its value, or the value of `other` if the code fails.
+pub(super) fn value_or<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    (out, label): (Lowered<'s>, Option<String>),
+    other: NodeId,
+) -> LowerResult<Lowered<'s>> {
+    let ty = out.ty;
+    let other = lowering.value(list, other, Want::Type(ty))?.wat;
+    let Some(label) = label else { return Ok(out) };
+    let number = lowering.next_number();
+    let done = lowering.label("done", number);
+    let left = Wat::list(list, format!("br {done}"), [out.wat]);
+    let tried = Wat::list(list, format!("block {label}"), [left]);
+    Ok(lowering.typed_block(list, &done, Some(ty), vec![tried, other]))
+}
+
 /// `(default CALL D)`: the call's value, or D if anything in the call fails.
 pub(super) fn default<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -244,16 +287,7 @@ pub(super) fn default<'s>(
         }
         Guarded::Block(out, _) if out.flow == Flow::Net(0) => lowering
             .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
-        Guarded::Block(out, label) => {
-            let ty = out.ty;
-            let other = lowering.value(list, other, Want::Type(ty))?.wat;
-            let Some(label) = label else { return Ok(out) };
-            let number = lowering.next_number();
-            let done = lowering.label("done", number);
-            let left = Wat::list(list, format!("br {done}"), [out.wat]);
-            let tried = Wat::list(list, format!("block {label}"), [left]);
-            Ok(lowering.typed_block(list, &done, Some(ty), vec![tried, other]))
-        }
+        Guarded::Block(out, label) => value_or(lowering, list, (out, label), other),
     }
 }
 

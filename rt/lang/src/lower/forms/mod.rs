@@ -5,10 +5,12 @@
 
 mod arithmetic;
 mod binding;
+mod bits;
 pub(crate) mod call;
 mod collection;
 mod compare;
 mod control;
+mod convert;
 mod counting;
 mod each;
 mod failure;
@@ -134,6 +136,14 @@ pub(crate) fn operand_count(
     let message = match found > wanted && !tree.open.is_empty() {
         true => wording::unclosed_form(head, None),
         false => wording::form_operands(head, usage(head), wanted, found),
+    };
+    let is_method = |node: &NodeId| {
+        let name = tree.atom(*node).and_then(|text| text.strip_prefix('.'));
+        name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
+    let message = match all_operands(tree, list).iter().find(|node| is_method(node)) {
+        Some(method) => wording::form::method(head, tree.text(*method)),
+        None => message,
     };
     Fault::new(tree.span(list), message)
 }

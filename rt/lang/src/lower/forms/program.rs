@@ -102,27 +102,31 @@ pub(super) fn call<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
 }
 
-/// `(out V)`: outputs a result.
+/// `(out V)`, `(out "{}" V …)`: outputs a result.
 pub(super) fn out<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     _: Context,
 ) -> LowerResult<Lowered<'s>> {
-    let [operand] = operands::<1>(lowering.tree, list)?;
-    Ok(Lowered::none(result(lowering, list, operand)?))
+    let nodes = all_operands(lowering.tree, list);
+    Ok(Lowered::none(result(lowering, list, &nodes)?))
 }
 
-/// Returns the code that outputs a value as a result.
+/// Returns the code that outputs a value, or a formatted string, as a result.
 fn result<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
-    operand: NodeId,
+    nodes: &[NodeId],
 ) -> LowerResult<Wat<'s>> {
-    let value = lowering.value(list, operand, Want::Type(Type::Str))?.wat;
+    let value = match (super::text::formatted(lowering, list, nodes)?, nodes) {
+        (Some(formatted), _) => formatted,
+        (None, [operand]) => lowering.value(list, *operand, Want::Type(Type::Str))?.wat,
+        (None, other) => return Err(operand_count(lowering.tree, list, 1, other.len())),
+    };
     lowering.host_call(list, "sys.resv", [value])
 }
 
-/// `(ret V)`, `(ret)`: outputs a result and ends the program.
+/// `(ret V)`, `(ret "{}" V …)`, `(ret)`: outputs a result and ends the program.
 pub(crate) fn ret<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -135,10 +139,9 @@ pub(crate) fn ret<'s>(
         return lowering.fault(list, message);
     }
     let mut pieces = Vec::new();
-    match all_operands(tree, list).as_slice() {
-        [] => {}
-        [operand] => pieces.push(result(lowering, list, *operand)?),
-        more => return Err(operand_count(tree, list, 1, more.len())),
+    let nodes = all_operands(tree, list);
+    if !nodes.is_empty() {
+        pieces.push(result(lowering, list, &nodes)?);
     }
     pieces.push(Wat::list(list, "return", [Wat::i32(list, 0)]));
     Ok(Lowered::never(Wat::sequence(list, pieces)))
@@ -178,23 +181,24 @@ pub(crate) fn returned<'s>(
     Ok(Lowered::never(Wat::list(list, "return", results)))
 }
 
-/// `(fail CODE)`, `(fail CODE "why")`: fails with an error code and a reason, as a call does.
+/// `(fail CODE)`, `(fail CODE "why")`, `(fail CODE "{}" V …)`: fails with an error code and a
+/// reason, as a call does.
 pub(super) fn fail<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     _: Context,
 ) -> LowerResult<Lowered<'s>> {
     let nodes = all_operands(lowering.tree, list);
-    let (operand, text) = match nodes.as_slice() {
-        [operand] => (*operand, None),
-        [operand, text] => (*operand, Some(*text)),
-        other => return Err(operand_count(lowering.tree, list, 1, other.len())),
+    let Some((operand, text)) = nodes.split_first() else {
+        return Err(operand_count(lowering.tree, list, 1, 0));
     };
     lowering.require_code_result(list)?;
-    let code = lowering.value(list, operand, Want::Type(Type::Code))?.wat;
-    let reason = match text {
-        Some(text) => lowering.value(list, text, Want::Type(Type::Str))?.wat,
-        None => Wat::literal(list, &b""[..]),
+    let code = lowering.value(list, *operand, Want::Type(Type::Code))?.wat;
+    let reason = match (super::text::formatted(lowering, list, text)?, text) {
+        (Some(formatted), _) => formatted,
+        (None, [text]) => lowering.value(list, *text, Want::Type(Type::Str))?.wat,
+        (None, []) => Wat::literal(list, &b""[..]),
+        (None, _) => return Err(operand_count(lowering.tree, list, 1, nodes.len())),
     };
     let failed = lowering.host_call(list, FAIL, [code, reason])?;
     let ended = lowering.end_on_error(list)?;

@@ -1,8 +1,8 @@
 //! The table of all forms.
 
 use super::{
-    Form, LowerForm, Yields, arithmetic, binding, collection, compare, control, counting, each,
-    failure, numbers, program, text,
+    Form, LowerForm, Yields, arithmetic, binding, bits, collection, compare, control, convert,
+    counting, each, failure, numbers, program, text,
 };
 
 /// All forms, sorted by name.
@@ -21,7 +21,7 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Value,
         arithmetic::arithmetic,
     ),
-    form("&", "(& A B …)", "bitwise and of integers", Yields::Value, arithmetic::bits),
+    form("&", "(& A B …)", "bitwise and of integers", Yields::Value, bits::bits),
     form("*", "(* A B …)", "the product", Yields::Value, arithmetic::arithmetic),
     form("*=", "(*= $x N)", "sets `$x` to its product with N", Yields::Nothing, arithmetic::update),
     form(
@@ -48,7 +48,7 @@ pub(crate) const FORMS: &[Form] = &[
         arithmetic::arithmetic,
     ),
     form("<", "(< A B)", "true if A is less than B", Yields::Value, compare::compare),
-    form("<<", "(<< A N)", "shifts an integer left by N bits", Yields::Value, arithmetic::bits),
+    form("<<", "(<< A N)", "shifts an integer left by N bits", Yields::Value, bits::bits),
     form("<=", "(<= A B)", "true if A is at most B", Yields::Value, compare::compare),
     form(
         "=",
@@ -64,9 +64,9 @@ pub(crate) const FORMS: &[Form] = &[
         "(>> A N)",
         "shifts an integer right by N bits, keeping its sign",
         Yields::Value,
-        arithmetic::bits,
+        bits::bits,
     ),
-    form("^", "(^ A B …)", "bitwise exclusive or of integers", Yields::Value, arithmetic::bits),
+    form("^", "(^ A B …)", "bitwise exclusive or of integers", Yields::Value, bits::bits),
     form("abs", "(abs X)", "the absolute value of a number", Yields::Value, arithmetic::abs),
     form(
         "and",
@@ -95,7 +95,7 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "at",
         "(at X I)",
-        "the item of an array, the value of a map's key, or the element of a number array",
+        "the item of an array, the value of a map's key, or the element of a number array; `(at X I D)` is D if there is no such item or key",
         Yields::Value,
         collection::at,
     ),
@@ -147,16 +147,23 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "each",
         "(each $x ARR …)",
-        "runs the body for each item; `(each $i $x ARR …)` with the index, `(each $k $v MAP …)` for each key",
+        "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the index, `(each $k $v MAP …)` for each key",
         Yields::Nothing,
         each::each,
     ),
     form(
         "fail",
         "(fail CODE \"why\")",
-        "ends the program with that error code and reason",
+        "ends the program with that error code and reason, which may be formatted as in `out`",
         Yields::Never,
         program::fail,
+    ),
+    form(
+        "float",
+        "(float X)",
+        "the float that a string is, or that a number becomes",
+        Yields::Value,
+        convert::number,
     ),
     form("floats", "(floats N)", "like `ints`, for floats", Yields::Value, numbers::create),
     form(
@@ -181,6 +188,13 @@ pub(crate) const FORMS: &[Form] = &[
         collection::has,
     ),
     form(
+        "int",
+        "(int X)",
+        "the int that a string is; of a float, the digits before its point",
+        Yields::Value,
+        convert::number,
+    ),
+    form(
         "ints",
         "(ints N)",
         "an array of N ints, all 0; `(ints [1 2 3])` of these",
@@ -197,10 +211,11 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "let",
         "(let $x V)",
-        "declares `$x` and sets it; `(let $x long V)` with a type; `(let ($a $b) ARR)` takes an array apart",
+        "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in order; `(let ($a $b) ARR)` takes an array apart",
         Yields::Nothing,
         binding::declare,
     ),
+    form("long", "(long X)", "like `int`, for a long", Yields::Value, convert::number),
     form("longs", "(longs N)", "like `ints`, for longs", Yields::Value, numbers::create),
     form(
         "map",
@@ -226,7 +241,13 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Value,
         compare::logic,
     ),
-    form("out", "(out V)", "outputs a result and a line end", Yields::Nothing, program::out),
+    form(
+        "out",
+        "(out V)",
+        "outputs a result and a line end; `(out \"{} {}\" A B)` formats it as `fmt` does",
+        Yields::Nothing,
+        program::out,
+    ),
     form(
         "pop",
         "(pop X)",
@@ -254,7 +275,7 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "ret",
         "(ret V)",
-        "outputs a result and ends the program; `(ret)` only ends it",
+        "outputs a result as `out` does and ends the program; `(ret)` only ends it",
         Yields::Never,
         program::ret,
     ),
@@ -265,8 +286,15 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Last,
         failure::retry,
     ),
-    form("set", "(set $x V)", "sets a variable", Yields::Nothing, binding::set),
-    form("unless", "(unless C …)", "", Yields::Nothing, control::when),
+    form(
+        "set",
+        "(set $x V)",
+        "sets a variable; `(set $x V $y W)` sets several, in order",
+        Yields::Nothing,
+        binding::set,
+    ),
+    form("str", "(str A B …)", "", Yields::Value, convert::string),
+    form("unless", "(unless C …)", "runs the body if C is false", Yields::Nothing, control::when),
     form("until", "(until C …)", "", Yields::Nothing, control::repeat),
     form("when", "(when C …)", "runs the body if C is true", Yields::Nothing, control::when),
     form(
@@ -276,7 +304,7 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Nothing,
         control::repeat,
     ),
-    form("|", "(| A B …)", "bitwise or of integers", Yields::Value, arithmetic::bits),
+    form("|", "(| A B …)", "bitwise or of integers", Yields::Value, bits::bits),
 ];
 
 const fn form(

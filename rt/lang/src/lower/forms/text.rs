@@ -37,6 +37,28 @@ pub(super) fn fmt<'s>(
     Ok(Lowered::one(joined(lowering, list, strings)?, Type::Str))
 }
 
+/// Returns the code of a formatted string for a form that takes a template and values in place of a
+/// string. Returns `None` for any other operands.
+pub(super) fn formatted<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    operands: &[NodeId],
+) -> LowerResult<Option<Wat<'s>>> {
+    let tree = lowering.tree;
+    match operands {
+        [template, values @ ..] if !values.is_empty() && is_text(tree, *template) => {
+            let strings = strings(lowering, list, *template, values)?;
+            joined(lowering, list, strings).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns true for a string literal.
+fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
+    matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block)
+}
+
 /// `(append $s "{}" V …)`: adds formatted text to the end of a string.
 pub(super) fn append<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -59,7 +81,7 @@ pub(super) fn append<'s>(
 }
 
 /// Returns the code that joins strings, one after the other.
-fn joined<'s>(
+pub(super) fn joined<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     strings: Vec<Wat<'s>>,
@@ -87,7 +109,7 @@ fn strings<'s>(
     values: &[NodeId],
 ) -> LowerResult<Vec<Wat<'s>>> {
     let tree = lowering.tree;
-    if !matches!(tree.node(template).kind, NodeKind::Text | NodeKind::Block) {
+    if !is_text(tree, template) {
         if tree.head(list) == Some("append") && values.is_empty() {
             return Ok(vec![value(lowering, list, &Piece::Any, template, None)?]);
         }

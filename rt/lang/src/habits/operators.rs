@@ -1,0 +1,180 @@
+//! Operators between their operands, and other notations that put no name first.
+
+use super::readings::Around;
+use crate::diagnose::fix::Change;
+use crate::habits::rewrite::{items, parent};
+use crate::syntax::tree::{NodeId, NodeKind};
+
+/// Returns the readings of a list that other languages write without a name in front, or whose
+/// name takes operands in another form here.
+pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
+    let found = choice(around, nodes)
+        .or_else(|| membership(around, nodes))
+        .or_else(|| method_of_text(around, nodes))
+        .or_else(|| chained(around, nodes))
+        .or_else(|| update_of_item(around, nodes));
+    if let Some(text) = found {
+        return vec![around.write(list, text)];
+    }
+    params_of_wat(around, nodes)
+        .or_else(|| typed_params(around, list, nodes))
+        .or_else(|| arrow(around, nodes))
+        .into_iter()
+        .chain(quoted_list(around, nodes))
+        .collect()
+}
+
+/// `(fn $f ($x) -> int …)`: the type of a result.
+fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let [head, _, _, sign, ty, body, ..] = nodes else { return None };
+    let is_arrow = tree.atom(*head) == Some("fn") && tree.atom(*sign) == Some("->");
+    let span = tree.span(*sign).start..tree.span(*body).start;
+    let text = tree.source.get(tree.span(*ty).end..span.end)?;
+    is_arrow.then(|| Change::Edits(vec![(span, text.to_owned())]))
+}
+
+/// Returns the text of a condition: one operand, or an operator between two.
+fn condition(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+    match nodes {
+        [one] => Some(around.text(*one).to_owned()),
+        [a, operator, b] => {
+            let operator = match around.tree.atom(*operator)? {
+                "==" | "===" => "=",
+                "!==" => "!=",
+                other @ ("=" | "!=" | "<" | "<=" | ">" | ">=") => other,
+                _ => return None,
+            };
+            Some(format!("({operator} {} {})", around.text(*a), around.text(*b)))
+        }
+        _ => None,
+    }
+}
+
+/// `(C ? A : B)` and `(A if C else B)`.
+fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+    let position = |word: &str| nodes.iter().position(|node| around.tree.atom(*node) == Some(word));
+    let (test, a, b) = match (position("?"), position(":"), position("if"), position("else")) {
+        (Some(mark), Some(colon), ..) if mark < colon => {
+            (nodes.get(..mark)?, nodes.get(mark + 1..colon)?, nodes.get(colon + 1..)?)
+        }
+        (_, _, Some(word @ 1..), Some(other)) if word < other => {
+            (nodes.get(word + 1..other)?, nodes.get(..word)?, nodes.get(other + 1..)?)
+        }
+        _ => return None,
+    };
+    let ([a], [b]) = (a, b) else { return None };
+    let test = condition(around, test)?;
+    Some(format!("(if {test} {} {})", around.text(*a), around.text(*b)))
+}
+
+/// `(A in B)` and `(A not in B)`.
+fn membership(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+    let word = |node: &NodeId| around.tree.atom(*node);
+    match nodes {
+        [item, is_in, of] if word(is_in) == Some("in") => {
+            Some(format!("(has {} {})", around.text(*of), around.text(*item)))
+        }
+        [item, not, is_in, of] if word(not) == Some("not") && word(is_in) == Some("in") => {
+            Some(format!("(not (has {} {}))", around.text(*of), around.text(*item)))
+        }
+        _ => None,
+    }
+}
+
+/// `("{} items".format A)` and `(", ".join ARR)`.
+fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+    let tree = around.tree;
+    let [text, method, rest @ ..] = nodes else { return None };
+    let adjacent = tree.span(*text).end == tree.span(*method).start;
+    let is_text = matches!(tree.node(*text).kind, NodeKind::Text | NodeKind::Block);
+    if !adjacent || !is_text || rest.is_empty() {
+        return None;
+    }
+    match tree.atom(*method)? {
+        ".format" => Some(format!("(fmt {} {})", around.text(*text), around.all(rest))),
+        ".join" => Some(format!("(str.join {} {})", around.all(rest), around.text(*text))),
+        _ => None,
+    }
+}
+
+/// `(< A B C)`, where B is evaluated twice.
+fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+    let [head, a, b, c] = nodes else { return None };
+    let head = around.tree.atom(*head)?;
+    let is_simple = around.tree.node(*b).kind == NodeKind::Atom;
+    if !matches!(head, "=" | "==" | "<" | "<=" | ">" | ">=") || !is_simple {
+        return None;
+    }
+    let head = if head == "==" { "=" } else { head };
+    let (a, b, c) = (around.text(*a), around.text(*b), around.text(*c));
+    Some(format!("(and ({head} {a} {b}) ({head} {b} {c}))"))
+}
+
+/// `(+= (at X I) N)`, where X and I are evaluated twice.
+fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
+    let tree = around.tree;
+    let [head, item, value] = nodes else { return None };
+    let operator = match tree.atom(*head)? {
+        "+=" => "+",
+        "-=" => "-",
+        "*=" => "*",
+        _ => return None,
+    };
+    let inner = items(tree, *item);
+    let [at, of, index] = inner.as_slice() else { return None };
+    let is_simple = |node: NodeId| tree.node(node).kind != NodeKind::List;
+    if tree.atom(*at) != Some("at") || !is_simple(*of) || !is_simple(*index) {
+        return None;
+    }
+    let (of, index) = (around.text(*of), around.text(*index));
+    Some(format!("(put {of} {index} ({operator} (at {of} {index}) {}))", around.text(*value)))
+}
+
+/// `(fn $f (param $x i32) (result i32) …)`: the parameters of WAT's functions.
+fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let [head, _, rest @ ..] = nodes else { return None };
+    if tree.atom(*head) != Some("fn") {
+        return None;
+    }
+    let is_header = |node: &&NodeId| matches!(tree.head(**node), Some("param" | "result"));
+    let header: Vec<NodeId> = rest.iter().take_while(is_header).copied().collect();
+    let mut names = Vec::new();
+    for part in header.iter().filter(|part| tree.head(**part) == Some("param")) {
+        names.extend(items(tree, *part).into_iter().filter_map(|node| tree.name(node)));
+    }
+    let (first, last) = (tree.span(*header.first()?), tree.span(*header.last()?));
+    Some(Change::Edits(vec![(first.start..last.end, format!("({})", names.join(" ")))]))
+}
+
+/// `(fn $f ($x: int $y: str) …)`: types behind colons.
+fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let outer = parent(tree, list)?;
+    if tree.head(outer) != Some("fn") || items(tree, outer).get(2) != Some(&list) {
+        return None;
+    }
+    let mut edits = Vec::new();
+    for pair in nodes.windows(2) {
+        let [name, ty] = pair else { continue };
+        let (name, ty) = (tree.span(*name), tree.span(*ty));
+        let Some(plain) = tree.source.get(name.clone())?.strip_suffix(':') else { continue };
+        edits.push((name, format!("({plain}")));
+        edits.push((ty.end..ty.end, ")".to_owned()));
+    }
+    (!edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// `'("a" "b")`: a quoted list.
+fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let pair = nodes.windows(2).find(|pair| {
+        matches!(pair, [quote, list] if tree.atom(*quote) == Some("'")
+            && tree.node(*list).kind == NodeKind::List
+            && tree.text(*list).starts_with('('))
+    })?;
+    let [quote, list] = pair else { return None };
+    let start = tree.span(*quote).start;
+    Some(Change::Edits(vec![(start..tree.span(*list).start + 1, "(arr ".to_owned())]))
+}

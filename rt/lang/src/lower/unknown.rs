@@ -1,0 +1,73 @@
+//! Names that are not variables: the declarations and calls that they may mean.
+
+use super::Lowering;
+use super::forms;
+use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
+use crate::habits::rewrite;
+use crate::types::Type;
+
+impl Lowering<'_, '_> {
+    /// Returns the call of a function without parameters.
+    pub(super) fn bare_call(&self, name: &str) -> Option<Change> {
+        let name = name.trim_end_matches('?');
+        let known = self.host.get(name)?;
+        known.params.is_empty().then(|| Change::Replace(format!("({name})")))
+    }
+
+    /// Returns the change that removes the colon behind the name of a variable that a form declares
+    /// as `$x:` or `$x:int`.
+    pub(super) fn remove_colon(&self, name: &str) -> Option<Change> {
+        let typed = |other: &str| {
+            let ty = other.strip_prefix(name)?.strip_prefix(':')?;
+            (ty.is_empty() || Type::from_name(ty).is_some()).then(|| ty.to_owned())
+        };
+        let (declared, ty) =
+            self.func.scope.names().find_map(|other| Some((other, typed(other)?)))?;
+        let node = self.func.scope.get(declared)?.node;
+        let space = if ty.is_empty() { "" } else { " " };
+        Some(Change::Edits(vec![(self.tree.span(node), format!("{name}{space}{ty}"))]))
+    }
+
+    /// Returns the declaration of a local that is set with `local.set` but not declared.
+    pub(super) fn declare_set_local(&self, name: &str) -> Option<Change> {
+        let tree = self.tree;
+        if nearest::certain(name, self.func.scope.names()).is_some() {
+            return None;
+        }
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
+            if sets
+                && rewrite::items(tree, node)
+                    .get(1)
+                    .is_some_and(|target| tree.name(*target) == Some(name))
+            {
+                let start = tree.span(node).start;
+                return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));
+            }
+        }
+        None
+    }
+
+    /// Returns the line of a form that declares a variable of this name.
+    pub(super) fn declared_later(&self, name: &str) -> Option<u32> {
+        let tree = self.tree;
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let declares =
+                matches!(tree.head(node), Some("let" | "catch" | "for" | "each" | "argv"));
+            let operands = forms::all_operands(tree, node);
+            let names = match tree.head(node) {
+                Some("let") => operands.len().saturating_sub(1).max(1),
+                _ => 2,
+            };
+            if declares
+                && operands.iter().take(names).any(|operand| tree.name(*operand) == Some(name))
+            {
+                return Some(self.line_of(node));
+            }
+        }
+        None
+    }
+}

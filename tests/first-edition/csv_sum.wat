@@ -1,0 +1,49 @@
+;;; name = "csv_sum"
+;;; description = "Add up the numbers in a column of a CSV file"
+;;; returns = "the sum, at most 6 decimals; empty fields count as 0"
+;;; uses = ["fs", "str", "arr", "json"]
+;;; tags = ["total", "add", "table", "spreadsheet"]
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "The CSV file; its first line names the columns"
+;;; [[args]]
+;;; name = "column"
+;;; type_hint = "string"
+;;; description = "The name of the column"
+;;; [[args]]
+;;; name = "separator"
+;;; type_hint = "string"
+;;; description = "The character between two fields"
+;;; default = ","
+;;; [[example]]
+;;; args = ["a.csv", "price"]
+;;; files = { "a.csv" = "name,price\r\npen,2.5\r\nink, 10 \r\ncap,\r\n" }
+;;; results = ["12.5"]
+;;; [[example]]
+;;; args = ["a.csv", "n"]
+;;; files = { "a.csv" = "n\n100\n-200" }
+;;; results = ["-100"]
+;;; [[example]]
+;;; args = ["a.csv", "price"]
+;;; files = { "a.csv" = "name,price\npen,two\n" }
+;;; code = "EPARSE"
+;;; reason = "not a number: two"
+;;; [[example]]
+;;; args = ["a.csv", "cost"]
+;;; files = { "a.csv" = "name,price\npen,2\n" }
+;;; code = "ENOENT"
+;;; reason = "no column cost; the columns are: name, price"
+
+(let $place (fmt "[\"{}\"]" (arg 1)))
+(let $sum f64 0)
+(each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 2)))
+  (catch $value $err (json.get $row $place))
+  (when $err
+    (fail $err
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
+  (unless (str.len (str.trim? $value)) (continue))
+  (catch $x $err (str.to_float $value))
+  (when $err (fail $err (fmt "not a number: {}" $value)))
+  (set $sum (+ $sum $x)))
+(ret (str.replace_re? (str.from_float $sum 6) "\\.?0+$" ""))

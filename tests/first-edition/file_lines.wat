@@ -1,0 +1,53 @@
+;;; name = "file_lines"
+;;; description = "Return some lines of a file, from beginning or end"
+;;; returns = "the lines, separated by line feeds"
+;;; uses = ["fs", "str", "arr"]
+;;; tags = ["head", "tail", "page"]
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "The file to read"
+;;; [[args]]
+;;; name = "first"
+;;; type_hint = "int"
+;;; format = "int from 1"
+;;; description = "The first line, from 1; negative counts from the end, so -10 is the tenth last"
+;;; default = 1
+;;; [[args]]
+;;; name = "count"
+;;; type_hint = "int"
+;;; description = "Maximum number of lines"
+;;; default = 100
+;;; [[example]]
+;;; args = ["a.txt", 2, 2]
+;;; files = { "a.txt" = "one\ntwo\nthree\nfour\n" }
+;;; results = ["two\nthree"]
+;;; [[example]]
+;;; args = ["a.txt", -2]
+;;; files = { "a.txt" = "one\r\ntwo\r\nthree" }
+;;; results = ["two\nthree"]
+;;; [[example]]
+;;; args = ["a.txt", 9]
+;;; files = { "a.txt" = "one\ntwo\n" }
+;;; code = "EBOUND"
+;;; reason = "no line 9; lines in the file: 2"
+;;; [[example]]
+;;; args = ["empty.txt"]
+;;; files = { "empty.txt" = "" }
+;;; results = [""]
+;;; [[example]]
+;;; args = ["empty.txt", 2]
+;;; files = { "empty.txt" = "" }
+;;; code = "EBOUND"
+;;; reason = "no line 2; lines in the file: 0"
+
+(let $lines (str.lines? (fs.read? (arg 0))))
+(let $from (str.to_int? (arg 1)))
+(let $count (str.to_int? (arg 2)))
+(let $total (arr.len $lines))
+(set $from (cond ((> $from 0) (- $from 1)) (else (+ $total $from))))
+(when (< $from 0) (set $from 0))
+(when (> $count $total) (set $count $total))
+(when (and $from (>= $from $total))
+  (fail EBOUND (fmt "no line {}; lines in the file: {i}" (arg 1) $total)))
+(ret (str.join? (arr.slice? $lines $from (+ $from $count)) "\n"))

@@ -1,0 +1,36 @@
+;;; name = "run"
+;;; description = "Run a workbook: programs that need each other's results, the independent ones at the same time"
+;;; returns = "the exports as a JSON object"
+;;; uses = ["workbook", "fs", "str"]
+;;; tags = ["workflow", "graph", "pipeline", "parallel", "several"]
+;;; [[args]]
+;;; name = "workbook"
+;;; type_hint = "string"
+;;; format = "TOML or path.toml"
+;;; description = "TOML with [components.NAME] (program or source, args, needs) and [exports], or the path of such a file, which ends in .toml"
+;;; [[example]]
+;;; args = ["""
+;;; [components.total]
+;;; program = "csv_sum"
+;;; args = ["sales.csv", "amount"]
+;;; [components.report]
+;;; source = '(ret (fmt "sold: {} EUR" (arg 0)))'
+;;; args = [{ from = "total" }]
+;;; [exports]
+;;; report = "report"
+;;; """]
+;;; files = { "sales.csv" = "who,amount\nAda,2\nBob,3\n" }
+;;; results = ['{"report":"sold: 5 EUR"}']
+;;; [[example]]
+;;; args = ["greet.toml"]
+;;; files = { "greet.toml" = "[components.a]\nsource = '(ret (str.upper? (arg 0)))'\nargs = ['hi']\n[exports]\nsaid = 'a'\n" }
+;;; results = ['{"said":"HI"}']
+;;; [[example]]
+;;; args = ["[components]"]
+;;; code = "EPARSE"
+;;; results = []
+
+(argv 0 $book)
+(when (and (str.ends $book ".toml") (< (str.find $book "\n" 0) 0))
+  (set $book (fs.read? $book)))
+(ret (workbook.run? $book))

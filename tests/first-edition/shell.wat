@@ -1,0 +1,36 @@
+;;; name = "shell"
+;;; description = "Run a line of the shell over the run's files: pipelines, variables, loops; coreutils, grep, sed, awk, find, jq"
+;;; returns = "the standard output, then the standard error, then [exit code N] if it is not 0"
+;;; uses = ["shell", "json", "str"]
+;;; tags = ["bash", "sh", "command", "pipe", "terminal", "exec"]
+;;; [[args]]
+;;; name = "pipeline"
+;;; type_hint = "string"
+;;; description = "The line, or several lines"
+;;; [[example]]
+;;; args = ["wc -l *.txt"]
+;;; shell = [{ line = "wc -l *.txt", stdout = "2 a.txt\n" }]
+;;; results = ["2 a.txt\n"]
+;;; [[example]]
+;;; args = ["printf x; cat b.txt"]
+;;; shell = [{ line = "printf x; cat b.txt", stdout = "x", stderr = "cat: b.txt: no such file\n", status = 1 }]
+;;; results = ["x\ncat: b.txt: no such file\n[exit code 1]"]
+;;; [[example]]
+;;; args = ["true"]
+;;; shell = [{ line = "true" }]
+;;; results = []
+
+(func $with_line_end (param $text i32) (result i32)
+  (cond
+    ((not (str.len $text)) $text)
+    ((str.ends $text "\n") $text)
+    (else (fmt "{}\n" $text))))
+(let $left (shell.result? (arg 0)))
+(let $text (json.get? $left "stdout"))
+(let $errors (json.get? $left "stderr"))
+(let $status (json.get? $left "status"))
+(when (str.len $errors)
+  (set $text (str.cat? ($with_line_end $text) $errors)))
+(unless (str.eq $status "0")
+  (set $text (fmt "{}[exit code {}]" ($with_line_end $text) $status)))
+(when (str.len $text) (out $text))

@@ -1,0 +1,19 @@
+;;; name = "text_dedupe"
+;;; description = "Remove repeated lines, keeping the first of each"
+;;; returns = "the remaining lines, in order"
+;;; uses = ["str", "arr"]
+;;; tags = ["unique", "duplicates", "uniq"]
+;;; [[args]]
+;;; name = "text"
+;;; type_hint = "string"
+;;; description = "The text"
+;;; [[example]]
+;;; args = ["b\na\r\nb\na"]
+;;; results = ["b\na"]
+;;; [[example]]
+;;; args = [""]
+;;; results = [""]
+
+(let $lines (str.lines? (arg 0)))
+(arr.uniq? $lines)
+(ret (str.join? $lines "\n"))

@@ -1,0 +1,29 @@
+;;; name = "text_sort"
+;;; description = "Sort the lines of a text"
+;;; returns = "the sorted lines; EPARSE if a line is not a number and by is num or -num"
+;;; uses = ["str", "arr"]
+;;; tags = ["order", "lines"]
+;;; [[args]]
+;;; name = "text"
+;;; type_hint = "string"
+;;; description = "The text"
+;;; [[args]]
+;;; name = "by"
+;;; type_hint = "string"
+;;; format = "text|num|-text|-num"
+;;; description = "text or num (each line is a number); -text or -num for the largest first"
+;;; default = "text"
+;;; [[example]]
+;;; args = ["pear\r\napple\nfig\n"]
+;;; results = ["apple\nfig\npear"]
+;;; [[example]]
+;;; args = ["9\n10\n-1.5", "-num"]
+;;; results = ["10\n9\n-1.5"]
+;;; [[example]]
+;;; args = ["9\nten", "num"]
+;;; code = "EPARSE"
+;;; results = []
+
+(let $lines (str.lines? (arg 0)))
+(arr.sort_by? $lines (arg 1))
+(ret (str.join? $lines "\n"))
