@@ -3,14 +3,15 @@
 
 mod characters;
 pub(crate) mod escape;
+mod number;
 mod pattern;
 
 use memchr::memmem;
 use wattle_rt::abi::Untyped;
-use wattle_rt::{Appended, Code, Failure, Run, capability, quote};
+use wattle_rt::{Appended, Code, Failure, Run, capability};
 
 use crate::arr::{Arrays, Handle};
-use crate::{MAX_TEXT, QUOTED, too_large};
+use crate::{MAX_TEXT, too_large};
 
 capability! {
     /// Strings; lengths and offsets are bytes, cuts inside a character move outward.
@@ -159,33 +160,33 @@ capability! {
     /// Formats an integer
     #[example = r#"(ret (str.from_int 42))"# => "42"]
     #[prompt(omitted)]
-    fn from_int(n: int) -> ptr: str = from_int;
+    fn from_int(n: int) -> ptr: str = number::from_int;
 
     /// Formats a 64-bit integer
     #[example = "(ret (str.from_long 5000000000))" => "5000000000"]
     #[prompt(omitted)]
-    fn from_long(n: long) -> ptr: str = from_long;
+    fn from_long(n: long) -> ptr: str = number::from_long;
 
     /// Parses an integer; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_int (+ (str.to_int " -7 ") 1)))"# => "-6"]
     #[prompt(omitted)]
-    fn to_int(s: str) -> n: int ! EPARSE = to_int;
+    fn to_int(s: str) -> n: int ! EPARSE = number::to_int;
 
     /// Parses an integer of 64 bits; `str.to_int` does so, too, where a long is expected
     #[example = r#"(let $n long (str.to_int "3000000000")) (ret $n)"# => "3000000000"]
     #[prompt(omitted)]
-    fn to_int/i64(s: str) -> n: long ! EPARSE = to_long;
+    fn to_int/i64(s: str) -> n: long ! EPARSE = number::to_long;
 
     /// Formats a float, rounded to that many decimals (0 to 20); without digits, in the shortest
     /// form that is read back as the same float
     #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
     #[prompt(name)]
-    fn from_float(x: float, digits: opt_int) -> ptr: str = from_float;
+    fn from_float(x: float, digits: opt_int) -> ptr: str = number::from_float;
 
     /// Parses a decimal number; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_float (str.to_float "2.5e2") 1))"# => "250.0"]
     #[prompt(omitted)]
-    fn to_float(s: str) -> x: float ! EPARSE = to_float;
+    fn to_float(s: str) -> x: float ! EPARSE = number::to_float;
 
     /// Splits into pieces of n characters; the last may be shorter
     #[example = r#"(ret (str.join (str.chunk "abcde" 2) "|"))"# => "ab|cd|e"]
@@ -460,53 +461,6 @@ fn repeat(_: &mut Run, s: &str, n: i32) -> Result<String, Failure> {
         return Err(too_large());
     }
     Ok(s.repeat(n))
-}
-
-fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
-    Ok(n.to_string())
-}
-
-fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
-    s.trim().parse().map_err(|_| {
-        let why =
-            format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
-        let why = match s.trim().parse::<i64>() {
-            Ok(_) => why + "; for a larger one, write `(let $n long (str.to_int …))`",
-            Err(_) => why,
-        };
-        Failure::new(Code::EPARSE, why)
-    })
-}
-
-fn from_long(_: &mut Run, n: i64) -> Result<String, Failure> {
-    Ok(n.to_string())
-}
-
-fn from_float(_: &mut Run, x: f64, digits: Option<i32>) -> Result<String, Failure> {
-    let Some(digits) = digits else {
-        // Without an exponent, these would have very many digits.
-        let plain = x == 0.0 || !x.is_finite() || (1e-6..1e21).contains(&x.abs());
-        return Ok(if plain { x.to_string() } else { format!("{x:e}") });
-    };
-    let digits = usize::try_from(digits.clamp(0, 20)).unwrap_or(0);
-    Ok(format!("{x:.digits$}"))
-}
-
-fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
-    s.trim().parse().map_err(|_| {
-        let why =
-            format!("{} is not an integer from {} to {}", quote(s, QUOTED), i64::MIN, i64::MAX);
-        Failure::new(Code::EPARSE, why)
-    })
-}
-
-fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
-    crate::arr::number(s.as_bytes()).ok_or_else(|| {
-        Failure::new(
-            Code::EPARSE,
-            format!("{} is not a decimal number that fits a float", quote(s, QUOTED)),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ mod observation;
 mod orientation;
 mod output;
 mod parts;
+mod phase;
 mod prompt;
 mod reader;
 mod recall;

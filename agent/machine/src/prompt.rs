@@ -13,7 +13,7 @@ use crate::{
         ArgLine, CapabilityPart, Limits, ProgramLine, ProgramList, PromptParts, SystemPrompt,
         WithheldCapability,
     },
-    state::FailedProgram,
+    phase::FailedProgram,
 };
 
 const ANSWERING: &str = include_str!("../prompt/answering.md");

@@ -10,8 +10,8 @@ use crate::{
     artifact::Artifact,
     call::{Call, Execution},
     contribution::{Contribution, TraitProgram},
-    dialect::{Dialect, PlannedCall},
-    ending::{Bound, Ending},
+    dialect::Dialect,
+    ending::Ending,
     event::{Dollars, Event, Usage},
     fix::WrittenProgram,
     function::ProgramFunction,
@@ -19,8 +19,9 @@ use crate::{
     message::{FunctionCall, Message, Role},
     moderation::Verdict,
     orientation::Orientation,
-    output::{OutputContract, RejectedAnswer},
+    output::OutputContract,
     parts::SystemPrompt,
+    phase::{Phase, RepeatedCalls},
     recall::RecallContract,
 };
 
@@ -439,109 +440,4 @@ pub enum Purpose {
     Conclude,
     /// A corrected answer in place of one that does not match the contract.
     Amend,
-}
-
-/// The input that a run waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Phase {
-    /// The user's message.
-    Ready,
-    /// The verdict on the user's message.
-    Moderating,
-    /// The outcome of the programs of traits.
-    Contributing { turn: Turn, programs: Vec<TraitProgram> },
-    /// The report of the program that recalls.
-    Recalling(Turn),
-    /// The model's answer.
-    Asking(Turn),
-    /// The reports of the calls.
-    Executing {
-        turn: Turn,
-        /// The model's answer as later steps will see it.
-        #[serde(rename = "said")]
-        answer: Message,
-        planned: Vec<PlannedCall>,
-        /// Notes for the model about the form of its answer.
-        notes: Vec<String>,
-        /// The answer of a run that ends with this step because all calls are silent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        closing: Option<String>,
-    },
-    /// The validation of an answer.
-    Validating(PendingAnswer),
-    /// No further input: the run has ended.
-    Ended,
-}
-
-/// An answer that is being validated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PendingAnswer {
-    /// The turn that gave the answer.
-    pub(crate) turn: Turn,
-    /// The answer as the session keeps it if it is valid.
-    pub(crate) message: Message,
-    pub(crate) text: String,
-    /// The limit that the run had reached before the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bound: Option<Bound>,
-}
-
-/// The current attempt of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Turn {
-    pub(crate) purpose: Purpose,
-    pub(crate) attempt: u32,
-    /// The last program that did not compile, while its repair is awaited.
-    #[serde(rename = "broken")]
-    pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for repeating the request, unless it is a program that does not compile.
-    #[serde(default, rename = "again")]
-    pub(crate) retry_reason: Option<RetryReason>,
-    /// The last answer that did not match the contract, while its correction is awaited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rejected: Option<RejectedAnswer>,
-}
-
-impl Turn {
-    /// Creates the first attempt of a turn.
-    pub(crate) fn new(purpose: Purpose) -> Self {
-        Self { purpose, attempt: 0, failed_program: None, retry_reason: None, rejected: None }
-    }
-}
-
-/// A fault that makes an answer unusable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RetryReason {
-    /// The answer was empty.
-    Empty,
-    /// The answer was truncated.
-    #[serde(rename = "cut")]
-    Truncated,
-    /// The model called a program although it had to answer.
-    Called,
-}
-
-/// The calls and outputs of the last step, and the number of consecutive steps that had the same
-/// ones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RepeatedCalls {
-    pub(crate) calls: Vec<Call>,
-    pub(crate) outputs: Vec<String>,
-    pub(crate) times: u32,
-}
-
-/// A program that did not compile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FailedProgram {
-    /// The answer that contains the program.
-    #[serde(rename = "said")]
-    pub(crate) answer: Message,
-    pub(crate) body: String,
-    pub(crate) args: Vec<String>,
-    pub(crate) diagnostic: String,
-    /// The reason why the last answer to the request was not used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) refusal: Option<String>,
 }

@@ -10,6 +10,7 @@ mod files;
 mod lock;
 mod memory;
 mod private;
+mod rows;
 mod runs;
 mod schema;
 mod seal;

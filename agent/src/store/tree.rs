@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, params};
 use wattle_machine::Envelope;
 
 use super::TenantStore;
-use super::runs::{known_status, parse};
+use super::rows::{known_status, parse};
 use super::seal::open_text;
 use crate::error::StoreError;
 use crate::journal::Status;

@@ -1,6 +1,7 @@
 //! The parts of a run, built from the settings. `run`, `exec`, `repl` and `serve` share this
 //! wiring.
 
+mod access;
 mod interrupt;
 mod models;
 mod remote;
@@ -9,7 +10,7 @@ mod store;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,27 +19,19 @@ use serde_json::{Value as Json, json};
 use wattle_agent::agents::{
     AgentBase, AgentError, AgentParts, AgentSpec, Agents, DEFAULT_AGENT, ProgramResolver,
 };
-use wattle_agent::capability::ai::{Budget, Inference};
+use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Base, Files, OVERLAY_LIMIT};
-use wattle_agent::capability::issue::IssueTracker;
-use wattle_agent::capability::kv;
-use wattle_agent::capability::memory::{self, Memory};
 use wattle_agent::capability::policy::{NoApprover, Preflight};
-use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::catalog::Folders;
-use wattle_agent::ledger::Signer;
 use wattle_agent::machine;
 use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
-use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
-use wattle_agent::{
-    Access, Host, IssueFile, LazyMemory, LazyState, Meter, ModelInference, SESSION_ID, Settings,
-    Store, Tenant, TenantStore, is_session_id,
-};
+use wattle_agent::rt::{AccountLimits, Limits};
+use wattle_agent::{Host, SESSION_ID, Settings, Store, TenantStore, is_session_id};
 
 use crate::args::ContextValue;
-use crate::config::{Config, Places};
+use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -381,121 +374,6 @@ impl Setup {
     pub(crate) fn store(&self) -> Result<TenantStore, Fault> {
         store(&self.config)
     }
-
-    /// Restricts the files to those that the policy allows for a shell outside of any program.
-    pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
-        if self.preflight.policy().is_open() {
-            return Arc::clone(files);
-        }
-        let preflight = Arc::<Preflight>::clone(&self.preflight);
-        let admit = move |target, path: &str| preflight.call("shell", "shell.run", target, path);
-        Arc::new(files.guarded(Arc::new(admit)))
-    }
-
-    /// Returns the grants of a run, guarded by the policy.
-    pub(crate) fn grants(&self, access: Access) -> Arc<Grants> {
-        Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
-    }
-
-    /// Returns the tenant of the runs.
-    ///
-    /// # Errors
-    /// If the name is invalid.
-    pub(crate) fn tenant(&self) -> Result<Tenant, Fault> {
-        tenant(&self.config)
-    }
-
-    /// Returns the key that seals the tenant's traces, or `None` if there is no folder for keys.
-    ///
-    /// # Errors
-    /// If the tenant's name is invalid or the key cannot be opened.
-    pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
-        let tenant = self.tenant()?;
-        let signer =
-            keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
-        signer.map_err(|error| Fault::configuration(error.to_string()))
-    }
-
-    /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter that counts its use by programs, as `settings` say. Without a session the run has its
-    /// own state. Tickets go to the workdir.
-    ///
-    /// # Errors
-    /// If the tenant's name is invalid.
-    pub(crate) fn access(
-        &self,
-        files: Arc<Files>,
-        session: Option<&Session>,
-        model: Option<(Arc<dyn Model>, Meter)>,
-        settings: &Settings,
-    ) -> Result<Access, Fault> {
-        let name = self.tenant()?;
-        let base = Access::new(&self.host, files);
-        let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
-            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
-            None => (Arc::clone(&base.state), self.variables(name.clone())),
-        };
-        let memory: Arc<dyn Memory> = match session {
-            Some(Session { id, store }) => Arc::new(store.memory(Some(id))),
-            None => self.tenant_memory(),
-        };
-        let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
-            Arc::new(ModelInference::new(model, settings).metered(meter))
-        });
-        let embeds = self.config.embed_model.value.clone().zip(inference.clone());
-        let embedder = embeds.map(|(name, model)| Embedder { name, model });
-        let index = index(&name, &self.config.root.value);
-        let issues: Option<Arc<dyn IssueTracker>> =
-            Some(Arc::new(IssueFile::of(&self.config.root.value)));
-        let trusted = match self.config.exec.value {
-            true => Some(crate::trusted::trusted(
-                &self.config,
-                &self.config.root.value,
-                name.as_str(),
-                self.host.egress(),
-            )?),
-            false => None,
-        };
-        let secrets = Some(crate::trusted::secrets(&self.config)?);
-        Ok(Access {
-            state,
-            tenant,
-            memory,
-            inference,
-            budget: settings.ai,
-            issues,
-            index,
-            embedder,
-            secrets,
-            trusted,
-            ..base
-        })
-    }
-
-    /// Returns the tenant's state, which opens the store on first use. Without a store the state
-    /// ends with the run.
-    fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
-        match store_path(&self.config) {
-            Ok(path) => {
-                let (path, ttl) = (path.to_owned(), self.config.session_ttl.value.0);
-                Arc::new(LazyState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
-            }
-            Err(_) => Arc::new(kv::InMemory::default()),
-        }
-    }
-
-    /// Returns the tenant's memory, which opens the store on first use. Without a store the memory
-    /// ends with the run.
-    fn tenant_memory(&self) -> Arc<dyn Memory> {
-        match store_path(&self.config) {
-            Ok(_) => {
-                let config = self.config.clone();
-                let open = move || store(&config).map_err(|fault| fault.message().to_owned());
-                Arc::new(LazyMemory::new(open))
-            }
-            Err(_) => Arc::new(memory::InMemory::default()),
-        }
-    }
 }
 
 /// Returns the limits of programs and runs.
@@ -528,13 +406,6 @@ pub(crate) fn agents(config: &Config) -> Agents {
     let agents = Agents::open(&config.agents.value);
     agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     agents
-}
-
-/// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no
-/// folder for caches.
-fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
-    let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
-    Some(index_file(&folder, &root.canonicalize().ok()?))
 }
 
 /// Returns the exit code for the ending of a run.

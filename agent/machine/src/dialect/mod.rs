@@ -22,8 +22,9 @@ use crate::{
     mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::Output,
+    phase::FailedProgram,
     reader,
-    state::{FailedProgram, ModelAnswer, Purpose},
+    state::{ModelAnswer, Purpose},
 };
 
 /// The form in which a model calls programs.

@@ -8,7 +8,8 @@ use crate::{
     ending::{Bound, Ending},
     message::Message,
     output::{RejectedAnswer, bounded},
-    state::{Effect, ModelAnswer, PendingAnswer, Phase, Purpose, State, Turn},
+    phase::{PendingAnswer, Phase, Turn},
+    state::{Effect, ModelAnswer, Purpose, State},
 };
 
 /// The violation of an answer that calls programs instead of being corrected.

@@ -7,8 +7,10 @@ use crate::{
     event::Event,
     mark::escape_marks,
     message::Message,
-    output, prompt,
-    state::{Ask, Effect, FailedProgram, Phase, Purpose, RetryReason, State, Turn},
+    output,
+    phase::{FailedProgram, Phase, RetryReason, Turn},
+    prompt,
+    state::{Ask, Effect, Purpose, State},
 };
 
 impl State {

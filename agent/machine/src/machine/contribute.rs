@@ -5,8 +5,9 @@ use crate::{
     event::Event,
     mark::escape_marks,
     message::Message,
+    phase::Turn,
     prompt,
-    state::{Effect, State, Turn},
+    state::{Effect, State},
 };
 
 impl State {

@@ -7,31 +7,23 @@
 mod answer;
 mod ask;
 mod contribute;
+mod execute;
 mod remember;
 
 use crate::{
-    artifact::{Artifact, MAX_BYTES, MAX_NUMBER},
     call::{Call, Execution},
     dialect::{Context, Intent, PlannedCall},
     ending::{Bound, Ending},
-    event::{Event, Source},
-    fix::WrittenProgram,
+    event::Event,
     mark::escape_marks,
     message::Message,
     moderation::Verdict,
-    observation::{self, Output},
-    prompt,
-    state::{
-        Effect, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, RepeatedCalls,
-        RetryReason, State, Turn,
-    },
+    phase::{FailedProgram, Phase, RetryReason, Turn},
+    state::{Effect, Input, ModelAnswer, OnMaxSteps, Purpose, State},
 };
 
 /// The error that is reported for a truncated answer.
 const TRUNCATED: &str = "the answer was cut off before its end";
-
-/// Number of consecutive repetitions of the same call at which the model is warned.
-const WARN_REPETITIONS: u32 = 3;
 
 /// Applies an input to a run, and returns the new state with the effects to perform.
 ///
@@ -255,200 +247,6 @@ fn refused_repair(turn: &Turn, intent: &Intent) -> Option<(FailedProgram, String
 }
 
 impl State {
-    /// Starts the execution of an answer's calls. If a repaired program has no arguments, those of
-    /// the program that it replaces are used.
-    fn execute(
-        &mut self,
-        turn: Turn,
-        mut answer: Message,
-        thought: Option<&str>,
-        mut planned: Vec<PlannedCall>,
-        notes: Vec<String>,
-    ) -> Vec<Effect> {
-        if let (Some(failed), [PlannedCall { call: Call::Wat { args, .. }, .. }]) =
-            (&turn.failed_program, planned.as_mut_slice())
-            && args.is_empty()
-            && !failed.args.is_empty()
-        {
-            args.clone_from(&failed.args);
-            answer = self.dialect.rewrite_calls(answer, &planned, &self.programs);
-        }
-        if self.settings.on_max_steps == OnMaxSteps::Latest
-            && let Some(thought) = thought.filter(|thought| !thought.trim().is_empty())
-        {
-            self.latest = Some(thought.to_owned());
-        }
-        let step = self.steps + 1;
-        let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
-        let start = |(PlannedCall { call, .. }, number): (&PlannedCall, u32)| {
-            let described =
-                self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
-            Effect::Emit(Event::ToolStart {
-                step,
-                call: number,
-                label: call.label().to_owned(),
-                source: call.source(),
-                description: described.map_or(first_line, String::as_str).to_owned(),
-                body: call.body().map(str::to_owned),
-                args: call.args().to_vec(),
-            })
-        };
-        let mut effects: Vec<Effect> = planned.iter().zip(1..).map(start).collect();
-        let refuse = |plan: &PlannedCall| {
-            let (call, reason) = (plan.call.clone(), plan.refused.clone()?);
-            Some(Effect::Refuse { step, call, reason })
-        };
-        effects.extend(planned.iter().filter_map(refuse));
-        let carried_out = planned.iter().filter(|plan| plan.refused.is_none());
-        let calls: Vec<Call> = carried_out.map(|plan| plan.call.clone()).collect();
-        if calls.is_empty() {
-            effects.extend(self.finish_step((answer, None), &planned, &notes, Vec::new()));
-            return effects;
-        }
-        let is_silent = planned.iter().all(|plan| self.is_silent(plan));
-        let closing = is_silent.then(|| thought.unwrap_or_default().to_owned());
-        self.phase = Phase::Executing { turn, answer, planned, notes, closing };
-        effects.push(Effect::Execute { step, calls });
-        effects
-    }
-
-    /// Ends a step: reports each call and adds the observation to the conversation. Then it starts
-    /// the next turn, or ends the run with the first answer that a call returned. A step whose calls
-    /// are all silent ends the run with `closing`, the thought beside them.
-    fn finish_step(
-        &mut self,
-        (answer, closing): (Message, Option<String>),
-        planned: &[PlannedCall],
-        notes: &[String],
-        executions: Vec<Execution>,
-    ) -> Vec<Effect> {
-        self.steps += 1;
-        let missing = || Execution::Refused { reason: "the program was not run".to_owned() };
-        let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
-        let (mut effects, mut outputs) = (Vec::new(), Vec::new());
-        let (mut final_answer, mut own_notes) = (None, Vec::new());
-        for (PlannedCall { call, refused }, number) in planned.iter().zip(1..) {
-            let execution = match refused {
-                Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
-                None => executions.next(),
-            };
-            let execution = execution.unwrap_or_else(missing);
-            let output = observation::output(&execution, self.settings.observation_limit);
-            let cost = execution.cost();
-            final_answer = final_answer.or_else(|| execution.answer().map(str::to_owned));
-            effects.push(Effect::Emit(Event::ToolResult {
-                step: self.steps,
-                call: number,
-                source: call.source(),
-                success: output.success,
-                output: output.text.plain(),
-                exit_code: execution.exit_code(),
-                dur_ms: cost.dur_ms,
-                fuel: cost.fuel,
-                fixes: output.fixes.clone(),
-            }));
-            outputs.push(output);
-            for artifact in execution.artifacts() {
-                match self.keep_artifact(artifact) {
-                    Ok(()) => effects.push(Effect::Emit(Event::Artifact {
-                        step: self.steps,
-                        call: number,
-                        name: artifact.name.clone(),
-                        bytes: u64::try_from(artifact.data.len()).unwrap_or(u64::MAX),
-                    })),
-                    Err(why) => own_notes.push(why),
-                }
-            }
-        }
-        let times = self.repeated(planned, &outputs);
-        for (plan, output) in planned
-            .iter()
-            .zip(&mut outputs)
-            .filter(|(plan, output)| output.success && self.is_silent(plan))
-        {
-            *output = Output::silent(plan.call.label());
-        }
-        let max_times = self.settings.max_repetitions;
-        let is_repeated = max_times > 0 && times >= max_times;
-        let warning = (max_times > 0 && times >= WARN_REPETITIONS.min(max_times))
-            .then(|| prompt::repeated(times, max_times));
-        let escaped =
-            !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
-        self.knows_escapes |= escaped;
-        let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
-        let notes: Vec<String> =
-            notes.iter().cloned().chain(own_notes).chain(warning).chain(escaped).collect();
-        self.conversation.extend(self.dialect.observation(
-            &self.nonce,
-            self.steps,
-            answer,
-            &outputs,
-            &notes,
-        ));
-        effects.extend(match final_answer.or(closing) {
-            Some(text) => {
-                let message = Message::assistant(text.as_str());
-                self.answered(Turn::new(Purpose::Act), message, text, None)
-            }
-            None if is_repeated => self.end(Ending::repeated(times)),
-            None => self.next_turn(),
-        });
-        effects
-    }
-
-    /// Keeps the data that a program left.
-    ///
-    /// # Errors
-    /// The run has too much of it. The text is for the model.
-    fn keep_artifact(&mut self, artifact: &Artifact) -> Result<(), String> {
-        let others = || self.artifacts.iter().filter(|known| known.name != artifact.name);
-        let bytes: usize = others().map(|known| known.data.len()).sum();
-        if others().count() >= MAX_NUMBER || bytes + artifact.data.len() > MAX_BYTES {
-            return Err(format!(
-                "the artifact `{}` is not kept: a run keeps at most {MAX_NUMBER} of together {} MiB",
-                artifact.name,
-                MAX_BYTES >> 20
-            ));
-        }
-        self.artifacts.retain(|known| known.name != artifact.name);
-        self.artifacts.push(artifact.clone());
-        Ok(())
-    }
-
-    /// Remembers the last program that the model wrote, if it failed, so that a fix can change it.
-    fn remember_failure(&mut self, planned: &[PlannedCall], executions: &[Execution]) {
-        let run = planned.iter().filter(|plan| plan.refused.is_none());
-        let written = run.zip(executions).filter_map(|(plan, execution)| match &plan.call {
-            Call::Wat { body, args } => Some((body, args, execution.exit_code() != Some(0))),
-            Call::Catalog { .. } => None,
-        });
-        let Some(last) = written.max_by_key(|(_, _, failed)| *failed) else { return };
-        self.failed = match last {
-            (body, args, true) => Some(WrittenProgram { body: body.clone(), args: args.clone() }),
-            (_, _, false) => None,
-        };
-    }
-
-    /// Returns the number of consecutive times that the same calls had the same outputs.
-    fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
-        let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
-        let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();
-        match &mut self.last_calls {
-            Some(last) if last.calls == calls && last.outputs == outputs => {
-                last.times += 1;
-                last.times
-            }
-            last => {
-                *last = Some(RepeatedCalls { calls, outputs, times: 1 });
-                1
-            }
-        }
-    }
-
-    fn is_silent(&self, plan: &PlannedCall) -> bool {
-        matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
-    }
-
     /// Ends the run with the answer of the forced last turn.
     fn conclude(&mut self, turn: Turn, answer: Message, text: String) -> Vec<Effect> {
         // An endpoint would reject the session's next turn if a call had no result.

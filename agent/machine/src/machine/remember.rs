@@ -4,8 +4,9 @@ use crate::{
     call::{Call, Execution},
     event::Event,
     message::Message,
+    phase::Turn,
     prompt, recall,
-    state::{Effect, State, Turn},
+    state::{Effect, State},
 };
 
 impl State {

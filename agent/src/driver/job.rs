@@ -1,0 +1,97 @@
+//! The input of a run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use wattle_capability::agent::Agents;
+use wattle_machine::{Message, TraitPurpose};
+use wattle_rt::Grants;
+
+use crate::cancel::Cancel;
+use crate::delegates::{ChildRuns, DelegateNames, RunDelegates, RunTree};
+use crate::embed::Hooks;
+use crate::ledger::Signer;
+use crate::meter::Meter;
+use crate::output::OutputSettings;
+use crate::settings::Settings;
+use crate::tenant::Tenant;
+
+/// The input of one run: the message, the history, and the resources that the run may use.
+pub struct Job {
+    /// The user's message.
+    pub message: String,
+    /// The earlier turns of the session, oldest first.
+    pub history: Vec<Message>,
+    /// The tenant that the run belongs to.
+    pub tenant: Tenant,
+    /// The tenant's session that the run belongs to.
+    pub session_id: Option<String>,
+    /// The session in the trace of a run that belongs to none: a label, without state.
+    pub label: Option<String>,
+    /// The capabilities that the run's programs may use.
+    pub grants: Arc<Grants>,
+    /// The folder in which the trace is written.
+    pub workdir: Option<PathBuf>,
+    /// The key that seals the trace. Without a key, the trace is not sealed.
+    pub signer: Option<Arc<Signer>>,
+    /// Cancels the run.
+    pub cancel: Cancel,
+    /// Counts the model usage of the run's programs. It must be the meter of the model that the
+    /// programs may ask.
+    pub meter: Meter,
+    /// The runs that the run belongs to.
+    pub tree: RunTree,
+    /// Starts the runs of other agents. Without it, programs cannot ask agents.
+    pub children: Option<Arc<dyn ChildRuns>>,
+    /// The agents that programs may ask besides those of the settings.
+    pub delegates: DelegateNames,
+    /// The output that the run must have, instead of that of the settings.
+    pub output: Option<OutputSettings>,
+    /// What an embedding application adds to the run.
+    pub hooks: Hooks,
+}
+
+impl Job {
+    /// Grants the job the agents that its settings name.
+    pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
+        let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
+        let may_ask = may_build || !settings.delegates.is_empty();
+        let Some(runs) = self.children.as_ref().filter(|_| may_ask) else {
+            return self;
+        };
+        self.delegates.add(&settings.delegates);
+        let delegates = RunDelegates {
+            run: run.to_owned(),
+            names: self.delegates.clone(),
+            tree: self.tree.clone(),
+            children: Arc::clone(runs),
+            cancel: self.cancel.clone(),
+            waits: AtomicBool::new(false),
+        };
+        let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
+        Job { grants: Arc::new(grants), ..self }
+    }
+
+    /// Creates a job of the tenant `default`, without history, session or workdir.
+    #[must_use]
+    pub fn new(message: impl Into<String>, grants: Grants) -> Self {
+        Job {
+            message: message.into(),
+            history: Vec::new(),
+            tenant: Tenant::default(),
+            session_id: None,
+            label: None,
+            grants: Arc::new(grants),
+            workdir: None,
+            signer: None,
+            cancel: Cancel::new(),
+            meter: Meter::default(),
+            tree: RunTree::new(None),
+            children: None,
+            delegates: DelegateNames::default(),
+            output: None,
+            hooks: Hooks::default(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Numbers as strings.
+
+use wattle_rt::{Code, Failure, Run, quote};
+
+use crate::QUOTED;
+
+pub(super) fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
+    Ok(n.to_string())
+}
+
+pub(super) fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
+    s.trim().parse().map_err(|_| {
+        let why =
+            format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
+        let why = match s.trim().parse::<i64>() {
+            Ok(_) => why + "; for a larger one, write `(let $n long (str.to_int …))`",
+            Err(_) => why,
+        };
+        Failure::new(Code::EPARSE, why)
+    })
+}
+
+pub(super) fn from_long(_: &mut Run, n: i64) -> Result<String, Failure> {
+    Ok(n.to_string())
+}
+
+pub(super) fn from_float(_: &mut Run, x: f64, digits: Option<i32>) -> Result<String, Failure> {
+    let Some(digits) = digits else {
+        // Without an exponent, these would have very many digits.
+        let plain = x == 0.0 || !x.is_finite() || (1e-6..1e21).contains(&x.abs());
+        return Ok(if plain { x.to_string() } else { format!("{x:e}") });
+    };
+    let digits = usize::try_from(digits.clamp(0, 20)).unwrap_or(0);
+    Ok(format!("{x:.digits$}"))
+}
+
+pub(super) fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
+    s.trim().parse().map_err(|_| {
+        let why =
+            format!("{} is not an integer from {} to {}", quote(s, QUOTED), i64::MIN, i64::MAX);
+        Failure::new(Code::EPARSE, why)
+    })
+}
+
+pub(super) fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
+    crate::arr::number(s.as_bytes()).ok_or_else(|| {
+        Failure::new(
+            Code::EPARSE,
+            format!("{} is not a decimal number that fits a float", quote(s, QUOTED)),
+        )
+    })
+}

@@ -1,0 +1,147 @@
+//! What the programs of a run may access.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wattle_agent::capability::ai::Inference;
+use wattle_agent::capability::files::Files;
+use wattle_agent::capability::issue::IssueTracker;
+use wattle_agent::capability::kv;
+use wattle_agent::capability::memory::{self, Memory};
+use wattle_agent::capability::policy::Preflight;
+use wattle_agent::capability::search::{Embedder, index_file};
+use wattle_agent::ledger::Signer;
+use wattle_agent::model::Model;
+use wattle_agent::rt::{Grants, Guard as _};
+use wattle_agent::{
+    Access, IssueFile, LazyMemory, LazyState, Meter, ModelInference, Settings, Store, Tenant,
+};
+
+use super::store::store_path;
+use super::{Session, Setup, keys, store, tenant};
+use crate::config::Places;
+use crate::fault::Fault;
+
+impl Setup {
+    /// Restricts the files to those that the policy allows for a shell outside of any program.
+    pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
+        if self.preflight.policy().is_open() {
+            return Arc::clone(files);
+        }
+        let preflight = Arc::<Preflight>::clone(&self.preflight);
+        let admit = move |target, path: &str| preflight.call("shell", "shell.run", target, path);
+        Arc::new(files.guarded(Arc::new(admit)))
+    }
+
+    /// Returns the grants of a run, guarded by the policy.
+    pub(crate) fn grants(&self, access: Access) -> Arc<Grants> {
+        Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
+    }
+
+    /// Returns the tenant of the runs.
+    ///
+    /// # Errors
+    /// If the name is invalid.
+    pub(crate) fn tenant(&self) -> Result<Tenant, Fault> {
+        tenant(&self.config)
+    }
+
+    /// Returns the key that seals the tenant's traces, or `None` if there is no folder for keys.
+    ///
+    /// # Errors
+    /// If the tenant's name is invalid or the key cannot be opened.
+    pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
+        let tenant = self.tenant()?;
+        let signer =
+            keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
+        signer.map_err(|error| Fault::configuration(error.to_string()))
+    }
+
+    /// Assembles the resources that a run may access: files, state, the network, and a model with
+    /// the meter that counts its use by programs, as `settings` say. Without a session the run has its
+    /// own state. Tickets go to the workdir.
+    ///
+    /// # Errors
+    /// If the tenant's name is invalid.
+    pub(crate) fn access(
+        &self,
+        files: Arc<Files>,
+        session: Option<&Session>,
+        model: Option<(Arc<dyn Model>, Meter)>,
+        settings: &Settings,
+    ) -> Result<Access, Fault> {
+        let name = self.tenant()?;
+        let base = Access::new(&self.host, files);
+        let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
+            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
+            None => (Arc::clone(&base.state), self.variables(name.clone())),
+        };
+        let memory: Arc<dyn Memory> = match session {
+            Some(Session { id, store }) => Arc::new(store.memory(Some(id))),
+            None => self.tenant_memory(),
+        };
+        let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
+            Arc::new(ModelInference::new(model, settings).metered(meter))
+        });
+        let embeds = self.config.embed_model.value.clone().zip(inference.clone());
+        let embedder = embeds.map(|(name, model)| Embedder { name, model });
+        let index = index(&name, &self.config.root.value);
+        let issues: Option<Arc<dyn IssueTracker>> =
+            Some(Arc::new(IssueFile::of(&self.config.root.value)));
+        let trusted = match self.config.exec.value {
+            true => Some(crate::trusted::trusted(
+                &self.config,
+                &self.config.root.value,
+                name.as_str(),
+                self.host.egress(),
+            )?),
+            false => None,
+        };
+        let secrets = Some(crate::trusted::secrets(&self.config)?);
+        Ok(Access {
+            state,
+            tenant,
+            memory,
+            inference,
+            budget: settings.ai,
+            issues,
+            index,
+            embedder,
+            secrets,
+            trusted,
+            ..base
+        })
+    }
+
+    /// Returns the tenant's state, which opens the store on first use. Without a store the state
+    /// ends with the run.
+    fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
+        match store_path(&self.config) {
+            Ok(path) => {
+                let (path, ttl) = (path.to_owned(), self.config.session_ttl.value.0);
+                Arc::new(LazyState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
+            }
+            Err(_) => Arc::new(kv::InMemory::default()),
+        }
+    }
+
+    /// Returns the tenant's memory, which opens the store on first use. Without a store the memory
+    /// ends with the run.
+    fn tenant_memory(&self) -> Arc<dyn Memory> {
+        match store_path(&self.config) {
+            Ok(_) => {
+                let config = self.config.clone();
+                let open = move || store(&config).map_err(|fault| fault.message().to_owned());
+                Arc::new(LazyMemory::new(open))
+            }
+            Err(_) => Arc::new(memory::InMemory::default()),
+        }
+    }
+}
+
+/// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no
+/// folder for caches.
+fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
+    let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
+    Some(index_file(&folder, &root.canonicalize().ok()?))
+}
