@@ -187,16 +187,17 @@ async fn the_servers_retry_delay_is_limited() {
 }
 
 #[tokio::test]
-async fn a_turn_ends_at_its_hard_deadline_whatever_the_requests_do() {
+async fn a_turn_narrows_the_limits_of_its_requests() {
     let provider = Provider::start(vec![Answer::hang(); 3]);
-    let patient = Timeouts { request: Duration::from_secs(60), ..quick() };
-    // The client's own limits are longer than those of the turn.
+    let patient = Timeouts { request: Duration::from_secs(60), retries: 5, ..quick() };
+    // The client's own limits are higher than those of the turn.
     let model = client_with(&provider, patient, Some(KEY));
-    let turn = Timeouts { request: Duration::from_millis(20), retries: 1, ..quick() };
+    let turn = Timeouts { request: Duration::from_millis(20), retries: 1, ..patient };
     let messages = question();
     let why =
         ask_within(&model, &turn, ModelRequest::new(&messages), &mut |_| {}).await.unwrap_err();
-    assert_eq!(why.to_string(), "llm hard timeout");
+    let expected = "the model did not complete its answer within 20 ms (asked 2 times)";
+    assert_eq!(why.to_string(), expected);
 }
 
 #[tokio::test]
