@@ -130,6 +130,9 @@ fn edit(draft: &Draft) -> Edited {
     let words = editor().ok_or("the environment names no editor")?;
     let (program, arguments) = words.split_first().ok_or("the environment names no editor")?;
     let failed = |error: std::io::Error| error.to_string();
+    if !draft.ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '.') {
+        return Err("the ending of the file's name is invalid".to_owned());
+    }
     let mut builder = tempfile::Builder::new();
     let file = builder.prefix("wattle-").suffix(&draft.ending).tempfile().map_err(failed)?;
     std::fs::write(file.path(), &draft.text).map_err(failed)?;
