@@ -225,7 +225,8 @@ mod tests {
             ("(str.from_in", 1, &["str.from_int"]),
             ("(call $str.from_in", 7, &["str.from_int"]),
             ("(fs.read \"data/s", 10, &["data/sales.csv"]),
-            ("(unles", 1, &[]),
+            ("(unles", 1, &["unless"]),
+            ("(repea", 1, &[]),
             ("(each", 1, &["each"]),
             ("", 0, &[]),
         ] {

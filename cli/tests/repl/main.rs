@@ -8,6 +8,7 @@
     reason = "tests may panic"
 )]
 
+mod picture;
 mod readme;
 mod screen;
 mod terminal;

@@ -2,6 +2,7 @@
 
 use wattle_tests::provider::{Answer, Provider};
 
+use crate::picture::svg;
 use crate::terminal::Place;
 use crate::tmux::Screen;
 use crate::{acts, responds};
@@ -57,6 +58,10 @@ fn the_session_in_the_readme_is_one_on_a_screen() {
     let shown = shown.trim_end_matches("›\n");
     let (before, rest) = README.split_once(BEGIN).unwrap();
     let (written, after) = rest.split_once(END).unwrap();
+    let styled = screen.styled();
+    let styled = styled.trim_end().rsplit_once('\n').unwrap().0;
+    let picture = svg(styled, COLUMNS, |line| steady(line));
+    wattle_cases::compare("../docs/session.svg", &picture);
     if std::env::var_os("UPDATE").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
         std::fs::write(path, format!("{before}{BEGIN}{shown}{END}{after}")).unwrap();
@@ -73,8 +78,9 @@ fn steady(line: &str) -> String {
     } else if line.ends_with("(read-only, changes stay in this session)") {
         "~/data (read-only, changes stay in this session)".to_owned()
     } else if line.starts_with('●') {
-        let time = line.strip_suffix(" ms").unwrap();
-        let call = time.trim_end_matches(|c: char| c.is_ascii_digit());
+        // A slow machine needs seconds.
+        let time = line.trim_end_matches([' ', 'm', 's']);
+        let call = time.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         format!("{:<1$}4 ms", call.trim_end(), COLUMNS - "4 ms".len())
     } else if line.contains(" tokens · ") {
         line.split(" · ").map(steady_part).collect::<Vec<_>>().join(" · ")
