@@ -138,8 +138,8 @@ async fn begin(
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
     let mut origin = setup.origin(&*setup.agent().await?);
-    if let Some(label) = label {
-        origin[LABEL] = label.into();
+    if let (Some(label), Some(origin)) = (label, origin.as_object_mut()) {
+        origin.insert(LABEL.to_owned(), label.into());
     }
     let request = RunRequest { message, session: session.map(|session| session.id), origin };
     let local = Local::new(setup, model, files, output)?;

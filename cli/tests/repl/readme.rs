@@ -60,7 +60,7 @@ fn the_session_in_the_readme_is_one_on_a_screen() {
     let (written, after) = rest.split_once(END).unwrap();
     let styled = screen.styled();
     let styled = styled.trim_end().rsplit_once('\n').unwrap().0;
-    let picture = svg(styled, COLUMNS, |line| steady(line));
+    let picture = svg(styled, COLUMNS, steady);
     wattle_cases::compare("../docs/session.svg", &picture);
     if std::env::var_os("UPDATE").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
