@@ -54,7 +54,7 @@ export async function routes(world, request, response, url) {
     case 'GET settings': return json(200, {
       version: '0.3.0', model: 'openrouter/some-model', models: ['openrouter/some-model', 'openrouter/other-model'], agent: 'default', tenant: 'default', scopes: ['read', 'run', 'admin'],
       limits: { max_steps: 40, timeout_ms: 600_000, max_tokens_total: 500_000 }, exec: true,
-      settings: [{ key: 'model', value: 'openrouter/some-model', origin: '--model' }, { key: 'max_steps', value: 40, origin: 'default' }, { key: 'workdir', value: '/home/ada/data', origin: 'wattle.toml' }, { key: 'approvals', value: 'ask', origin: 'WATTLE_POLICY' }],
+      settings: [{ key: 'model', value: 'openrouter/some-model', origin: '--model' }, { key: 'max_steps', value: 40, origin: 'default' }, { key: 'workdir', value: '/home/ada/data', origin: '/home/ada/projects/of-this-year/data/wattle.toml' }, { key: 'approvals', value: 'ask', origin: 'WATTLE_POLICY' }],
     });
     case 'GET tokens': return json(200, { tokens: world.tokens });
     case 'POST tokens': world.tokens.push({ name: body().name, scopes: body().scopes }); return json(200, { name: body().name, token: 'wt_once_only_8f2c' });

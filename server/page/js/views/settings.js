@@ -61,7 +61,7 @@ function serverCard(settings) {
 
 /** @param {Settings} settings */
 function settingsCard(settings) {
-  return card('Values and their origin', h('div', { class: 'table-scroll' }, h('table', null, h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin'].map((text) => h('th', { scope: 'col' }, text)))),
+  return card('Values and their origin', h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of values' }, h('table', null, h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin'].map((text) => h('th', { scope: 'col' }, text)))),
     h('tbody', null, settings.settings.map((one) => h('tr', null, h('td', { class: 'mono' }, visible(one.key)), h('td', { class: 'mono value' }, one.value === null ? h('span', { class: 'muted' }, 'not set') : visible(typeof one.value === 'string' ? one.value : JSON.stringify(one.value))), h('td', { class: 'muted' }, visible(one.origin))))))));
 }
 
