@@ -335,15 +335,16 @@ impl<T> AgentBuilder<T> {
             Ok(tools.iter().map(|tool| tool.program(agent)).chain(asked).collect())
         };
         let catalog = parts.host.catalog();
+        let added = own(&spec.name)?;
         let mut names = Vec::new();
-        for entry in own(&spec.name)? {
+        for entry in &added {
             let name = entry.name().to_string();
             if catalog.get(&name).is_some() || names.contains(&name) {
                 return Err(AgentError::NameTaken { agent: spec.name, name });
             }
             names.push(name);
         }
-        let offered = catalog.with(own(&spec.name)?);
+        let offered = catalog.with(added);
         let usages: Vec<String> = offered.iter().map(|entry| entry.usage()).collect();
         let schemas = tools.iter().map(|tool| (tool.tool.name(), tool.tool.schema()));
         let output = parts.settings.output.as_ref().map(|output| output.schema.schema());
