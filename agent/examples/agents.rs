@@ -1,7 +1,8 @@
-//! Declares two agents in files, of which one asks the other.
+//! Declares two agents in files, one of which asks the other.
 //!
 //! The model is a function of the system prompt, so the example needs no network. The coordinator
-//! calls the program `ask_clerk`, which starts a run of the clerk. Both runs work on the same files.
+//! calls the program `ask_clerk`, which starts a run of the clerk. Both runs work on the same
+//! files.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
@@ -45,7 +46,7 @@ impl Model for Script {
     }
 }
 
-/// Gives each run the parts that its agent declares.
+/// An assembler that gives each run the parts that its agent declares.
 struct Assembler {
     host: Host,
     agents: Agents,

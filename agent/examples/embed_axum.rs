@@ -1,7 +1,7 @@
 //! Serves an agent with axum: one route answers with the report of the run, and another one streams
-//! what happens in it.
+//! its events.
 //!
-//! A client that leaves ends its run: dropping the future or the stream of a run cancels it.
+//! If a client disconnects, its run ends: dropping the future or the stream of a run cancels it.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
@@ -24,7 +24,7 @@ const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 {"reply": "ToolCall::Response(\"still four\")"}
 "#;
 
-/// Answers with the report of the run.
+/// Responds with the report of the run.
 async fn run(
     State(agent): State<Agent>,
     input: String,

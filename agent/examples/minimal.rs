@@ -2,7 +2,7 @@
 //!
 //! The model plays a recording, so the example needs no network. An application passes a
 //! `RemoteModel` instead. The first reply calls a program of the built-in catalog, and the second
-//! one answers.
+//! one is the answer.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 

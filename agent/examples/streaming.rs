@@ -1,6 +1,6 @@
-//! Shows what happens in a run while it happens, with the pieces of the model's answers.
+//! Prints the events of a run as they happen, with the pieces of the model's answers.
 //!
-//! A run that is dropped by its reader is cancelled. A `RunService` instead owns its runs: see the
+//! A run is cancelled if its reader drops it. A `RunService`, in contrast, owns its runs: see the
 //! example `agents`.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]

@@ -28,7 +28,7 @@ struct Added {
     id: usize,
 }
 
-/// The first call has no valid age.
+/// A recording whose first call has an invalid age.
 const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 {"reply": "ToolCall::Catalog(\"add_user\", \"Ada Lovelace\", \"360\")"}
 {"reply": "ToolCall::Catalog(\"add_user\", \"Ada Lovelace\", \"36\")"}

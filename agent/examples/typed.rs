@@ -1,4 +1,4 @@
-//! Gets the answer of a run as a value of a Rust type.
+//! Parses the answer of a run into a Rust type.
 //!
 //! The schema of the type is sent with the task. The recorded model first gives an answer that does
 //! not match it. The run reports the fault to the model, which then corrects its answer.
@@ -21,7 +21,7 @@ struct City {
     population: u32,
 }
 
-/// The population of the first answer is not a number.
+/// A recording whose first answer has a population that is not a number.
 const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 {"reply": "{\"name\": \"Oslo\", \"population\": \"many\"}"}
 {"reply": "{\"name\": \"Oslo\", \"population\": 724290}"}

@@ -19,7 +19,7 @@ use crate::refusal::{denied, unknown_program};
 /// becomes part of the returned execution.
 ///
 /// # Errors
-/// The host itself failed.
+/// If the host itself failed.
 pub async fn perform(
     runtime: &Runtime,
     catalog: &Catalog,
@@ -29,8 +29,8 @@ pub async fn perform(
     perform_within(runtime, catalog, grants, call, runtime.limits().time).await
 }
 
-/// Executes a call like [`perform`]. A program that sets no time limit of its own runs at most
-/// `default` long.
+/// Executes a call like [`perform`]. A program that sets no time limit of its own runs for at most
+/// `default`.
 pub(crate) async fn perform_within(
     runtime: &Runtime,
     catalog: &Catalog,
@@ -78,8 +78,8 @@ pub(crate) async fn perform_within(
     }
 }
 
-/// Returns the grants of a program, with the values that the agent's declaration gives it. They
-/// replace those of the program that starts it.
+/// Returns the grants of a program, with the context values that the agent's declaration gives it.
+/// They replace the values of the program that starts it.
 pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
     match entry.context().is_empty() && grants.config::<Context>().is_none() {
         true => Arc::clone(grants),
@@ -107,7 +107,7 @@ struct PreparedProgram {
 /// Maximum number of findings that one diagnostic lists.
 const MAX_FINDINGS: usize = 4;
 
-/// Maximum size of a text that is auto-fixed, in bytes. Each round of fixes parses the whole text
+/// Maximum size of a string that is auto-fixed, in bytes. Each round of fixes parses the whole text
 /// again.
 const MAX_FIXED_BYTES: usize = 64 << 10;
 
@@ -153,8 +153,8 @@ fn describe_fixes(applied: &[Diagnostic]) -> Vec<String> {
     listed.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
-/// Turns an outcome into the execution that the model reads. It has positions only in the model's
-/// own programs: the model never saw the text of a catalog program.
+/// Turns an outcome into the execution that the model reads. The execution has positions only in
+/// programs that the model wrote: the model has never seen the source of a catalog program.
 fn report(
     call: &Call,
     program: &Program,
@@ -231,7 +231,8 @@ fn report(
     }
 }
 
-/// Maximum number of a call's arguments that a message shows, and of characters of each.
+/// Maximum number of arguments that a message shows of a call, and maximum length of each, in
+/// characters.
 const MAX_SHOWN_ARGS: usize = 8;
 const MAX_ARG_CHARS: usize = 100;
 

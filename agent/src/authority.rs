@@ -1,4 +1,4 @@
-//! The authority of a program, summarized for people: what it may touch, by kind.
+//! The authority of a program, summarized for people: the resources that it may access, by kind.
 
 use serde::Serialize;
 use wattle_rt::{Argument, Program, Reach, Target};
@@ -25,7 +25,7 @@ pub struct Touched {
     pub unknown: Vec<String>,
 }
 
-/// Returns what a program may touch.
+/// Returns the resources that a program may access.
 #[must_use]
 pub fn touched(program: &Program) -> Touched {
     let mut touched = Touched::default();

@@ -1,4 +1,4 @@
-//! Containment of bugs: a panic in the host ends only the run in which it occurs.
+//! Containment of bugs: a panic in the host ends only the run that caused it.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-/// Cancels a run, and says why. Clones cancel the same run.
+/// A cancellation of a run, with its reason. Clones cancel the same run.
 ///
-/// A run is cancelled for certain between two rounds to the model. Within a round, its request is
-/// dropped and its programs are stopped.
+/// A run always notices its cancellation between two steps. Within a step, its request is dropped
+/// and its programs are stopped.
 ///
 /// ```
 /// use wattle_agent::Cancel;
@@ -27,13 +27,13 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Creates a cancellation that has not happened.
+    /// Creates a cancellation that has not been triggered.
     #[must_use]
     pub fn new() -> Cancel {
         Cancel::default()
     }
 
-    /// Cancels. The first reason counts.
+    /// Cancels the run. Only the reason of the first call counts.
     pub fn cancel(&self, reason: impl Into<String>) {
         if !self.is_cancelled() {
             _ = self.reason.set(reason.into());
@@ -41,18 +41,18 @@ impl Cancel {
         self.token.cancel();
     }
 
-    /// Returns true if it has happened.
+    /// Returns true if the run was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.token.is_cancelled()
     }
 
-    /// Waits until it happens.
+    /// Waits until the run is cancelled.
     pub async fn cancelled(&self) {
         self.token.cancelled().await;
     }
 
-    /// Returns the reason, or an empty text if there is none.
+    /// Returns the reason, or an empty string if there is none.
     #[must_use]
     pub fn reason(&self) -> &str {
         match (self.reason.get(), &self.above) {
@@ -62,13 +62,13 @@ impl Cancel {
         }
     }
 
-    /// Returns the token, for code that knows no reasons.
+    /// Returns the token, for code that does not use reasons.
     #[must_use]
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// Returns a cancellation that also happens when this one does.
+    /// Returns a cancellation that is also triggered when this one is.
     #[must_use]
     pub fn child(&self) -> Cancel {
         let (token, above) = (self.token.child_token(), Some(Arc::new(self.clone())));
@@ -76,7 +76,7 @@ impl Cancel {
     }
 }
 
-/// A token cancels without a reason.
+/// Creates a cancellation without a reason.
 impl From<CancellationToken> for Cancel {
     fn from(token: CancellationToken) -> Cancel {
         Cancel { token, ..Cancel::default() }

@@ -1,8 +1,9 @@
-//! Delegation: the runs of other agents that a run's programs start.
+//! Delegation: runs of other agents, which the programs of a run start.
 //!
 //! A child run is a run like any other, with its own id, conversation and record. It shares the
-//! files of its parent and the limits of its [`RunTree`]. Its id follows from the call that starts
-//! it, so that a call that is repeated after a stop finds the same run again.
+//! files of its parent and the limits of its [`RunTree`]. Its id is derived from the call that
+//! starts it. If a run is stopped and the call is repeated, the call therefore finds the same child
+//! run again.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,13 +26,13 @@ pub(crate) const MAX_DEPTH: usize = 3;
 /// Maximum number of child runs in one tree.
 const MAX_CHILDREN: u32 = 256;
 
-/// What the runs of one tree share: the run that a person or a client started, its child runs, and
-/// theirs.
+/// A run's view of its tree. The tree consists of the run that a person or a client started, its
+/// child runs, and their child runs. All views of a tree share its limits.
 #[derive(Clone, Debug)]
 pub struct RunTree {
     /// The number of levels above the run.
     pub(crate) depth: usize,
-    /// The runs above, or `None` if the run is at the top.
+    /// The parent run and the run at the top, or `None` if the run is itself at the top.
     above: Option<ParentRun>,
     /// Counts the usage of the run's child runs until it is charged to the run.
     pub(crate) child_usage: Meter,
@@ -63,7 +64,7 @@ impl RunTree {
         RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
     }
 
-    /// Creates the tree of a child run that only ends: the runs above it do not wait for it.
+    /// Creates the tree of a child run that only needs to be ended. No parent run waits for it.
     pub(crate) fn ending(above: ParentRun) -> RunTree {
         RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::new(None) }
     }
@@ -73,18 +74,18 @@ impl RunTree {
         self.above.as_ref().map_or(own, |above| above.root.as_str())
     }
 
-    /// Returns the runs above, or `None` if the run is at the top.
+    /// Returns the parent run and the run at the top, or `None` if the run is itself at the top.
     pub(crate) fn parent(&self) -> Option<ParentRun> {
         self.above.clone()
     }
 
-    /// Returns true for the run at the top.
+    /// Returns true if the run is at the top.
     pub(crate) fn is_top(&self) -> bool {
         self.above.is_none()
     }
 
-    /// Waits until no other run of the tree records a turn, and keeps them from it until the guard is
-    /// dropped.
+    /// Waits until no other run of the tree records a turn. No other run can record one until the
+    /// guard is dropped.
     pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.shared.recording.lock().await
     }
@@ -132,13 +133,13 @@ pub struct ChildRequest {
     pub agent: String,
     /// The message.
     pub message: String,
-    /// The tree, at the level of the child run.
+    /// The tree as the child run sees it.
     pub tree: RunTree,
     /// Cancels the child run.
     pub cancel: Cancel,
 }
 
-/// The state in which a child run stopped.
+/// The reason why a child run stopped.
 pub enum ChildEnd {
     /// It has ended.
     Ended {
@@ -147,17 +148,17 @@ pub enum ChildEnd {
         /// Model usage of the run and of its own child runs.
         usage: Usage,
     },
-    /// It waits for a person.
+    /// It waits for a person's answers.
     Waits(Vec<PendingApproval>),
 }
 
 /// The port through which a run starts child runs.
 pub trait ChildRuns: Send + Sync {
-    /// Starts the child run, or goes on with it if it exists, and waits until it stops. The error of
-    /// an unknown agent lists what was tried.
+    /// Starts the child run, or continues it if it exists, and waits until it stops. The error for
+    /// an unknown agent lists the places that were searched.
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>>;
 
-    /// Returns the agents that child runs can be of, which describe themselves to the model.
+    /// Returns the agents that child runs may use. Their descriptions are shown to the model.
     fn agents(&self) -> Agents {
         Agents::default()
     }
@@ -210,8 +211,8 @@ pub(crate) struct RunDelegates {
     pub(crate) waits: AtomicBool,
 }
 
-/// Cancels a child run when the program that asked for it ends first. If this run waits for a person,
-/// its other child runs go on: the call that is repeated later finds them.
+/// A guard that cancels a child run if the program that asked for it ends first. If this run waits
+/// for a person, its other child runs continue, and the repeated call finds them later.
 struct CancelOnDrop<'a> {
     cancel: Cancel,
     waits: &'a AtomicBool,
@@ -275,11 +276,11 @@ impl Delegates for RunDelegates {
     }
 }
 
-/// Separates the id of a child run from that of its call.
+/// The separator between the id of a child run and that of its call.
 pub(crate) const SEPARATOR: char = '/';
 
-/// Returns a question of a child run as a question of the run above it. It names the call that waits,
-/// in whichever run below that is.
+/// Converts a child run's question to a question of the run above it. The question names the call
+/// that waits, even if that call belongs to a run further down.
 fn question(child: &str, waiting: PendingApproval) -> String {
     let PendingApproval { call, question } = waiting;
     match call.contains(SEPARATOR) {
@@ -288,8 +289,8 @@ fn question(child: &str, waiting: PendingApproval) -> String {
     }
 }
 
-/// Returns the pending approval of a question. `own` is the id of the call of this run that asks. A
-/// question of a child run names its own call.
+/// Returns the pending approval for a question. `own` is the id of the call in this run that asks.
+/// If the question comes from a child run, it names the child's call instead.
 pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
     let below = question.split_once(": ").filter(|(call, _)| {
         let parts = call.split_once(SEPARATOR);
@@ -323,7 +324,7 @@ fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
     }
 }
 
-/// Returns the id of the child run that a call starts. It sorts beside its parent's.
+/// Returns the id of the child run that a call starts. It sorts next to the id of its parent.
 fn child_id(parent: &str, key: &str) -> String {
     let time = parent.parse::<ulid::Ulid>().map_or(0, |id| id.timestamp_ms());
     let hash = blake3::hash(format!("child run of {key}").as_bytes());

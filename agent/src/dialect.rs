@@ -7,12 +7,12 @@ use wattle_machine::Dialect;
 
 use crate::model::Model;
 
-/// The dialect in which runs call programs.
+/// The dialect that runs use to call programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DialectSetting {
-    /// Calls are written in the text.
+    /// Calls are part of the answer's text.
     Text,
-    /// Calls are function calls. A model without function calling cannot be used.
+    /// Calls are function calls. A model that does not support function calling cannot be used.
     Native,
     /// Calls are function calls if the model is known to support them, otherwise text. If the model
     /// turns out not to support them, the run switches to text.

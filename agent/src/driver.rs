@@ -49,7 +49,7 @@ pub async fn run(
     run_as(journal::new_id(), host, model, settings, job, sink).await
 }
 
-/// Drives a job like [`run`], with this id.
+/// Drives a job like [`run`], under the given id.
 pub(crate) async fn run_as(
     run_id: String,
     host: &Host,
@@ -170,7 +170,7 @@ pub(crate) async fn drive(
     }
 }
 
-/// A run that is suspended until a person answers.
+/// A run that is suspended until a person answers its questions.
 pub(crate) struct Suspended {
     pub(crate) run_id: String,
     pub(crate) waiting: Vec<PendingApproval>,
@@ -194,7 +194,7 @@ impl Suspended {
     }
 }
 
-/// Returns the messages that a session keeps of a run with this ending.
+/// Returns the messages of a run with this ending that its session keeps.
 fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
     if matches!(ending, Ending::Failed { .. } | Ending::Blocked { .. }) {
         return Vec::new();
@@ -204,8 +204,8 @@ fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
     messages.iter().cloned().chain(close).collect()
 }
 
-/// Waits until the run's time is up and returns its limit in milliseconds. Without a limit it waits
-/// forever.
+/// Waits until the run's time is up, and returns the limit in milliseconds. Waits forever if there
+/// is no limit.
 async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) -> u64 {
     match timeout {
         Some(timeout) => {
@@ -308,7 +308,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Offers the programs and the agents that traits added to the run.
+    /// Offers the programs and agents that traits added to the run.
     fn offer_added(&mut self, state: &State) {
         self.catalog = run_catalog(self.host, state);
         self.functions = function_tools(state.programs());
@@ -343,8 +343,8 @@ impl<'a> Performer<'a> {
         (state, effects)
     }
 
-    /// Emits the events of the turn at which a run was stopped, as far as they were not recorded.
-    /// New events follow the recorded ones.
+    /// Emits the events of the turn during which the run was stopped, unless they were already
+    /// recorded. New events follow the recorded ones.
     fn emit_again(&self, resumed: &ResumePoint) {
         let mut events = self.stamp.number(events_of(&resumed.effects));
         events.retain(|event| event.seq > resumed.recorded);

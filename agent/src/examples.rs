@@ -1,5 +1,5 @@
 //! Runs the examples of the catalog. The program of an example runs in the sandbox, in an
-//! environment made of the example's fixtures.
+//! environment that consists of the example's fixtures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::wiring::Access;
 /// An example whose result differs from its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleFault {
-    /// The line of the file in which the example begins.
+    /// The line of the file where the example begins.
     pub line: usize,
     /// The differences.
     pub differences: Vec<Difference>,
@@ -71,7 +71,8 @@ impl std::error::Error for ExampleFault {}
 /// only the engine and the manual of the host.
 ///
 /// # Errors
-/// The differences, or the reason why the program could not run.
+/// If a result differs from the expected one, or the program could not run. The error lists the
+/// differences or gives the reason.
 pub async fn check_example(
     host: &Host,
     entry: &Entry,

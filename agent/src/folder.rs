@@ -8,11 +8,11 @@ use std::path::Path;
 /// The mode of the folders.
 const MODE: u32 = 0o700;
 
-/// Creates a folder and its missing parents, for the owner only. Does not change an existing
-/// folder.
+/// Creates a folder and its missing parents, accessible to the owner only. Does not change an
+/// existing folder.
 ///
 /// # Errors
-/// The folder cannot be created.
+/// If the folder cannot be created.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

@@ -28,7 +28,7 @@ pub(crate) fn functions(
     catalog.iter().map(|entry| function(entry, offer(entry))).collect()
 }
 
-/// Returns a program as a function that is offered, if its capabilities are granted.
+/// Returns a program as a function. It is offered if its capabilities are granted.
 pub(crate) fn offered(entry: &Entry, grants: &Grants) -> ProgramFunction {
     let is_granted = entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability));
     function(entry, if is_granted { Offer::Listed } else { Offer::Withheld })

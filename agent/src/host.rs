@@ -36,8 +36,8 @@ pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `sear
 /// Maximum number of sessions whose listings are kept.
 const MAX_LISTINGS: usize = 4_096;
 
-/// The parts that all runs of a process share: the engine with its cache, the catalog, the network
-/// egress. Cheap to clone.
+/// The parts that all runs of a process share: the engine with its cache, the catalog, and the
+/// network egress. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     runtime: Runtime,
@@ -51,8 +51,8 @@ pub struct Host {
     toolbox: Toolbox,
     collector: Option<Collector>,
     mask: Mask,
-    /// Permits for child runs that are active at each level below the top. A level waits only for
-    /// the one below it.
+    /// Permits for child runs that are active at each level below the top. A run on one level waits
+    /// only for runs on the level below.
     children: Arc<[Semaphore; MAX_DEPTH]>,
 }
 
@@ -72,9 +72,9 @@ pub struct AgentPrograms {
     pub context: BTreeMap<String, String>,
 }
 
-/// Returns the maximum number of child runs that are active at one level. Each of them keeps a
-/// program of its caller in its slot of the engine, so that all levels together leave slots for the
-/// programs of the child runs, even at the deepest nesting of programs.
+/// Returns the maximum number of child runs that are active at one level. Each of them blocks a
+/// program of its caller, which keeps its slot in the engine. Therefore the maximum leaves slots
+/// for the programs of all levels, even at the deepest nesting of programs.
 fn concurrent_children(runtime: &Runtime) -> usize {
     let slots = (runtime.limits().instances >> 2) as usize;
     (slots.saturating_sub(2) / MAX_DEPTH).max(1)
@@ -85,7 +85,7 @@ impl Host {
     /// change.
     ///
     /// # Errors
-    /// The engine cannot be created.
+    /// If the engine cannot be created.
     pub fn new(
         limits: Limits,
         catalog: impl Into<Folders>,
@@ -115,12 +115,12 @@ impl Host {
     /// reaches public addresses only.
     ///
     /// # Errors
-    /// The engine cannot be created.
+    /// If the engine cannot be created.
     pub fn built_in() -> Result<Host, HostError> {
         Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))
     }
 
-    /// Masks everything that this process records with `mask`.
+    /// Sets the mask of everything that this process records.
     #[must_use]
     pub fn with_mask(self, mask: Mask) -> Host {
         Host { mask, ..self }
@@ -133,7 +133,7 @@ impl Host {
         &self.mask
     }
 
-    /// Adds a run's key and secrets to the mask. This happens before anything of the run is
+    /// Adds a run's key and secrets to the mask. Must be called before anything about the run is
     /// recorded.
     pub(crate) async fn mask_run(&self, model: &dyn Model, grants: &Grants) {
         model.key().inspect(|key| self.mask.add_key(key));
@@ -160,7 +160,7 @@ impl Host {
     /// processes can use them.
     ///
     /// # Errors
-    /// The commands cannot be loaded.
+    /// If the commands cannot be loaded.
     pub fn with_cache(self, folder: &Path) -> Result<Host, HostError> {
         wattle_capability::guests::keep_compiled_in(folder);
         Ok(Host { toolbox: Toolbox::new(Some(folder))?, ..self })
@@ -172,8 +172,8 @@ impl Host {
         Host { engine: engine.map(Arc::new), ..self }
     }
 
-    /// Waits until a child run may be active at this level, from 1 below the top. Returns `None` if
-    /// there is no such level.
+    /// Waits until a child run may be active at this level. Level 1 is directly below the top.
+    /// Returns `None` if there is no such level.
     pub(crate) async fn child_permit(&self, level: usize) -> Option<SemaphorePermit<'_>> {
         // The semaphores are never closed.
         self.children.get(level.checked_sub(1)?)?.acquire().await.ok()
@@ -185,8 +185,8 @@ impl Host {
         &self.runtime
     }
 
-    /// Returns the host for runs of an agent, which has only some programs. The programs themselves
-    /// can start all others.
+    /// Returns the host for runs of an agent that is offered only some programs. These programs can
+    /// still start all others.
     #[must_use]
     pub fn for_agent(&self, programs: AgentPrograms) -> Host {
         let AgentPrograms { name, offered, internal, context } = programs;
@@ -195,7 +195,7 @@ impl Host {
         Host { agent, ..self.clone() }
     }
 
-    /// Returns the host for runs of an agent that is offered further programs.
+    /// Returns the host for runs of an agent that is offered additional programs.
     #[must_use]
     pub(crate) fn with_offered(&self, agent: &str, programs: Vec<Entry>) -> Host {
         let known = self.agent.as_deref().cloned().unwrap_or_default();
@@ -203,7 +203,8 @@ impl Host {
         self.for_agent(AgentPrograms { name: agent.into(), offered, ..known })
     }
 
-    /// Returns all programs: those of the host's agent precede those of the current catalog.
+    /// Returns all programs. Those of the host's agent take precedence over those of the current
+    /// catalog.
     #[must_use]
     pub fn all_programs(&self) -> Catalog {
         let all = self.reloader.catalog();
@@ -216,8 +217,8 @@ impl Host {
         }
     }
 
-    /// Returns the programs that the host itself calls: all programs, and those of the traits of the
-    /// host's agent.
+    /// Returns the programs that the host itself calls: all programs, including those of the traits
+    /// of the host's agent.
     #[must_use]
     pub fn internal_programs(&self) -> Catalog {
         let all = self.all_programs();
@@ -228,7 +229,7 @@ impl Host {
     }
 
     /// Returns the current catalog, or the programs of the host's agent. A run keeps the catalog
-    /// with which it began.
+    /// that it began with.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
         self.agent.as_ref().map_or_else(|| self.reloader.catalog(), |agent| agent.offered.clone())
@@ -240,8 +241,8 @@ impl Host {
         self.reloader.refresh(&self.runtime).await
     }
 
-    /// Reloads the catalog's folders now: the catalog then has every file that was written before.
-    /// The next [`refresh`](Host::refresh) returns the changes.
+    /// Reloads the catalog's folders now. The catalog then contains every file that was written
+    /// before the call. The next [`refresh`](Host::refresh) returns the changes.
     pub async fn reload(&self) {
         self.reloader.reload(&self.runtime).await;
     }
@@ -255,7 +256,7 @@ impl Host {
     /// Checks that a program compiles and imports only the capabilities that it declares.
     ///
     /// # Errors
-    /// The first problem of the program.
+    /// If the program is invalid. The error is its first problem.
     pub async fn check(&self, entry: &Entry) -> Result<(), Problem> {
         crate::reload::check(&self.runtime, entry).await
     }
@@ -283,7 +284,7 @@ impl Host {
     }
 
     /// Returns the current catalog as the port for programs that start other programs. An agent's
-    /// own programs precede those of the whole catalog.
+    /// own programs take precedence over those of the whole catalog.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
         Arc::new(Programs::new(self.runtime.clone(), self.all_programs()))
@@ -292,7 +293,7 @@ impl Host {
     /// Returns the configured search engine.
     ///
     /// # Errors
-    /// No engine is configured; the text names the missing setting.
+    /// If no engine is configured. The error names the missing setting.
     pub fn engine(&self) -> Result<Arc<Engine>, String> {
         self.engine.clone()
     }
@@ -310,9 +311,9 @@ impl Host {
         &self.egress
     }
 
-    /// Returns the programs that a session's prompts list. They stay the same in all its runs, so
-    /// that the prompt is the same byte for byte while programs come and go. Without a session they
-    /// are chosen anew each time.
+    /// Returns the programs that a session's prompts list. They stay the same in all runs of the
+    /// session, so that the prompt stays the same byte for byte while programs come and go. Without
+    /// a session, they are chosen again each time.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));

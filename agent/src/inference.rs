@@ -22,7 +22,7 @@ pub struct ModelInference {
     temperature: f32,
     max_tokens: u32,
     prices: Prices,
-    /// Slots for concurrent requests. Copies made by `metered` share them.
+    /// Slots for concurrent requests. Copies created by `metered` share them.
     slots: Arc<Semaphore>,
     meter: Meter,
 }
@@ -44,7 +44,7 @@ impl ModelInference {
         }
     }
 
-    /// Returns a copy for one run, whose usage is counted by `meter`.
+    /// Returns a copy for one run. `meter` counts the usage of the run.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
         let Self { model, slots, prices, timeouts, temperature, max_tokens, .. } = self;
@@ -64,7 +64,8 @@ impl ModelInference {
         self.meter.add(self.prices.priced(self.model.name(), usage));
     }
 
-    /// Waits for a free slot and then for the request, at most as long as a model turn may take.
+    /// Waits for a free slot and then for the request, in total at most as long as a request of the
+    /// loop may take.
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, ModelError>>,

@@ -1,5 +1,5 @@
-//! Issue trackers of runs. Tickets are stored in a file in the workdir, or in the tenant's state if
-//! there is no workdir.
+//! Issue trackers for runs. Tickets are stored in a file in the workdir, or in the tenant's state
+//! if there is no workdir.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The programs that a prompt lists and that a model is offered as functions.
+//! The programs that are listed in a prompt and offered to a model as functions.
 //!
 //! The lists depend on the catalog alone, so that all sessions of an agent have the same prompt and
 //! the same functions, which providers can cache. Only a deployment with very many programs has a
@@ -9,7 +9,8 @@ use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList};
 use wattle_rt::Grants;
 
-/// Maximum number of a deployment's own programs that a prompt describes. It only names the others.
+/// Maximum number of a deployment's own programs that a prompt describes. The prompt only names the
+/// others.
 const MAX_DESCRIBED: usize = 100;
 
 /// Maximum number of programs that are offered as functions. Endpoints accept at most 128
@@ -19,7 +20,7 @@ const MAX_OFFERED: usize = 120;
 /// Maximum number of programs that are kept because they match the first message.
 const MAX_MATCHING: usize = 20;
 
-/// The built-in programs that come first in a prompt: what a model needs for any task.
+/// The built-in programs that come first in a prompt, because a model needs them for any task.
 const BASE: &[&str] = &[
     "help",
     "shell",
@@ -44,7 +45,7 @@ const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date"
 /// The built-in programs that the host calls. No prompt lists them.
 const HOSTS: &[&str] = &["current_time", "recall"];
 
-/// The program that ends a run. The text dialect has a call of its own for that.
+/// The program that ends a run. The text dialect has its own call for that.
 const DONE: &str = "done";
 
 /// The programs that a prompt lists.
@@ -54,7 +55,7 @@ pub struct Listing {
     built_in: Vec<ListedProgram>,
     /// The deployment's own programs, by name.
     own: Vec<ListedProgram>,
-    /// The names of those own programs beyond the first [`MAX_DESCRIBED`] that match the first
+    /// The deployment's own programs beyond the first [`MAX_DESCRIBED`] that match the first
     /// message, by relevance.
     matching: Vec<String>,
 }
@@ -67,8 +68,9 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt: all of them. The message decides only which programs of a
-    /// deployment with more than 100 are described after the others.
+    /// Chooses the programs of a prompt. All programs are listed. The message matters only if the
+    /// deployment has more than 100 programs. It then decides which of the remaining ones are
+    /// described after the others.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
@@ -98,8 +100,8 @@ impl Listing {
         listed.into_iter().any(|listed| listed.line.name == program)
     }
 
-    /// Returns the programs that the prompt of a run with these grants lists. The native dialect
-    /// lists those that are not offered as functions.
+    /// Returns the programs that the prompt of a run with these grants lists. In the native
+    /// dialect, only programs that are not offered as functions are listed.
     pub(crate) fn programs(&self, grants: &Grants, dialect: Dialect) -> ProgramList {
         let offered = match dialect {
             Dialect::Text => 0,
@@ -123,12 +125,12 @@ impl Listing {
     }
 }
 
-/// Returns true if a program is for the host to call, so that it is not offered to a model.
+/// Returns true if only the host calls a program. Such a program is not offered to a model.
 pub(crate) fn is_hosts(entry: &Entry) -> bool {
     matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
 }
 
-/// Returns the position of a built-in program's family, and of the program in it.
+/// Returns the position of a built-in program's family, and the program's position in the family.
 fn family(name: &str) -> (usize, usize) {
     if let Some(at) = BASE.iter().position(|base| *base == name) {
         return (0, at);

@@ -31,7 +31,8 @@ impl Manual {
         Manual { capabilities: capabilities.to_vec(), catalog }
     }
 
-    /// Returns all topics. Programs come first, because a single call of a program does the most.
+    /// Returns all topics. Programs come first, because a call to a program does more than a call
+    /// to a function.
     fn topics(&self) -> impl Iterator<Item = Topic<'_>> {
         let programs = self.catalog.iter().map(|entry| Topic::Program(entry));
         let capabilities = self.capabilities.iter().map(Topic::Capability);

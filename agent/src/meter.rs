@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_machine::Usage;
 
-/// A counter of the tokens that programs use. They are counted here until they are charged to the
-/// run. Clones share one counter.
+/// A counter of the tokens that programs use, until they are charged to the run. Clones share one
+/// counter.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Mutex<Usage>>);
 

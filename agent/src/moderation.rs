@@ -28,7 +28,7 @@ const PATTERN_BYTES: usize = 1 << 20;
 /// Maximum number of characters of a message that the classifier reads.
 const CLASSIFIED_CHARS: usize = 20_000;
 
-/// The filters, and the reaction to their findings.
+/// A guard that checks messages: its filters, and the reaction to their findings.
 #[derive(Clone)]
 pub struct Moderation {
     filters: Vec<Arc<dyn MessageFilter>>,
@@ -59,7 +59,7 @@ pub trait MessageFilter: Send + Sync {
 }
 
 impl Moderation {
-    /// Creates a guard that asks `filters` in order. A category without an entry in `messages` has
+    /// Creates a guard that asks `filters` in order. Categories without an entry in `messages` get
     /// a default reply.
     #[must_use]
     pub fn new(
@@ -116,7 +116,8 @@ impl Patterns {
     /// Compiles regular expressions with their categories.
     ///
     /// # Errors
-    /// A pattern is not a valid regular expression, or too large. The text names it.
+    /// If a pattern is not a valid regular expression, or is too large. The error names the
+    /// pattern.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let compile = |(pattern, category): (&str, &str)| {
             let regex =
@@ -158,7 +159,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Creates a filter that asks `model` which of the categories a message belongs to.
+    /// Creates a filter that asks `model` for the category of a message.
     #[must_use]
     pub fn new(
         model: Arc<dyn Model>,
@@ -187,8 +188,8 @@ impl Classifier {
         self.verdict(&reply.text)
     }
 
-    /// Parses the model's answer. An answer in another form is a failure, so the message does not
-    /// pass.
+    /// Parses the model's answer. An answer in any other form is a failure, so that an unchecked
+    /// message is not accepted.
     fn verdict(&self, answer: &str) -> Result<Option<String>, String> {
         let line =
             answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

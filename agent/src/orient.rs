@@ -1,8 +1,8 @@
-//! Gathers what a run begins with: the names in the workdir, and the first lines of the files that
-//! the user's message names.
+//! Gathers the orientation of a run: the names in the workdir, and the first lines of the files
+//! that the user's message names.
 //!
-//! The files are read as a program of the run would read them: through its overlay, under its
-//! policy. An entry that the policy denies, or would ask a user about, is left out.
+//! The files are read as a program of the run would read them: through the run's overlay, and under
+//! its policy. Entries that the policy denies, or that need a user's approval, are left out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
 use wattle_rt::{Grants, Guard, Target};
 
-/// Maximum time for gathering. A run begins without what is not there by then.
+/// Maximum time for gathering. When this time is up, the run begins without the missing parts.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of names that are shown.
@@ -28,7 +28,7 @@ const MAX_EXAMINED: usize = 1_000;
 /// Maximum number of files whose first lines are shown.
 const MAX_FILES: usize = 5;
 
-/// Maximum number of lines of a file, and of characters of a line.
+/// Maximum number of lines of a file that are shown, and maximum length of a line, in characters.
 const MAX_LINES: usize = 3;
 const MAX_LINE_CHARS: usize = 200;
 
@@ -38,7 +38,7 @@ const HEAD_BYTES: usize = 4 * MAX_LINES * (MAX_LINE_CHARS + 1);
 /// Number of bytes of a message that are searched for paths: the first and the last ones.
 const SEARCHED_BYTES: usize = 32 << 10;
 
-/// Maximum number of texts in a message that are tried as paths.
+/// Maximum number of strings in a message that are tried as paths.
 const MAX_TRIED: usize = 64;
 
 /// Maximum length of a path in a message, in bytes.
@@ -48,7 +48,7 @@ const MAX_PATH_BYTES: usize = 300;
 /// about a task.
 const NOT_SHOWN: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE, REPOSITORY];
 
-/// Returns what a run with these grants and this message begins with. Returns `None` if there is
+/// Returns the orientation of a run with these grants and this message. Returns `None` if there is
 /// nothing to show, or the run has no files.
 pub(crate) async fn orientation(grants: &Grants, message: &str) -> Option<Orientation> {
     let files = Arc::clone(&grants.config::<Fs>()?.0);
@@ -84,7 +84,8 @@ fn gather(
     Orientation { entries, more, files: heads }
 }
 
-/// Returns a handle to the files under the run's guard, as the function has it.
+/// Returns a handle to the files that applies the run's guard, as if the given function accessed
+/// them.
 fn under(files: &Files, guard: Option<&Arc<dyn Guard>>, function: &'static str) -> Files {
     let guard = guard.cloned();
     let admit: PathGuard = Arc::new(move |target: Target, path: &str| match &guard {
@@ -102,8 +103,8 @@ struct Workdir {
 }
 
 impl Workdir {
-    /// Returns an entry as it is shown, or `None` if a program could not read it. A link is shown
-    /// as its target.
+    /// Returns the entry to show, or `None` if a program could not read it. A link is shown as its
+    /// target.
     fn entry(&self, entry: &Entry) -> Option<WorkdirEntry> {
         if entry.kind == EntryKind::Other || self.is_late() {
             return None;
@@ -124,7 +125,8 @@ impl Workdir {
         Instant::now() >= self.deadline
     }
 
-    /// Returns the beginnings of the text files that the message names, in its order.
+    /// Returns the beginnings of the text files that the message names, in the order of the
+    /// message.
     fn heads(&self, message: &str, entries: &[WorkdirEntry]) -> Vec<FileHead> {
         let mut known = BTreeSet::new();
         let candidates = candidates(message, entries);
@@ -150,8 +152,8 @@ impl Workdir {
     }
 }
 
-/// Returns the first lines of a text, each shortened. Returns `None` if the bytes are not text, or
-/// nothing is there.
+/// Returns the first lines of a file, each shortened. Returns `None` if the bytes are not text, or
+/// there are no lines.
 fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -169,8 +171,8 @@ fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
     Some(text.lines().take(MAX_LINES).map(line).collect())
 }
 
-/// Returns the texts in a message that may be paths of files, in the order of the message: words
-/// with a dot or a slash, quoted texts, and the names in the workdir.
+/// Returns the strings in a message that may be paths of files, in the order of the message: words
+/// with a dot or a slash, quoted strings, and the names in the workdir.
 fn candidates(message: &str, entries: &[WorkdirEntry]) -> Vec<String> {
     let mut found: Vec<(usize, &str)> = Vec::new();
     for (from, part) in searched(message) {
@@ -216,14 +218,14 @@ fn searched(message: &str) -> Vec<(usize, &str)> {
     vec![part(0, head), part(tail, message.len())]
 }
 
-/// Returns true for the characters, besides whitespace, that end a path in prose.
+/// Returns true if a character, other than whitespace, ends a path in prose.
 fn is_separator(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | '[' | ']' | '{' | '}')
         || matches!(c, ',' | ';' | '|' | '*' | '=' | '“' | '”' | '„' | '‘' | '’' | '«' | '»')
 }
 
-/// Splits a text and returns its non-empty parts with their offsets, without the punctuation of a
-/// sentence at their ends.
+/// Splits a string, trims sentence punctuation from both ends of each part, and returns the
+/// non-empty parts with their offsets.
 fn words(text: &str, is_end: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     let parts = text.split_inclusive(is_end).map(move |part| {
@@ -240,7 +242,7 @@ fn words(text: &str, is_end: impl Fn(char) -> bool) -> impl Iterator<Item = (usi
     })
 }
 
-/// Returns the offset of a name that stands by itself in a text.
+/// Returns the offset of a name in a string, if the name is not part of a longer word.
 fn position(text: &str, name: &str) -> Option<usize> {
     let continues = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
     text.match_indices(name).map(|(at, _)| at).find(|at| {

@@ -1,8 +1,7 @@
-//! Structured output: answers that are JSON values of a schema.
+//! Structured output: answers that are JSON values and match a schema.
 //!
 //! A run with an [`OutputSettings`] ends with a value that matches the schema, in
-//! [`Report::data`](crate::Report::data), or with
-//! [`Ending::Invalid`] if no attempt matched.
+//! [`Report::data`](crate::Report::data), or with [`Ending::Invalid`] if no attempt matched.
 //!
 //! ```
 //! use wattle_agent::output::OutputSchema;
@@ -28,7 +27,7 @@ use wattle_machine::{Ending, OutputContract};
 
 pub(crate) use run::RunOutput;
 
-/// Maximum length of a schema's text, in bytes.
+/// Maximum length of a serialized schema, in bytes.
 const MAX_TEXT: usize = 256 << 10;
 
 /// Maximum number of parts of a schema, with references expanded.
@@ -43,7 +42,7 @@ const MAX_NAME: usize = 64;
 /// Default maximum number of requests for a corrected answer.
 const DEFAULT_ATTEMPTS: u32 = 2;
 
-/// The schema of a run's answer: a JSON Schema that is compiled once. Cheap to clone.
+/// The schema of a run's answer: a compiled JSON Schema. Cheap to clone.
 ///
 /// Nothing is fetched, and a schema that refers to itself is rejected, so that validation has a
 /// bounded cost. Formats such as `date-time` are checked. Patterns are regular expressions without
@@ -59,7 +58,8 @@ impl OutputSchema {
     /// Compiles a schema. The name has 1 to 64 letters, digits, `_` and `-`.
     ///
     /// # Errors
-    /// The name or the schema is invalid, or the schema is too large; the error names the rule.
+    /// If the name or the schema is invalid, or the schema is too large. The error names the
+    /// violated rule.
     pub fn new(name: impl Into<String>, schema: Json) -> Result<Self, SchemaError> {
         let name = name.into();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -79,7 +79,7 @@ impl OutputSchema {
     /// Compiles the schema of a type. Its name is that of the type.
     ///
     /// # Errors
-    /// The schema is too large, or the type contains itself.
+    /// If the schema is too large, or the type contains itself.
     pub fn of<T: schemars::JsonSchema>() -> Result<Self, SchemaError> {
         let name: String = T::schema_name().chars().take(MAX_NAME).collect();
         let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
@@ -102,8 +102,9 @@ impl OutputSchema {
     /// JSON object or array in the text.
     ///
     /// # Errors
-    /// The reason why the text has no certain value, or the first violations of the schema, each
-    /// with its location as a JSON pointer.
+    /// If no value can be read from the answer with certainty, or the value violates the schema.
+    /// The error is the reason, or the first violations of the schema, each with its location as a
+    /// JSON pointer.
     pub fn validate(&self, answer: &str) -> Result<Json, Vec<String>> {
         let value = value::of_answer(answer).map_err(|why| vec![why])?;
         match self.compiled.faults(&value, MAX_FAULTS) {
@@ -112,8 +113,8 @@ impl OutputSchema {
         }
     }
 
-    /// Returns true if the schema is within the subset that providers can guarantee: each object
-    /// lists all of its fields, requires them, and allows no others.
+    /// Returns true if providers can guarantee the schema: each object lists all of its fields,
+    /// requires them, and allows no others.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         is_strict(&self.schema)
@@ -160,7 +161,7 @@ impl PartialEq for OutputSchema {
 #[error("{0}")]
 pub struct SchemaError(String);
 
-/// The reason why a report has no value of a type.
+/// The reason why a report's answer cannot be converted to a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OutputError(String);

@@ -1,4 +1,4 @@
-//! What most applications use: `use wattle_agent::prelude::*;`.
+//! The items that most applications use: `use wattle_agent::prelude::*;`.
 
 pub use crate::agents::{AgentError, AgentSpec};
 pub use crate::embed::{

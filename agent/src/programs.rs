@@ -35,7 +35,7 @@ impl Programs {
             .ok_or_else(|| Failure::new(Code::ENOENT, unknown_program(&self.catalog, name)))
     }
 
-    /// Compiles a text. `name` is its name in the catalog, if it has one.
+    /// Compiles a program from its source. `name` is its name in the catalog, if it has one.
     async fn prepare(&self, source: &str, name: Option<&str>) -> Result<Program, Failure> {
         self.runtime.prepare(source).await.map_err(|diagnostic| {
             let reason = match name {

@@ -1,4 +1,5 @@
-//! The parts of the system prompt: the granted functions, the catalog, the error codes, the limits.
+//! The parts of the system prompt: the granted functions, the catalog, the error codes and the
+//! limits.
 
 use wattle_capability::TRUSTED;
 use wattle_capability::agent::AGENT;
@@ -22,8 +23,8 @@ pub(crate) fn parts(
 ) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    // The prompt omits withheld capabilities of trusted runs, because a plain run cannot get them,
-    // and other agents and tools of the application, which only some agents have.
+    // The prompt omits the withheld capabilities of trusted runs, because a plain run cannot get
+    // them. It also omits other agents and tools of the application, which only some agents have.
     let rare = [AGENT.name, TOOL.name];
     let withheld =
         withheld.iter().filter(|c| !TRUSTED.contains(&c.name) && !rare.contains(&c.name));

@@ -1,9 +1,9 @@
-//! The texts of refusals, shared by the calls of a model and the calls of programs.
+//! The wording of refusals, which is the same for calls by a model and by programs.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::Catalog;
 
-/// Returns the refusal of an unknown program name, with the nearest names in the catalog.
+/// Returns the refusal for an unknown program name, with the nearest names in the catalog.
 pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> =
         catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
@@ -28,8 +28,8 @@ pub(crate) fn how_to_grant(capability: &str) -> &'static str {
     }
 }
 
-/// Returns the refusal of a program that needs capabilities it is not granted. Capabilities of
-/// trusted runs have their own wording.
+/// Returns the refusal of a program that needs `missing` capabilities. Capabilities of trusted runs
+/// have their own wording.
 pub fn denied(missing: &[&str]) -> String {
     let (trusted, others): (Vec<&str>, Vec<&str>) =
         missing.iter().partition(|name| TRUSTED.contains(name));

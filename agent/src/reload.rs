@@ -17,7 +17,7 @@ const MAX_CONCURRENT: usize = 8;
 /// The changes of the catalog since the last report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CatalogDiff {
-    /// Programs that are new or have a new text, by name.
+    /// Programs that are new or have changed, by name.
     pub changed: Vec<Name>,
     /// Programs that were removed.
     pub removed: Vec<Name>,
@@ -58,8 +58,8 @@ impl CatalogDiff {
     }
 }
 
-/// The catalog of a host, and the folders from which it is read. A caller that takes the catalog
-/// keeps that version.
+/// The catalog of a host, and the folders that contain it. A caller that takes the catalog keeps
+/// that version.
 pub(crate) struct CatalogReloader {
     folders: RwLock<Folders>,
     reported: tokio::sync::Mutex<LastReport>,
@@ -93,9 +93,9 @@ impl CatalogReloader {
         self.folders().catalog().clone()
     }
 
-    /// Reloads the folders, at most once a second, and compiles what changed. A program that does
-    /// not compile keeps its previous version. Returns the changes since the last call. One caller
-    /// reloads at a time; concurrent callers return at once and use the catalog as it is.
+    /// Reloads the folders, at most once a second, and compiles the changed programs. A program
+    /// that does not compile keeps its previous version. Returns the changes since the last call.
+    /// One caller reloads at a time; concurrent callers return at once and use the current catalog.
     pub(crate) async fn refresh(&self, runtime: &Runtime) -> CatalogDiff {
         let Ok(mut reported) = self.reported.try_lock() else { return CatalogDiff::default() };
         if reported.checked.elapsed() >= MIN_INTERVAL {
@@ -104,8 +104,8 @@ impl CatalogReloader {
         self.diff(&mut reported)
     }
 
-    /// Reloads the folders now. When this returns, the catalog has every file that was written
-    /// before. The next [`refresh`](Self::refresh) reports the changes.
+    /// Reloads the folders now. When this returns, the catalog contains every file that was written
+    /// before the call. The next [`refresh`](Self::refresh) reports the changes.
     pub(crate) async fn reload(&self, runtime: &Runtime) {
         let mut reported = self.reported.lock().await;
         self.rescan(runtime, &mut reported).await;

@@ -14,10 +14,10 @@ pub struct Report {
     pub run_id: String,
     /// The ending of the run. Its text is the result.
     pub ending: Ending,
-    /// The messages that the session keeps of the run. They begin with the user's message and end
-    /// with an answer. If a run was stopped early, the last message says how it ended. A failed run
-    /// keeps nothing, so that the same message can be sent again. A run whose message was blocked
-    /// keeps nothing either, so that no later run sends the message to the model.
+    /// The messages of the run that the session keeps. They begin with the user's message and end
+    /// with an answer. If a run was stopped early, the last message says how the run ended. Empty
+    /// if the run failed, so that the same message can be sent again. Also empty if the message was
+    /// blocked, so that no later run sends it to the model.
     pub turns: Vec<Message>,
     /// Number of steps that executed calls.
     pub steps: u32,
@@ -38,7 +38,7 @@ impl Report {
     /// Converts the value of the answer to a type.
     ///
     /// # Errors
-    /// The run has no valid value, or the value does not fit the type.
+    /// If the run has no valid value, or the value does not fit the type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
         let data = self.data().ok_or_else(|| OutputError::missing(&self.ending))?;
         T::deserialize(data).map_err(|why| OutputError::unfit(&why))

@@ -1,5 +1,5 @@
-//! Scenes: environments made of fixtures, in which the programs of examples and evaluations
-//! actually run.
+//! Scenes: environments that consist of fixtures. The programs of examples and evaluations run in
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,12 +30,12 @@ const FILE_BYTES: u64 = 64 << 20;
 
 /// The picture that is generated for every prompt.
 const PICTURE: &[u8] = include_bytes!("scene.png");
-/// The address of a scene's search engine. Its fixtures answer
-/// `https://search.example/search?q=…&format=json` in the format of SearXNG.
+/// The address of a scene's search engine. A fixture for it is the response to
+/// `https://search.example/search?q=…&format=json`, in the format of SearXNG.
 const ENGINE: &str = "https://search.example";
 
-/// An environment made of fixtures. A program that runs in it sees these files, this state and
-/// these answers, and nothing outside.
+/// An environment that consists of fixtures. A program that runs in it sees only these files, this
+/// state and these answers.
 /// ```
 /// use wattle_agent::{Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits};
 ///
@@ -63,8 +63,8 @@ impl Scene {
     /// Creates a scene from its fixtures.
     ///
     /// # Errors
-    /// A fixture is invalid: a path that no file can have, a header that no response can carry, or
-    /// an invalid time.
+    /// If a fixture is invalid: a path that no file can have, a header that no response can carry,
+    /// or an invalid time.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
         let files = Files::overlay(None, FILE_BYTES);
         let scene = Scene {
@@ -94,8 +94,8 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Returns the state of session and tenant. The name of a key determines which of the two it
-    /// belongs to.
+    /// Returns the state of session and tenant. The name of a key determines which of the two
+    /// contains it.
     fn kv(&self) -> Kv {
         Kv {
             session: Arc::<InMemory>::clone(&self.state),
@@ -145,7 +145,7 @@ impl Scene {
     /// Returns the current content of a file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn file(&self, path: &str) -> Result<String, String> {
         self.files
             .read(path)
@@ -156,7 +156,7 @@ impl Scene {
     /// Returns the current value of a key, or `None` if there is no such key.
     ///
     /// # Errors
-    /// The state cannot be read.
+    /// If the state cannot be read.
     pub async fn value(&self, key: &str) -> Result<Option<String>, String> {
         let kv = self.kv();
         let (state, name) = kv.locate(key);
@@ -164,17 +164,17 @@ impl Scene {
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Returns the items of memory, oldest first.
+    /// Returns the memory items, oldest first.
     ///
     /// # Errors
-    /// The memory cannot be read.
+    /// If the memory cannot be read.
     pub async fn memory(&self) -> Result<Vec<String>, String> {
         let items = self.memory.list(ITEMS).await.map_err(|e| e.to_string())?;
         Ok(items.into_iter().rev().map(|item| item.text.to_string()).collect())
     }
 }
 
-/// Maximum number of items of memory that [`Scene::memory`] reads.
+/// Maximum number of memory items that [`Scene::memory`] reads.
 const ITEMS: usize = 1_000;
 
 /// A repository that accepts every commit.
@@ -319,7 +319,7 @@ impl ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Returns the answer to a question that contains these texts.
+    /// Returns the answer to a question that contains these strings.
     fn answer(&self, texts: &[&str]) -> Result<String, Failure> {
         let matches =
             |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));

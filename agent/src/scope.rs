@@ -1,6 +1,6 @@
 //! Scopes of tokens.
 
-/// What the bearer of a token may do. Each scope includes those before it.
+/// The rights of a token's bearer. Each scope includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Read runs, sessions, files and traces.
@@ -12,7 +12,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All scopes, the weakest first.
+    /// All scopes, from the weakest to the strongest.
     pub const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Admin];
 
     /// Returns the scope's name.

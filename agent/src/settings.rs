@@ -33,7 +33,7 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// The model budget of a run's programs.
     pub ai: Budget,
-    /// Text that the deployment adds to the prompt: a role, house rules.
+    /// Text that the deployment adds to the prompt, such as a role or house rules.
     pub preamble: Option<String>,
     /// The dialect in which the model calls programs.
     pub dialect: DialectSetting,
@@ -46,17 +46,17 @@ pub struct Settings {
     pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
-    /// Items of memory that the system prompt contains.
+    /// Memory items that the system prompt contains.
     pub memory: Vec<String>,
-    /// The rule by which runs recall items from memory, or `None` to recall nothing.
+    /// The rule for recalling items from memory, or `None` to recall nothing.
     pub recall: Option<RecallContract>,
-    /// The programs of the agent's traits, by names of [`Host::internal_programs`], in the order in
-    /// which they run.
+    /// The programs of the agent's traits, in the order in which they run. Their names are those in
+    /// [`Host::internal_programs`].
     ///
     /// [`Host::internal_programs`]: crate::Host::internal_programs
     pub traits: Vec<TraitProgram>,
-    /// The output that all runs of the agent must have, unless their job sets another one. It is in
-    /// the part of the prompt that all sessions share.
+    /// The output that all runs of the agent must have, unless their job sets another one. It is
+    /// described in the part of the prompt that all sessions share.
     pub output: Option<OutputSettings>,
 }
 

@@ -1,4 +1,4 @@
-//! The initial state of a run: its prompt, its functions, and the files that it begins with.
+//! The initial state of a run: its prompt, its functions, and its orientation.
 
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
     }
 }
 
-/// Adds the section on the output to a prompt. The section on the output of a job is not in the part
-/// that all sessions share.
+/// Adds the section on the output to a prompt. If a job sets the output, the section is not in the
+/// part that all sessions share.
 fn with_output(
     mut prompt: SystemPrompt,
     of_agent: Option<&OutputContract>,

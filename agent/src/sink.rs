@@ -21,8 +21,8 @@ impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
 
 /// The numbering of a run's events. It adds the run's id, the number and the time to each event.
 ///
-/// Events that a journal keeps are numbered without gaps. A live event, such as a piece of an answer,
-/// has the number of the kept event before it.
+/// Events that a journal keeps are numbered without gaps. A live event, such as a piece of an
+/// answer, has the number of the last kept event before it.
 pub(crate) struct Stamp<'a> {
     run_id: &'a str,
     root_run_id: String,
@@ -31,12 +31,12 @@ pub(crate) struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Creates the stamp of a top-level run whose next event has the number `next`.
+    /// Creates the numbering of a top-level run whose next event has the number `next`.
     pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
         Stamp { run_id, root_run_id: run_id.to_owned(), next: AtomicU64::new(next), sink }
     }
 
-    /// Returns the stamp of a run of this tree.
+    /// Returns the numbering of a run in the tree of `root`.
     pub(crate) fn under(self, root: &str) -> Self {
         Stamp { root_run_id: root.to_owned(), ..self }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Span(pub Duration);
 
 impl Span {
-    /// The beginning of errors about texts that are not durations.
+    /// The beginning of errors about strings that are not durations.
     pub const EXPECTED: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";
 }
 

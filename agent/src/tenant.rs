@@ -16,11 +16,11 @@ pub const DEFAULT_TENANT: &str = "default";
 /// a letter or a digit.
 ///
 /// Names are compared byte by byte: `bob` and `Bob` are two tenants. Only ASCII is allowed, so that
-/// different names never look the same, and no name has a second spelling.
+/// different names never look the same, and each name has only one spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
 
-/// A text that is not a valid tenant name.
+/// The error for a string that is not a valid tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a tenant's name has 1 to {NAME_BYTES} ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, and \
@@ -32,7 +32,7 @@ impl Tenant {
     /// Parses a name.
     ///
     /// # Errors
-    /// The text is not a valid tenant name.
+    /// If the string is not a valid tenant name.
     pub fn new(name: &str) -> Result<Tenant, TenantError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+".contains(&byte);
         let has_valid_start = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);

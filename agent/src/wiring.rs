@@ -40,7 +40,7 @@ pub struct Access {
     pub memory: Arc<dyn Memory>,
     /// The network egress.
     pub network: Arc<dyn http::Backend>,
-    /// The programs that programs may start, with the same access.
+    /// The programs that other programs may start. They have the same access.
     pub programs: Arc<dyn par::Programs>,
     /// The manual that programs may read.
     pub manual: Arc<dyn help::Manual>,
@@ -56,7 +56,7 @@ pub struct Access {
     pub budget: Budget,
     /// The search engine, or the reason why there is none.
     pub engine: Result<Arc<Engine>, String>,
-    /// The file that keeps the search index of the workdir. With `None`, the index is in memory.
+    /// The file that contains the search index of the workdir. With `None`, the index is in memory.
     pub index: Option<PathBuf>,
     /// The embedding model for searches in the files and the memory.
     pub embedder: Option<Embedder>,
@@ -79,8 +79,8 @@ pub struct Trusted {
 }
 
 impl Access {
-    /// Creates the access of a plain run with `files`. It has the host's shell, network, search
-    /// engine, programs and manual, and state and memory that last as long as the run. It has no
+    /// Creates the access of a plain run with `files`. The run can use the host's shell, network,
+    /// search engine, programs and manual. Its state and memory last as long as the run. It has no
     /// model and no secrets.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {

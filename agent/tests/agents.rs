@@ -1,4 +1,4 @@
-//! Declared agents: their files, and how a reference finds one.
+//! Tests declared agents: their files, and finding one by a reference.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

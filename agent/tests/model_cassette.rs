@@ -1,4 +1,4 @@
-//! Recordings: playback, recording, and errors.
+//! Tests recordings: playback, recording, and errors.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::path::PathBuf;
@@ -151,8 +151,8 @@ async fn a_recording_fits_a_run_with_another_nonce() {
     assert!(why.to_string().contains("line 2 was `12:00`, is `13:00`"), "{why}");
 }
 
-/// A recording is shared, so it has no keys and secrets. What the model said otherwise is played,
-/// and a masked reply is not.
+/// A recording may be shared, so it contains no keys or secrets. Replies without a mask are played,
+/// and masked replies are not.
 #[tokio::test]
 async fn a_masked_reply_is_recorded_and_never_played() {
     let (_folder, path) = folder();
@@ -214,7 +214,7 @@ fn an_invalid_recording_is_reported_by_line() {
     );
 }
 
-/// A model that never answers, whatever its limits are.
+/// A model that never answers and ignores its time limits.
 struct Stuck;
 
 impl Model for Stuck {

@@ -1,4 +1,4 @@
-//! The store's files are accessible to their owner only.
+//! Tests that only the owner can access the store's files.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,8 +1,8 @@
-//! `agent`: other agents, to which a program hands parts of its run's task.
+//! `agent`: other agents, which a program can ask to do part of its run's task.
 //!
-//! The other agent's run is a child of this one: it has its own conversation and its own id, the
-//! same files, grants that are never more than this run's, and a share of its budget. The clock of
-//! the calling program is suspended meanwhile.
+//! The other agent's run is a child of this one. It has its own conversation and its own id, the
+//! same files, at most the grants of this run, and a share of its budget. Meanwhile, the clock of
+//! the calling program is suspended.
 
 use std::sync::Arc;
 
@@ -44,8 +44,9 @@ pub enum Delegated {
 
 /// The port to other agents.
 ///
-/// An agent that this run may not ask is `EACCESS`, an unknown one `ENOENT`, a run that failed
-/// `EREMOTE`, one that was cancelled `ECANCEL`, and one that reached a limit `EBUDGET` or `ETIME`.
+/// The code of a failure is `EACCESS` if this run may not ask the agent, `ENOENT` if the agent is
+/// unknown, `EREMOTE` if its run failed, `ECANCEL` if its run was cancelled, and `EBUDGET` or
+/// `ETIME` if its run reached a limit.
 pub trait Delegates: Send + Sync {
     /// Returns the answer of an agent.
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated>;

@@ -1,7 +1,7 @@
-//! `ai`: questions to a model from inside a program, within a budget.
+//! `ai`: questions that a program asks a model, within a budget.
 //!
 //! Every request to the model counts as a call, including the second one for a rejected answer.
-//! Calls are counted when they start, so that failing calls are limited too. Tokens are counted
+//! Calls are counted when they start, so that failing calls are also limited. Tokens are counted
 //! when they are known, so the last call may exceed the budget.
 
 use std::sync::Arc;
@@ -83,16 +83,17 @@ pub struct RejectedAnswer {
 pub struct Reply {
     /// The text of the answer.
     pub text: String,
-    /// The number of tokens of question and answer together. 0 if the provider does not report it.
+    /// Number of tokens in the question and the answer together. 0 if the provider does not report
+    /// it.
     pub tokens: u64,
 }
 
-/// A text's embedding: texts of similar meaning have similar vectors.
+/// A string's embedding. Strings with similar meanings have similar vectors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
     /// The vector.
     pub vector: Vec<f64>,
-    /// The number of tokens of the text. 0 if the provider does not report it.
+    /// Number of tokens in the string. 0 if the provider does not report it.
     pub tokens: u64,
 }
 
@@ -101,7 +102,7 @@ pub trait Inference: Send + Sync {
     /// Answers a question.
     fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
 
-    /// Embeds a text.
+    /// Embeds a string.
     fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
@@ -197,7 +198,7 @@ impl Ai {
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Asks the model. If `read` rejects the answer, asks once more and sends the reason.
+    /// Asks the model. If `read` rejects the answer, asks again and sends the reason.
     async fn ask_until<T>(
         &self,
         passage: &Passage,
@@ -217,7 +218,8 @@ impl Ai {
     }
 }
 
-/// Checks that a question of a program contains no secret. Returns the passage of the answer.
+/// Checks that a program's question contains no secret. Returns the [`Passage`] through which the
+/// answer goes.
 async fn check(run: &Run, parts: &[(&str, &str)]) -> Result<Passage, Failure> {
     let passage = Passage::of(run, AI.name);
     for (what, text) in parts {
@@ -301,7 +303,7 @@ fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     })
 }
 
-/// Returns true if a word or phrase occurs in a text with no letter or digit beside it.
+/// Returns true if a word or phrase occurs in a string with no letter or digit beside it.
 fn has_word(text: &str, word: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     !word.is_empty()

@@ -136,7 +136,8 @@ capability! {
 pub struct Handle(pub i32);
 
 impl Record for Handle {
-    /// Records the items, because in a replay the handle may belong to another array.
+    /// Records the items instead of the handle, because in a replay the handle may belong to
+    /// another array.
     fn record(&self, run: &mut Run) -> RecordedValue {
         RecordedValue::Items(
             Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `date`: dates and times as text.
+//! `date`: dates and times as strings.
 //!
 //! A date is RFC 3339, such as `2026-03-01T12:00:00Z`. In a named zone, the name follows in
 //! brackets: `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). Functions also accept
@@ -69,7 +69,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     }
 }
 
-/// Parses a date in any form that the functions accept. A text without an offset is in `zone`.
+/// Parses a date in any form that the functions accept. A string without an offset is in `zone`.
 fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let s = s.trim();
     if s.len() > MAX_LENGTH {
@@ -123,8 +123,8 @@ fn parse(
     Ok(render(&date))
 }
 
-/// Parses a date by a strftime format. Without a zone, it is in `zone`. Without a time, it is
-/// midnight.
+/// Parses a date by a strftime format. A date without a zone is in `zone`. A date without a time is
+/// at midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
         Failure::new(

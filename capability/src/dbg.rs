@@ -1,4 +1,4 @@
-//! `dbg`: lines for the trace, which neither the user nor the model sees as a result.
+//! `dbg`: lines for the trace. Neither the user nor the model sees them as results.
 
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes every possible meaning of a value: an i32 may be a number, a pointer or a handle.
+/// Describes every possible meaning of a value: an i32 may be a number, a pointer or a handle.
 fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let number = value.number;
     let mut readings = Vec::new();
@@ -93,7 +93,7 @@ fn describe(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns a text in quotes, or bytes as hexadecimal digits, truncated.
+/// Returns a string in quotes, or bytes as hexadecimal digits, truncated.
 fn preview(bytes: &[u8], chars: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => quote(text, chars),
@@ -105,7 +105,8 @@ fn preview(bytes: &[u8], chars: usize) -> String {
     }
 }
 
-/// Returns the format of a text. If a text is too long to parse, its first bytes decide.
+/// Returns the format of a string. For a string that is too long to parse, only its first bytes are
+/// examined.
 fn kind_of_text(text: &str) -> &'static str {
     const MAX_PARSED: usize = 64 << 10;
     let trimmed = text.trim();

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Maximum number of decimals.
 const MAX_SCALE: usize = 18;
-/// Maximum number of digits of a number that is read; a sum may have a few more.
+/// Maximum number of digits of a parsed number; a sum may have a few more.
 const MAX_DIGITS: usize = 30;
 
 /// A decimal number: an integer divided by a power of ten.
@@ -18,8 +18,8 @@ pub(crate) struct Decimal {
 impl Decimal {
     pub(crate) const ZERO: Decimal = Decimal { digits: 0, scale: 0 };
 
-    /// Parses a number without an exponent; allows surrounding whitespace. Returns `None` for any
-    /// other text, and for a number with too many digits.
+    /// Parses a number without an exponent; allows surrounding whitespace. Returns `None` for
+    /// anything else, and for a number with too many digits.
     pub(crate) fn read(text: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(text).ok()?.trim();
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -90,7 +90,7 @@ pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
     confined(run, Gate::of(run, function))
 }
 
-/// Returns the run's files under a gate.
+/// Returns the run's files, restricted to what a gate admits.
 pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     let files = &run.config::<Fs>()?.0;
     if gate.is_open() {
@@ -101,7 +101,7 @@ pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     Ok(Arc::new(files.guarded(Arc::new(admit))))
 }
 
-/// Works on the files on a thread for blocking work.
+/// Runs a function on the files, on a thread for blocking work.
 pub(crate) async fn on_files<T: Send + 'static>(
     run: &Run,
     function: &'static str,

@@ -2,7 +2,8 @@
 //!
 //! A program supplies the message and nothing else. The operator chooses the repository, the
 //! author, the remote and the branch, and the host performs one fixed sequence of calls through a
-//! [`Repository`]. The real one is the [`Broker`], the only code below the command line that starts a process.
+//! [`Repository`]. The real repository is the [`Broker`], the only code outside the command line's
+//! crate that starts a process.
 
 mod broker;
 mod process;
@@ -40,8 +41,8 @@ const MAX_MESSAGE: usize = 8 << 10;
 /// Failures: `EACCESS` if the repository is missing or not allowed, `EEXIST` if the remote has
 /// other commits, `EREMOTE` if the remote fails, `ETIME` if it does not answer in time.
 pub trait Repository: Send + Sync {
-    /// Commits everything and pushes it. Returns a sentence that describes the outcome. Having
-    /// nothing to commit is a success.
+    /// Commits everything and pushes it. Returns a sentence that describes the outcome. If there is
+    /// nothing to commit, the call succeeds.
     fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
@@ -52,8 +53,8 @@ impl Config for Git {
     const CAPABILITY: &'static str = "git";
 }
 
-/// A repository that always fails, because the operator configured no remote or there is no
-/// `git`. Holds the reason.
+/// A repository that always fails, because the operator configured no remote or `git` is not
+/// installed. Holds the reason.
 #[derive(Clone, Debug)]
 pub struct NoRepository(pub String);
 

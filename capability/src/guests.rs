@@ -1,5 +1,5 @@
-//! The guests of host functions. Each is compiled at its first use, once per process, and cached on
-//! disk for later processes.
+//! The guests of host functions. Each is compiled when it is first used, once per process, and
+//! cached on disk for later processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,13 +9,13 @@ use wattle_rt::{Code, Failure, Guest};
 /// The cache folder of compiled guests. Default: none.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the folder in which compiled guests are cached for other processes. Only the first call in
-/// a process has an effect, and only before the first guest is used.
+/// Sets the folder where compiled guests are cached for other processes. Only the first call in a
+/// process has an effect, and only before the first guest is used.
 pub fn keep_compiled_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }
 
-/// A guest that is compiled at its first use.
+/// A guest that is compiled when it is first used.
 pub(crate) struct LazyGuest {
     name: &'static str,
     module: &'static [u8],
@@ -30,8 +30,7 @@ impl LazyGuest {
         LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
-    /// Starts compiling the guest in the background, so that a call that will need it soon waits
-    /// less.
+    /// Starts compiling the guest in the background, so that a later call spends less time waiting.
     pub(crate) fn prepare(&'static self) {
         if self.compiled.get().is_none() {
             drop(tokio::task::spawn_blocking(|| self.compile()));

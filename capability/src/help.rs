@@ -19,8 +19,8 @@ capability! {
 
 /// The port to the manual.
 pub trait Manual: Send + Sync {
-    /// Returns the page of a topic by its name, or the best matches for other words. `None` if
-    /// nothing matches.
+    /// Returns the page of the topic with this name, or the best matches for any other words.
+    /// Returns `None` if nothing matches.
     fn about(&self, topic: &str) -> Option<String>;
 }
 

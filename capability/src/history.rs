@@ -13,8 +13,8 @@ pub trait RunHistory: Send + Sync {
     fn steps(&self) -> Vec<String>;
 }
 
-/// The grant of the history of the agent's run to its programs. Programs that run without an agent
-/// do not have it.
+/// The grant that lets programs read the history of the agent's run. Programs that run without an
+/// agent do not have it.
 pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
 impl Config for RunHistoryGrant {

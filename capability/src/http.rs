@@ -82,9 +82,9 @@ impl Deref for ChargedResponse {
 
 /// Receives a response on a run's account.
 ///
-/// Memory for the largest possible body is reserved before the request is sent. After that, only
-/// the memory for the actual body stays reserved, until the response is dropped. A request waits
-/// until there is enough memory for it and for the conversion of one page.
+/// Memory for the largest possible body is reserved before the request is sent. Once the response
+/// has arrived, only the memory for the actual body stays reserved, until the response is dropped.
+/// A request waits until there is enough memory for it and for the conversion of one page.
 ///
 /// # Errors
 /// The errors of `sending`; `ENOMEM` if there is still not enough memory at `until`; `EBUDGET` if
@@ -111,7 +111,7 @@ async fn send(
     Sender::of(run).send(&*http.backend, function, request).await
 }
 
-/// The passage of a run's requests, with the account and the deadline.
+/// Sends a run's requests through its [`Passage`], within its account and its deadline.
 #[derive(Clone)]
 struct Sender {
     passage: Passage,

@@ -36,12 +36,13 @@ const MAX_IMAGE: usize = 16 << 20;
 
 /// The port to an image generator. Its failures are reported as `EREMOTE`, and timeouts as `ETIME`.
 pub trait ImageGenerator: Send + Sync {
-    /// Returns an image's bytes. An image that is at another URL is fetched through the passage.
+    /// Returns an image's bytes. If the generator returns a URL, the image is fetched through the
+    /// passage.
     fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
-/// The grant of `image` with a generator, or `None` if the operator configured none. The programs
-/// of a run share the budget.
+/// The grant of `image` with a generator, or `None` if the operator configured no generator. The
+/// programs of a run share the budget.
 pub struct Image {
     generator: Option<Arc<dyn ImageGenerator>>,
     attempts: AtomicU32,

@@ -27,7 +27,7 @@ capability! {
 const MAX_TICKETS: u32 = 20;
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
-/// Maximum length of the need and of the attempts, in characters each.
+/// Maximum length of each of the need and the attempts, in characters.
 const MAX_TEXT: usize = 4_000;
 
 /// A ticket; its JSON is one line.
@@ -101,7 +101,7 @@ async fn file(
     Ok(reply)
 }
 
-/// Validates and trims a text of a ticket.
+/// Validates and trims a field of a ticket.
 fn validate(name: &str, text: &str, max: usize, required: bool) -> Result<String, Failure> {
     let wrong =
         |why: String| Err(Failure::new(Code::EBOUND, format!("`{name}` of the ticket {why}")));

@@ -125,11 +125,11 @@ struct ParsedDocument {
     _held: MemoryCharge,
 }
 
-/// Maximum memory of a parsed document per byte of its text. A value takes about 60 bytes of memory
-/// and at least two bytes of text.
+/// Maximum memory of a parsed document per byte of its source. A value takes about 60 bytes of
+/// memory and at least two bytes of source.
 pub(crate) const MEMORY_PER_BYTE: usize = 32;
 
-/// Parses a document, or returns the last one if its text is the same.
+/// Parses a document, or returns the last one if its source is the same.
 fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let account = run.account().clone();
     let LastDocument(last) = run.state();
@@ -275,7 +275,7 @@ fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failur
     read_csv(text, sep, None)
 }
 
-/// Parses CSV with a header line into a JSON array of objects, as text.
+/// Converts CSV with a header line to a JSON array of objects, as a string.
 pub(crate) fn read_csv(
     text: &str,
     sep: Option<&str>,
@@ -297,7 +297,8 @@ fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure
     table::write(read(run, doc)?, sep)
 }
 
-/// Returns a serde value as programs see it, for callers that do not need a number's digits.
+/// Returns a serde value in the form that programs see, for callers that do not need a number's
+/// exact digits.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,7 +1,7 @@
 //! `kv`: key-value state that outlives a program.
 //!
 //! A key belongs to the session; a key that starts with `tenant:` belongs to the tenant and is
-//! shared by all its sessions. Every write is atomic, also across processes: nothing happens
+//! shared by all its sessions. Every write is atomic, even across processes: no other write happens
 //! between reading the old value and writing the new one.
 
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub trait Backend: Send + Sync {
     /// Replaces the value of a key with the result of `change`, atomically.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// Updates a key like [`update`](Backend::update), but only once per `call`. If the call was
-    /// already made, `change` receives the same old value as then, and nothing is replaced. A
+    /// already made, `change` receives the old value of that call again, and nothing is replaced. A
     /// backend whose state ends with its process need not track calls.
     fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);

@@ -2,9 +2,9 @@
 //! table of functions.
 //!
 //! A capability reaches the world only through the port of its grant: `kv` through a
-//! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`],
-//! `agent` through [`agent::Delegates`], `tool` through [`tool::ToolBox`], `par` through [`par::Programs`], `help` through a
-//! [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
+//! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`], `agent`
+//! through [`agent::Delegates`], `tool` through [`tool::ToolBox`], `par` through [`par::Programs`],
+//! `help` through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
 //! a [`git::Repository`], `publish` writes other files, and `image` uses an

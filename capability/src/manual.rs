@@ -1,7 +1,7 @@
 //! The manual of the function tables: text for people and models, JSON for machines.
 //!
-//! Every text is a pure function of the tables, so that it can be saved to a file and compared
-//! byte for byte.
+//! All output is a pure function of the tables, so that it can be saved to a file and compared byte
+//! for byte.
 //!
 //! ```
 //! use wattle_capability::{ALL, manual};
@@ -119,8 +119,8 @@ pub fn function_json(function: &Function) -> Json {
     })
 }
 
-/// Returns the JSON Schema of a function's arguments as one object. It is for callers that pass
-/// JSON values instead of pointers: an array is a list of strings, and a map is an object of
+/// Returns the JSON Schema of a function's arguments as one object. The schema is for callers that
+/// pass JSON values instead of pointers: an array is a list of strings, and a map is an object of
 /// strings.
 #[must_use]
 pub fn schema(signature: &Signature) -> Json {

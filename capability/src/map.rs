@@ -107,7 +107,8 @@ capability! {
 pub(crate) struct Handle(i32);
 
 impl Record for Handle {
-    /// Records keys and values in turn, because in a replay the handle may belong to another map.
+    /// Records alternating keys and values instead of the handle, because in a replay the handle
+    /// may belong to another map.
     fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|entries| &*entries);
         let texts =
@@ -152,7 +153,8 @@ impl Entry {
         }
     }
 
-    /// Returns the value as a list: the items of a JSON array, and otherwise the value alone.
+    /// Returns the value as a list: the items of a JSON array, or otherwise the value itself as the
+    /// only item.
     fn items(&self) -> Cow<'_, [Vec<u8>]> {
         match self {
             Entry::List(items) => Cow::Borrowed(items),
@@ -166,8 +168,8 @@ impl Entry {
     }
 }
 
-/// Returns an item of a list as JSON: numbers, objects and the like as they are, and any other text
-/// as a string, so that [`Entry::items`] returns the same text.
+/// Returns an item of a list as JSON: valid JSON other than strings is unchanged, and anything else
+/// becomes a JSON string, so that [`Entry::items`] returns the original item.
 fn list_item(item: &[u8]) -> String {
     let text = String::from_utf8_lossy(item);
     match Document::read(&text) {
@@ -343,7 +345,7 @@ fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
     Ok(i32::try_from(of(run, h)?.len()).unwrap_or(i32::MAX))
 }
 
-/// An entry that is sorted: its place in the map, with its key and value.
+/// An entry to be sorted: its position in the map, its key and its value.
 type SortedEntry<'a> = (usize, (&'a str, Cow<'a, [u8]>));
 
 fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {

@@ -1,9 +1,9 @@
-//! `memory`: texts that outlive a session and are found by words and by meaning.
+//! `memory`: items that outlive a session and are found by words and by meaning.
 //!
-//! An item belongs to the tenant unless a program adds it for the session. Memory is for what a
-//! later conversation has to know, and a later conversation is another session; so `add` without a
-//! scope adds for the tenant. The scope `session` is for notes that end with the session. A search
-//! covers both: the tenant's items, and those of the run's own session.
+//! An item belongs to the tenant unless a program adds it for the session. Memory is meant for
+//! facts that later conversations need, and each conversation is a session of its own. Therefore
+//! `add` without a scope adds for the tenant. The scope `session` is for notes that end with the
+//! session. A search covers the tenant's items and those of the run's own session.
 
 mod in_memory;
 mod item;
@@ -62,17 +62,17 @@ const FOUND: (usize, usize) = (5, 20);
 /// Default and maximum number of items of a list.
 const LISTED: (usize, usize) = (20, 100);
 
-/// Maximum length of the words of a search, in characters. A recent conversation fits.
+/// Maximum length of a search's words, in characters. This is enough for a recent conversation.
 const MAX_WORDS: usize = 20_000;
 
-/// Maximum length of the text whose embedding a search requests, in characters.
+/// Maximum length of the query whose embedding a search requests, in characters.
 const MAX_EMBEDDED: usize = 2_000;
 
 /// The grant of `memory`.
 pub struct MemoryGrant {
     memory: Arc<dyn Memory>,
     embedder: Option<Embedder>,
-    /// The embeddings that may be requested under this grant.
+    /// The limit on embeddings that are requested under this grant.
     allowance: Allowance,
 }
 
@@ -122,7 +122,7 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
         return Err(bad(format!("there are {length} characters, more than {MAX_WORDS}")));
     }
     // If there are more words than a query may have, the last ones count: the end of a conversation
-    // says most about what is wanted.
+    // is the best guide to what is wanted.
     let last_first = words.split_whitespace().rev().collect::<Vec<_>>().join(" ");
     let Some(query) = Query::read(&last_first) else { return Ok(render(&[])) };
     let grant = run.config::<MemoryGrant>()?;
@@ -136,8 +136,8 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
     Ok(render(&grant.memory.items(ids).await?))
 }
 
-/// Returns the items by meaning, or `None` if there is no model for it, or a rule denies the model
-/// or wants it approved.
+/// Returns the items that match by meaning. Returns `None` if there is no model for embeddings, or
+/// a rule denies the model or requires approval for it.
 async fn by_meaning(
     run: &mut Run,
     grant: &MemoryGrant,
@@ -159,7 +159,7 @@ async fn by_meaning(
     }
 }
 
-/// Returns the number of items that a program asks for: 0 is the default.
+/// Returns the number of items to return for a program's argument; 0 means the default.
 fn number(n: i32, (default, max): (usize, usize)) -> Result<usize, Failure> {
     match usize::try_from(n) {
         Ok(0) => Ok(default),

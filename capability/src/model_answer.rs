@@ -1,8 +1,8 @@
-//! Parsing a model's answer, which may contain text around the value that was asked for.
+//! Parses a model's answer, which may contain text around the requested value.
 
 use serde_json::Value as Json;
 
-/// Maximum number of positions in an answer from which JSON is parsed.
+/// Maximum number of positions in an answer where parsing JSON is tried.
 const MAX_TRIES: usize = 32;
 
 /// Returns the answer without the tagged reasoning that may precede it.
@@ -15,8 +15,8 @@ pub(crate) fn without_reasoning(reply: &str) -> &str {
     rest.unwrap_or(reply)
 }
 
-/// Returns the JSON value of an answer, as text and parsed: the whole answer, or the first object
-/// or array in it.
+/// Returns the JSON value of an answer, in source form and parsed: the whole answer, or the first
+/// object or array in it.
 pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
     let reply = without_reasoning(reply);
     if let Ok(value) = serde_json::from_str(reply) {

@@ -1,9 +1,9 @@
 //! `par`: concurrent runs of catalog programs.
 //!
-//! Each program runs in its own instance, with exactly the grants of the calling run, and ends
-//! with that run: at its deadline, or when it is cancelled. Calls and log lines of the programs
-//! appear in the calling run's trace. Nesting is limited to three levels. An exclusive program
-//! runs while no other program of the same call does.
+//! Each program runs in its own instance, with exactly the grants of the calling run. It ends when
+//! that run reaches its deadline or is cancelled. Calls and log lines of the programs appear in the
+//! calling run's trace. Nesting is limited to three levels. While an exclusive program runs, no
+//! other program of the same call runs.
 
 mod team;
 
@@ -51,7 +51,7 @@ capability! {
 pub enum Work {
     /// A catalog program, identified by its name.
     Named(String),
-    /// The text of a program.
+    /// The source of a program.
     Inline(String),
 }
 
@@ -59,7 +59,7 @@ pub enum Work {
 pub trait Programs: Send + Sync {
     /// Runs a program.
     ///
-    /// A program that cannot be run is a failure: `ENOENT` if it is unknown, `EPARSE` if it does
+    /// The call fails if the program cannot be run: `ENOENT` if it is unknown, `EPARSE` if it does
     /// not compile or rejects the arguments, `EACCESS` if the grants lack a capability that it
     /// needs.
     fn run(

@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of file names in the report.
 const MAX_NAMES: usize = 20;
 
-/// The grant of `publish` to a public folder, or `None` if the operator configured none.
+/// The grant of `publish` to a public folder, or `None` if the operator configured no such folder.
 pub struct Publish(pub Option<Arc<Files>>);
 
 impl Config for Publish {
@@ -65,7 +65,7 @@ fn failure(error: FilesError) -> Failure {
     Failure::new(error.code(), error.to_string())
 }
 
-/// Copies all files, after checking that all of them may be written.
+/// Checks that all files may be written, and then copies them.
 fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
     let mut found = FoundFiles::default();
     for folder in FOLDERS {

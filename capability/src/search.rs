@@ -1,7 +1,7 @@
 //! `search`: ranked search for passages in the run's text files.
 //!
 //! The index is stored in a file or in memory, and is updated before each search. A run finds only
-//! what it may read: every search checks each file against the run's guard.
+//! files that it may read: every search asks the run's guard about each file.
 
 mod database;
 mod index;
@@ -63,7 +63,8 @@ const MAX_PASSAGES: usize = 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
 
-/// Part of the run's time that is reserved for the answer. During it, no more files are indexed.
+/// Part of the run's time that is reserved for the answer. No more files are indexed during this
+/// time.
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// The grant of `search` on the run's files.
@@ -71,7 +72,7 @@ const RESERVE: Duration = Duration::from_secs(2);
 pub struct Search {
     path: Option<PathBuf>,
     embedder: Option<Embedder>,
-    /// The embeddings that may be requested under this grant.
+    /// The limit on embeddings that are requested under this grant.
     allowance: Allowance,
     index: Arc<Mutex<Option<Index>>>,
 }

@@ -1,8 +1,8 @@
-//! `shell`: command lines of a shell whose commands are sandboxed programs. It starts no process of
-//! the host.
+//! `shell`: command lines of a shell whose commands are sandboxed programs. The shell starts no
+//! process of the host.
 //!
-//! A line may access any of the run's files, and it is unknown in advance which ones. So the shell
-//! receives files that ask the run's guard at each access.
+//! A line may access any of the run's files, and it is unknown in advance which ones. Therefore the
+//! shell receives files that ask the run's guard at each access.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -108,7 +108,7 @@ async fn result(
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
 }
 
-/// Returns the end of the standard error, which contains the reason for a failure.
+/// Returns the end of stderr, which usually contains the reason for a failure.
 fn tail(stderr: &str) -> &str {
     const MAX_BYTES: usize = 1_000;
     stderr

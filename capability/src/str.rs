@@ -1,5 +1,5 @@
-//! `str`: strings. Lengths and offsets are in bytes; a cut inside a character moves outward to the
-//! character's edge.
+//! `str`: strings. Lengths and offsets are in bytes; a range that begins or ends inside a character
+//! is extended to include it.
 
 mod characters;
 pub(crate) mod escape;
@@ -323,7 +323,8 @@ fn is_continuation(byte: Option<&u8>) -> bool {
 }
 
 /// Returns the character boundary at or before an offset. It reads only the bytes around the
-/// offset, so that a loop over the pieces of a large text takes time proportional to their length.
+/// offset, so that a loop over the pieces of a large string takes time proportional to their
+/// length.
 fn boundary_before(s: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }

@@ -92,7 +92,7 @@ capability! {
     async sleep(ms: int) = sleep;
 }
 
-/// The values that an agent's declaration gives a program, by name.
+/// The values that an agent's declaration passes to a program, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Context(pub Arc<BTreeMap<String, String>>);
 
@@ -182,7 +182,7 @@ fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
     Err(Failure::new(code, given(reason)))
 }
 
-/// Returns the reason that a program gave, or says that it gave none.
+/// Returns the reason that a program gave, or a phrase that says that no reason was given.
 fn given(reason: &str) -> &str {
     if reason.trim().is_empty() { "the program gave no reason" } else { reason }
 }
@@ -276,7 +276,7 @@ struct Generator {
 }
 
 impl Dice {
-    /// Returns the run's generator, which is seeded at its first use.
+    /// Returns the run's generator, which is seeded when it is first used.
     fn of(run: &mut Run) -> Result<&mut Generator, Failure> {
         if run.state::<Dice>().0.is_none() {
             let fresh = |_: &mut Run| {

@@ -1,7 +1,7 @@
 //! `tool`: functions of the application that embeds the runtime.
 //!
-//! A tool runs outside the sandbox, with whatever access the application has. The clock of the
-//! calling program is suspended meanwhile.
+//! A tool runs outside the sandbox, with whatever access the application has. Meanwhile, the clock
+//! of the calling program is suspended.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ capability! {
 
 /// The port to the tools of the application.
 ///
-/// An unknown tool is `ENOENT`, an argument text that is not a JSON object `EPARSE`, arguments that
-/// do not match the tool's schema `EBOUND`, a tool that failed `EREMOTE`, and one that took too
-/// long `ETIME`.
+/// The code of a failure is `ENOENT` if the tool is unknown, `EPARSE` if the arguments are not a
+/// JSON object, `EBOUND` if they do not match the tool's schema, `EREMOTE` if the tool failed, and
+/// `ETIME` if it took too long.
 pub trait ToolBox: Send + Sync {
     /// Calls a tool with a JSON object, and returns its result.
     fn call(&self, name: String, arguments: String) -> PortFuture<'_, String>;

@@ -1,5 +1,5 @@
-//! `wattle`: those commands of the project's command line that concern the run and its programs.
-//! None of them reaches anything that the run cannot reach through other functions.
+//! `wattle`: the commands of the project's command line that concern the run and its programs. They
+//! cannot access anything that the run cannot access through other functions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub trait CatalogIndex: Send + Sync {
     /// Returns the manual page of a program.
     ///
     /// # Errors
-    /// `ENOENT` if there is no program of that name.
+    /// `ENOENT` if there is no program with that name.
     fn show(&self, name: &str) -> Result<String, Failure>;
 }
 

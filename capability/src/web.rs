@@ -37,7 +37,7 @@ capability! {
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
-/// Maximum length of a returned text, in characters.
+/// Maximum length of a returned piece, in characters.
 const PIECE: usize = 4_000;
 
 /// Maximum time for a page or a search.
@@ -110,7 +110,8 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     }
 }
 
-/// Returns a piece of a text. Its last line states the position of the piece and the total length.
+/// Returns a piece of the text. Its last line states the position of the piece and the total
+/// length.
 fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<String, Failure> {
     let all = text.chars().count();
     if offset > 0 && offset >= all {
@@ -126,7 +127,7 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
     Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))
 }
 
-/// Gets a URL, with every hop checked by the run's guard. Also returns the final URL.
+/// Fetches a URL. The run's guard checks every hop. Also returns the final URL.
 async fn get(run: &Run, url: &str, until: Instant) -> Result<(ChargedResponse, String), Failure> {
     let http = run.config::<Http>()?;
     let mut headers = HeaderMap::new();
@@ -164,8 +165,8 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
     passage.clean_text(&found, &[engine.url().as_str()]).await
 }
 
-/// Returns the deadline of a call. It is earlier than the run's, so that the program receives the
-/// failure.
+/// Returns the deadline of a call. It is earlier than the run's deadline, so that the program
+/// receives the failure.
 fn deadline(run: &Run) -> Instant {
     let reserve = Duration::from_millis(200);
     let latest = run.deadline().checked_sub(reserve).unwrap_or_else(|| run.deadline());

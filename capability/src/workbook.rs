@@ -1,5 +1,5 @@
-//! `workbook`: programs that use each other's results, run as one. Independent programs run
-//! concurrently.
+//! `workbook`: programs that use each other's results and run as one program. Independent programs
+//! run concurrently.
 //!
 //! The format is described in `docs/workbooks.md`. Every component runs like a program of
 //! [`par`](crate::par): in its own instance, with exactly the grants of the calling run, and no

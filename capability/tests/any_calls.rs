@@ -1,5 +1,5 @@
-//! Fuzzes sequences of host calls with arbitrary operands. They cause no panic and no access
-//! outside the program's memory, and the host's memory stays limited.
+//! Fuzzes sequences of host calls with arbitrary operands. The calls never cause a panic or an
+//! access outside the program's memory, and the host's memory stays limited.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 

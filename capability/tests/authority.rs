@@ -1,5 +1,5 @@
-//! The authority of programs, computed from their modules. `tests/data/authority/*.txt` contain
-//! cases:
+//! The authority of programs, computed from their modules. The files `tests/data/authority/*.txt`
+//! contain cases:
 //!
 //! ```text
 //! === title

@@ -1,5 +1,5 @@
-//! Soundness of authority: at run time, generated programs access only the resources that their
-//! authority lists.
+//! Tests the soundness of authority: at run time, generated programs access only the resources that
+//! their authority lists.
 
 #![allow(
     clippy::panic,
@@ -141,7 +141,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns a program with helpers, made from the choices.
+/// Generates a program with helpers from the choices.
 fn program(choices: &[u8]) -> String {
     let mut writer = Writer { choices: choices.iter(), labels: 0, out: String::new() };
     writer.statements(2);
@@ -157,7 +157,7 @@ fn program(choices: &[u8]) -> String {
     )
 }
 
-/// Returns true if a text is among the known values of an argument.
+/// Returns true if a string is among the known values of an argument.
 fn is_known(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// Covers growing texts, nested loops and thousands of locals: the analysis gives up, and
+/// Covers growing strings, nested loops and thousands of locals. The analysis gives up, and
 /// everything is unknown.
 #[tokio::test]
 async fn an_analysis_that_takes_too_long_gives_up() {

@@ -1,5 +1,5 @@
-//! Programs for each row of the language's tables, with their outputs. `UPDATE=1` rewrites the
-//! outputs in `tests/forms.txt`.
+//! Runs programs for each row of the language's tables, and compares their outputs. `UPDATE=1`
+//! rewrites the outputs in `tests/forms.txt`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

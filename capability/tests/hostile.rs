@@ -1,4 +1,5 @@
-//! Hostile programs: each ends with a clear error within its limits, and the next run is unharmed.
+//! Tests hostile programs: each ends with a clear error within its limits, and the next run is
+//! unaffected.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -140,7 +141,7 @@ async fn no_operand_of_any_function_is_harmful() {
         let results: Vec<&str> = signature.pushes().map(|_| "(drop)").collect();
         for n in NUMBERS {
             for honest in 0..=signature.params.len() {
-                // One operand is hostile and the others are a text or a small number, or all are
+                // One operand is hostile and the others are a string or a small number, or all are
                 // hostile.
                 let operands: Vec<String> = signature
                     .params
@@ -232,7 +233,7 @@ async fn giant_texts_run_or_fail_with_a_clear_error() {
         ("quotes", &quotes),
     ] {
         match world.run(text, &[]).await {
-            // A million quotes are a text like any other.
+            // A million quotes are a string like any other.
             Ok(outcome) => assert!(outcome.success() || name == "quotes", "{name}: {outcome:?}"),
             Err(why) => assert!(why.starts_with("error[") && why.len() < 2_000, "{name}: {why}"),
         }

@@ -1,6 +1,6 @@
-//! Runs every row of every capability under every rule that could cover it. An effect that is
-//! denied never reaches a backend, and neither does one that needs approval if nobody can approve
-//! it. This holds whether the decision is made before the program starts or at each call.
+//! Runs every row of every capability under every rule that could cover it. A denied effect never
+//! reaches a backend. The same holds for an effect that needs approval if nobody can approve it.
+//! This holds whether the decision is made before the program starts or at each call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -35,7 +35,7 @@ use world::World;
 struct ExampleResult {
     /// The effects that reached a backend.
     done: Vec<(Target, String)>,
-    /// If true, the output is that of the row.
+    /// If true, the output is the one that the row states.
     as_documented: bool,
     files: BTreeSet<String>,
 }
@@ -141,7 +141,7 @@ fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     named
 }
 
-/// Returns true if a denying rule covers an effect, whichever function has it.
+/// Returns true if a denying rule covers an effect, no matter which function causes it.
 fn forbids(rule: &str, target: Target, text: &str) -> bool {
     reference::verdict(&[(rule.to_owned(), Verdict::Deny)], "", target, text) == Verdict::Deny
 }

@@ -1,5 +1,5 @@
-//! Compares the policy's verdicts with those of a reference implementation, for any rules and any
-//! call.
+//! Compares the policy's verdicts with those of a reference implementation, for arbitrary rules and
+//! calls.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,5 +1,5 @@
-//! A policy in force: a denied program runs nothing, and uses of targets that are unknown before
-//! the run are decided at the call.
+//! Tests the enforcement of policies: a denied program does not run, and uses of targets that are
+//! unknown before the run are decided at the call.
 
 #![allow(
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Programs with the real host functions: their outputs, codes and failure texts.
+//! Tests programs with the real host functions: their outputs, codes and failure messages.
 
 #![allow(clippy::panic, reason = "tests may panic")]
 
@@ -125,7 +125,7 @@ async fn a_programs_own_code_has_no_failed_call() {
     assert_eq!(outcome.failure, None);
 }
 
-/// Renders a call of a function whose results are printed: `f (a, b) → (ptr, err)`.
+/// Renders a call to a function whose results are printed: `f (a, b) → (ptr, err)`.
 fn call(function: &str, operands: &str, shape: &str) -> String {
     let call = format!("(call ${function} {operands})");
     match shape {

@@ -6,8 +6,8 @@
 use wattle_capability::ALL;
 use wattle_rt::CallEffect;
 
-/// Functions that reach out or wait, and are computed again in a replay: they have no effects
-/// themselves, or only through the programs that they start.
+/// Functions that access the outside or wait, but are computed again in a replay. They have no
+/// effects, or only through the programs that they start.
 const COMPUTED: &[&str] = &[
     "json.query",
     "json.query/3",
@@ -85,8 +85,8 @@ fn every_function_that_reaches_out_declares_its_effect() {
     }
 }
 
-/// A form that calls an overload is read with the parameters of the function that it names, and its
-/// results are those of that function.
+/// A form that calls an overload is parsed with the parameters of the function that it names, and
+/// has the results of that function.
 #[test]
 fn an_overload_extends_a_function() {
     let functions: Vec<_> = ALL.iter().flat_map(|one| one.functions).collect();

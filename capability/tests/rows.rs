@@ -1,4 +1,4 @@
-//! Calls of host functions and their results, one per line in `rows/*.txt`.
+//! Tests calls of host functions and their results, one per line in `rows/*.txt`.
 //!
 //! ```text
 //! (str.upper? "a") = A                    an expression of a string, and the string

@@ -23,13 +23,13 @@ enum Kind {
 }
 
 impl Entry {
-    /// Returns the arguments for the program. Each given argument is checked against its type, and
-    /// missing optional ones get their defaults. An empty text for an optional argument also
-    /// selects the default, unless the type is `string`, and the text of the default always does.
+    /// Returns the arguments for the program. Each given argument is checked against its type. An
+    /// optional argument gets its default if it is missing, equals the default as written, or is
+    /// empty and its type is not `string`.
     ///
     /// # Errors
-    /// If a required argument is missing, an argument does not match its type, there are too many,
-    /// or they do not match the agent's [`schema`](Entry::schema).
+    /// If a required argument is missing, an argument does not match its type, there are too many
+    /// arguments, or they do not match the agent's [`schema`](Entry::schema).
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
         let args = &self.meta().args;
         let mut arguments = check(self.name(), args, given)?;
@@ -94,19 +94,19 @@ fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
     }
 }
 
-/// Returns true if a text stands for the default of an optional argument.
+/// Returns true if a string selects the default of an optional argument.
 fn selects_default(arg: &Arg, text: &str) -> bool {
     arg.default.as_ref().is_some_and(|default| {
         text == default || (text.is_empty() && arg.type_hint != TypeHint::String)
     })
 }
 
-/// Quotes a text for a message, and truncates it if it is long.
+/// Quotes a string for a message, and truncates it if it is long.
 pub(crate) fn excerpt(text: &str) -> String {
     wattle_rt::quote(text, 60)
 }
 
-/// Describes the texts that a type accepts.
+/// Describes the values that a type accepts.
 fn expected(type_hint: TypeHint) -> &'static str {
     match type_hint {
         TypeHint::String => "a text",
@@ -127,7 +127,7 @@ pub(crate) fn with_article(type_hint: TypeHint) -> String {
 
 impl ArgumentError {
     /// Returns the hint, without a leading `hint:`. It says what is expected, what was found, and
-    /// how the program is called.
+    /// how to call the program.
     #[must_use]
     pub fn hint(&self) -> String {
         let usage = &self.usage;

@@ -9,7 +9,7 @@ macro_rules! files {
     ($($file:literal)*) => { &[$(($file, include_str!(concat!("../programs/", $file)))),*] };
 }
 
-/// The names and texts of the files, sorted by name.
+/// The names and contents of the files, sorted by name.
 const FILES: &[(&str, &str)] = files! {
     "ai_answer.wat"
     "ai_classify.wat"

@@ -17,7 +17,7 @@ const MAX_SUGGESTIONS: usize = 3;
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
     problems: Arc<[Problem]>,
-    /// The search index, which is built at the first search.
+    /// The search index, which is built when it is first needed.
     index: Arc<OnceLock<Index<Arc<Entry>>>>,
 }
 
@@ -29,8 +29,8 @@ impl Catalog {
     }
 
     /// Loads the built-in programs and the programs of the folders: all `.wat` files directly in a
-    /// folder. A program replaces one with the same name in an earlier folder, and a built-in one
-    /// if its front matter has `replaces`.
+    /// folder. A program replaces a program with the same name in an earlier folder. It replaces a
+    /// built-in program if its front matter has `replaces`.
     ///
     /// This never fails. Files and folders that cannot be used are left out, and
     /// [`problems`](Catalog::problems) lists them.
@@ -66,8 +66,8 @@ impl Catalog {
             for (name, mut same) in named {
                 match (same.pop(), same.is_empty()) {
                     (Some(only), true) => drop(entries.insert(name, only)),
-                    // None of several programs is preferred, so the one of an earlier layer is
-                    // kept.
+                    // None of several programs is preferred over the others, so the one of an
+                    // earlier layer is kept.
                     (Some(last), false) => {
                         problems.extend(same.iter().map(|other| duplicate(&last, other)))
                     }
@@ -141,7 +141,8 @@ impl Catalog {
     }
 }
 
-/// Checks that a program of a folder replaces a built-in one exactly if its front matter says so.
+/// Checks that a program of a folder replaces a built-in one if and only if its front matter says
+/// so.
 fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
     let name = entry.name().to_string();
     let fault = match (&entry.meta().replaces, built_in.contains(entry.name())) {

@@ -44,7 +44,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A program of the catalog: its name, its front matter and its text.
+/// A program of the catalog: its name, its front matter and its source.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(crate) name: Name,
@@ -60,7 +60,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads a program from the text of a file.
+    /// Reads a program from the content of a file.
     ///
     /// # Errors
     /// If the front matter is missing, is not TOML or breaks a rule. The problem names the origin
@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Creates a program that an agent's declaration implies.
+    /// Creates a program that belongs to an agent's declaration.
     #[must_use]
     pub fn of_agent(agent: &str, name: Name, meta: Meta, body: String) -> Entry {
         Entry {
@@ -98,8 +98,8 @@ impl Entry {
         }
     }
 
-    /// Returns true if a text has front matter, valid or not: its first line that is neither empty
-    /// nor a plain comment starts with `;;;`.
+    /// Returns true if a string has front matter, valid or not: its first line that is neither
+    /// empty nor a plain comment starts with `;;;`.
     #[must_use]
     pub fn has_front_matter(text: &str) -> bool {
         front::is_there(text)
@@ -108,12 +108,13 @@ impl Entry {
     /// Reads a program from a file.
     ///
     /// # Errors
-    /// The same as for [`parse`](Entry::parse). Also if it is not a regular file or cannot be read.
+    /// The same as for [`parse`](Entry::parse), and if the path is not a regular file or cannot be
+    /// read.
     pub fn read(path: &Path) -> Result<Entry, Problem> {
         folder::program(path)
     }
 
-    /// Returns the name by which the program is called.
+    /// Returns the program's name.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
@@ -125,33 +126,33 @@ impl Entry {
         &self.meta
     }
 
-    /// Returns the whole text of the file. For the runtime, front matter is a comment, so positions
-    /// in diagnostics are positions in the file.
+    /// Returns the whole content of the file. For the runtime, front matter is a comment, so
+    /// positions in diagnostics are positions in the file.
     #[must_use]
     pub fn source(&self) -> &Arc<str> {
         &self.source
     }
 
-    /// Returns the text after the front matter.
+    /// Returns the source after the front matter.
     #[must_use]
     pub fn body(&self) -> &str {
         self.source.get(self.body..).unwrap_or_default()
     }
 
-    /// Returns the values that an agent gives the program besides its arguments.
+    /// Returns the values that an agent passes to the program in addition to its arguments.
     #[must_use]
     pub fn context(&self) -> &Arc<BTreeMap<String, String>> {
         &self.context
     }
 
-    /// Returns the schema of the arguments that an agent sets, if it does.
+    /// Returns the schema of the arguments, if an agent sets one.
     #[must_use]
     pub fn schema(&self) -> Option<&ArgumentSchema> {
         self.schema.as_ref()
     }
 
-    /// Gives the program a context. Parameters with the names of its values are not parameters of
-    /// callers.
+    /// Sets the program's context. Callers cannot set parameters that have the name of a context
+    /// value.
     pub(crate) fn bind(&mut self, context: &BTreeMap<String, String>) {
         let mut fixed = Vec::new();
         let mut at = 0;
@@ -165,7 +166,7 @@ impl Entry {
         Arc::make_mut(&mut self.context).extend(context.clone());
     }
 
-    /// Returns the program with more values that it can read.
+    /// Returns the program with additional values that it can read.
     pub(crate) fn with_values(&self, values: &BTreeMap<String, String>) -> Entry {
         let mut context = values.clone();
         context.extend(self.context.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -196,7 +197,7 @@ impl Entry {
             .collect()
     }
 
-    /// Returns the problem of a program that does not compile.
+    /// Returns the problem that reports a program that does not compile.
     #[must_use]
     pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
         let line = usize::try_from(diagnostic.position.line).ok();

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use wattle_rt::Code;
 
-/// An `[[example]]`: a call of the program on fixtures, with its expected result. It is run as a
+/// An `[[example]]`: a call to the program with fixtures, and the expected result. It is run as a
 /// test and shown in the manual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// The line of the file in which the example starts.
+    /// The line of the file where the example starts.
     pub line: usize,
     /// The arguments of the call, without defaults.
     pub args: Vec<String>,
@@ -59,7 +59,7 @@ pub struct ShellAnswer {
     pub status: u8,
 }
 
-/// An answer of the model to a program.
+/// An answer from the model to a program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "an answer is a text, or a table with `when` and `reply`")]
 pub enum AiAnswer {
@@ -67,7 +67,7 @@ pub enum AiAnswer {
     Next(String),
     /// The answer to every question whose text or instruction contains `when`.
     When {
-        /// The text to look for.
+        /// The string to look for.
         when: String,
         /// The answer.
         reply: String,
@@ -94,7 +94,7 @@ pub struct HttpAnswer {
 pub struct Expected {
     /// The code that the program returns.
     pub code: Code,
-    /// A part of the reason of its failure, if it is checked.
+    /// A part of the expected reason for the failure, or `None` if the reason is not checked.
     pub reason: Option<String>,
     /// The results that it prints.
     pub results: Results,
@@ -111,6 +111,6 @@ pub enum Results {
     Any,
     /// Exactly these, in this order.
     Exactly(Vec<String>),
-    /// Results that contain each of these texts.
+    /// Results that contain each of these strings.
     Containing(Vec<String>),
 }

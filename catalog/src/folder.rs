@@ -1,4 +1,4 @@
-//! A folder of programs, as it was when it was last scanned.
+//! A folder of programs, with its state at the last scan.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -105,7 +105,7 @@ impl Folder {
         folder
     }
 
-    /// Returns the programs and problems of the folder, in the order of the file names.
+    /// Returns the programs and problems of the folder, sorted by file name.
     pub(crate) fn contents(&self) -> Vec<Result<Arc<Entry>, Problem>> {
         let files = match &self.files {
             Ok(files) => files,

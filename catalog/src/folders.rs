@@ -6,8 +6,8 @@ use crate::folder::Folder;
 use crate::problem::Problem;
 use crate::{Catalog, Entry};
 
-/// A catalog and the folders from which it was read. This never changes: a rescan creates a new
-/// value.
+/// A catalog and the folders that it was read from. This value never changes: a rescan creates a
+/// new one.
 ///
 /// If the new version of a file is invalid, its previous version is kept for as long as the process
 /// runs, and the catalog's [`problems`](Catalog::problems) say so.
@@ -34,8 +34,8 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Reads the built-in programs and the programs of the folders, as [`Catalog::load`] does. A
-    /// program of a folder that `check` refuses is left out.
+    /// Reads the built-in programs and the programs of the folders, like [`Catalog::load`]. Leaves
+    /// out programs of the folders that `check` refuses.
     #[must_use]
     pub fn open<P: AsRef<Path>>(
         folders: &[P],
@@ -55,8 +55,8 @@ impl Folders {
         &self.catalog
     }
 
-    /// Scans the folders again, and reads the changed files. Returns `None` if nothing changed,
-    /// which costs only the listing of the folders.
+    /// Scans the folders again, and reads the changed files. Returns `None` if nothing changed. In
+    /// that case, the folders are listed, but no file is read.
     #[must_use]
     pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
         let mut any_changed = false;

@@ -1,4 +1,5 @@
-//! Front matter: from the text of a file to its name, its [`Meta`] and the start of its body.
+//! Front matter: extracts the name, the [`Meta`] and the start of the body from the content of a
+//! file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub(crate) fn read(text: &str) -> Result<Front, LineFault> {
     Ok(Front { name, meta, body: block.end })
 }
 
-/// Returns true if a text has front matter: its first line that is neither empty nor a plain
+/// Returns true if a string has front matter: its first line that is neither empty nor a plain
 /// comment starts with `;;;`.
 pub(crate) fn is_there(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim_start);
@@ -151,7 +152,7 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
 /// Maximum length of an argument's format, in characters.
 pub(crate) const MAX_FORMAT: usize = 60;
 
-/// Returns true if a text can be shown as a format in a usage line.
+/// Returns true if a string can be shown as a format in a usage line.
 fn is_format(text: &str) -> bool {
     !text.trim().is_empty()
         && text.chars().count() <= MAX_FORMAT
@@ -174,5 +175,5 @@ fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {
     })
 }
 
-/// A table of texts, sorted by key.
+/// A table of strings, sorted by key.
 type Texts = BTreeMap<String, String>;

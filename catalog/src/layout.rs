@@ -74,8 +74,8 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Formats the text of a program's file: the front matter with its keys in order, an empty line,
-/// and the body as [`wattle_rt::format`] formats it. A text without front matter is a body. The
+/// Formats the content of a program's file: the front matter with its keys in order, an empty line,
+/// and the body, formatted by [`wattle_rt::format`]. Content without front matter is a body. The
 /// meaning of the file does not change. Comments are kept, and a comment between lines of front
 /// matter becomes a TOML comment.
 ///

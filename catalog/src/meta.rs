@@ -22,8 +22,8 @@ pub struct Meta {
     pub uses: Option<Vec<String>>,
     /// The version that the author gave the program.
     pub version: Option<String>,
-    /// The name of the built-in program that this one replaces, which is its own name. Without it,
-    /// a program with the name of a built-in one is left out.
+    /// The name of the built-in program that this one replaces, which must equal this program's own
+    /// name. Without it, a program with the name of a built-in one is left out.
     pub replaces: Option<String>,
     /// Search words.
     pub tags: Vec<String>,
@@ -53,11 +53,11 @@ pub struct Arg {
     pub default: Option<String>,
 }
 
-/// The type of an argument. Programs get every argument as text.
+/// The type of an argument. Programs receive every argument as a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeHint {
-    /// Any text, which may be empty.
+    /// Any string, which may be empty.
     #[default]
     String,
     /// A 64-bit integer.
@@ -66,7 +66,7 @@ pub enum TypeHint {
     Float,
     /// `true` or `false`, in any case.
     Bool,
-    /// A JSON text.
+    /// A JSON value.
     Json,
     /// A path in the run's files, not empty and without NUL.
     Path,
@@ -89,8 +89,9 @@ impl TypeHint {
         }
     }
 
-    /// Returns the text that the program gets for a given text, or `None` if the text is invalid.
-    /// Whitespace around numbers, booleans and URLs is removed, and `True` becomes `true`.
+    /// Returns the string that the program receives for a given argument, or `None` if the argument
+    /// is invalid. Whitespace around numbers, booleans and URLs is removed, and `True` becomes
+    /// `true`.
     ///
     /// ```
     /// use wattle_catalog::TypeHint;
@@ -119,7 +120,7 @@ impl TypeHint {
     }
 }
 
-/// Returns true if the text is an absolute `http` or `https` URL. Such a URL always has a host.
+/// Returns true if `text` is an absolute `http` or `https` URL. Such a URL always has a host.
 pub(crate) fn is_web(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }

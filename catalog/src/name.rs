@@ -19,7 +19,7 @@ const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
-/// The error for a text that is not a valid program name.
+/// The error for a string that is not a valid program name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a name starts with a lowercase letter and contains only lowercase letters, digits, `_` and \
@@ -41,7 +41,7 @@ impl FromStr for Name {
 }
 
 impl Name {
-    /// Returns the name as text.
+    /// Returns the name as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -7,8 +7,8 @@ use crate::front::block::unknown;
 /// Maximum length of a word that is compared, in characters. It keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
-/// Returns the closest known word, however distant, or the first of several that are equally close.
-/// A word that is a prefix of the other counts as close.
+/// Returns the closest known word, however distant it is. If several words are equally close,
+/// returns the first. A word that is a prefix of the other counts as close.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));
@@ -23,8 +23,8 @@ pub fn nearest_name<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) ->
     distances.min().map(|(_, known)| known)
 }
 
-/// Returns the known key that is closest to the unknown one in an error of the TOML reader, or `None`
-/// if the error is about something else.
+/// Returns the known key that is closest to the unknown one in an error from the TOML reader, or
+/// `None` if the error is about something else.
 ///
 /// ```
 /// #[derive(Debug, serde::Deserialize)]

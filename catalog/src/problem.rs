@@ -255,7 +255,7 @@ impl Fault {
     }
 }
 
-/// The keys of the whole program. After the header of a table, TOML counts them as keys of the
+/// The keys of the whole program. After the header of a table, TOML treats them as keys of that
 /// table.
 const TOP: [&str; 8] =
     ["returns", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];

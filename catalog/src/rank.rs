@@ -1,7 +1,8 @@
-//! Ranking of texts by their relevance to a question.
+//! Ranks documents by their relevance to a question.
 //!
-//! This is BM25 over weighted fields: a word counts more if fewer texts contain it, and if the text
-//! that contains it is shorter. The same texts and question give the same order on every machine.
+//! This is BM25 over weighted fields: a word counts more if fewer documents contain it, and if the
+//! document that contains it is shorter. The same documents and question give the same order on
+//! every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +10,15 @@ use strsim::osa_distance;
 
 /// BM25's k1: the lower it is, the less repeated occurrences of a word count.
 const SATURATION: f64 = 1.2;
-/// BM25's b, 0 to 1: the higher it is, the less a match in a long text counts.
+/// BM25's b, 0 to 1: the higher it is, the less a match in a long document counts.
 const LENGTH: f64 = 0.75;
 /// Weight of a near match: the queried word is a prefix of an indexed word, or one edit away from
 /// it.
 const NEAR: f64 = 0.5;
-/// Maximum number of different words of a question that are looked up.
+/// Maximum number of distinct words of a question that are looked up.
 const MAX_WORDS: usize = 200;
 
-/// Words that say nothing about the subject of a text.
+/// Words that say nothing about the subject of a document.
 const STOP_WORDS: &[&str] = &[
     "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give",
     "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or", "please", "so",
@@ -25,10 +26,10 @@ const STOP_WORDS: &[&str] = &[
     "you",
 ];
 
-/// A field of a text: the weight of its words, and the words.
+/// A field of a document: the weight of its words, and the words.
 pub type Field<'a> = (f64, &'a str);
 
-/// A search index of texts with keys.
+/// A search index of documents, each with a key.
 ///
 /// ```
 /// use wattle_catalog::Index;
@@ -44,9 +45,9 @@ pub type Field<'a> = (f64, &'a str);
 #[derive(Clone, Debug)]
 pub struct Index<K> {
     texts: Vec<Text<K>>,
-    /// The number of texts that contain each word.
+    /// The number of documents that contain each word.
     known: BTreeMap<String, usize>,
-    /// The mean length of a text.
+    /// The mean length of a document.
     mean: f64,
 }
 
@@ -59,7 +60,7 @@ struct Text<K> {
 }
 
 impl<K> Index<K> {
-    /// Builds an index. Of equally relevant texts, the earlier one is ranked first.
+    /// Builds an index. If two documents are equally relevant, the earlier one is ranked first.
     pub fn new<'a>(texts: impl IntoIterator<Item = (K, Vec<Field<'a>>)>) -> Index<K> {
         let mut known = BTreeMap::new();
         let text = |(key, fields): (K, Vec<Field<'a>>)| {
@@ -75,9 +76,10 @@ impl<K> Index<K> {
         Index { texts, known, mean }
     }
 
-    /// Returns the texts by relevance to the question, most relevant first, each with its score.
-    /// Texts without any of its words are left out. Case, plurals and endings are ignored. A word
-    /// that is in no text matches words that start with it or differ by one edit.
+    /// Returns the documents by relevance to the question, most relevant first, each with its
+    /// score. Documents without any of the question's words are left out. Case, plurals and endings
+    /// are ignored. A word that no document contains matches words that start with it or differ by
+    /// one edit.
     #[must_use]
     pub fn rank(&self, question: &str) -> Vec<(&K, f64)> {
         let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();
@@ -102,7 +104,7 @@ impl<K> Index<K> {
         found.into_iter().map(|(_, key, score)| (key, score)).collect()
     }
 
-    /// Returns the score of a word for a text.
+    /// Returns the score of a word for a document.
     fn score(&self, text: &Text<K>, word: &str) -> f64 {
         let Some(count) = text.counts.get(word) else { return 0.0 };
         let (all, having) =
@@ -124,7 +126,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Returns the words of a text without stop words and endings.
+/// Returns the words of a string, without stop words and without endings.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())

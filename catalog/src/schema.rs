@@ -1,4 +1,5 @@
-//! The schema of a program's arguments that an agent sets beside the types of the parameters.
+//! The schema that an agent sets for a program's arguments, in addition to the types of the
+//! parameters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl ArgumentSchema {
         types.iter().any(|of| *of == "array" || *of == "object")
     }
 
-    /// Describes the parameter as the schema does.
+    /// Sets the parameter's description and its choices to those of the schema.
     pub(crate) fn describe(&self, arg: &mut Arg) {
         let Some(property) = self.property(&arg.name) else { return };
         if let Some(description) = property.get("description").and_then(Json::as_str) {

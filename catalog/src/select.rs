@@ -1,4 +1,4 @@
-//! The programs that an agent may call: a selection of a catalog, with changes of its own.
+//! The programs that an agent may call: a selection of a catalog, with its own changes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,9 +11,9 @@ use crate::argument::{excerpt, with_article};
 use crate::schema::ArgumentSchema;
 use crate::{Catalog, Entry, Name};
 
-/// A reference to one program of a catalog, or to all programs whose names begin alike.
+/// A reference to one program of a catalog, or to all programs whose names have a prefix.
 ///
-/// In a file it is a text, or a table if it changes the program:
+/// In a file it is a string, or a table if it changes the program:
 ///
 /// ```
 /// use wattle_catalog::{Catalog, ToolRef};
@@ -32,12 +32,12 @@ use crate::{Catalog, Entry, Name};
 pub struct ToolRef {
     /// The program's name, or a prefix followed by `*`, such as `text.*`, `text_*` or `*`.
     pub id: String,
-    /// The name by which the model calls the program. Only for a single program.
+    /// The name that the model uses to call the program. Only for a single program.
     pub alias: Option<String>,
     /// The description that the model reads, in place of the program's own.
     pub description: Option<String>,
-    /// Values that the model neither sees nor sets: those of the parameters with these names. The
-    /// program can read all of them.
+    /// Values by name, which the model neither sees nor sets. A parameter with the name of a value
+    /// gets that value. The program can read all of them.
     pub context: BTreeMap<String, String>,
     /// The JSON Schema of the arguments: an object whose properties are the program's parameters. A
     /// call that does not match it is refused. Only for a single program.
@@ -57,12 +57,12 @@ impl ToolRef {
     }
 }
 
-/// Returns a name with the same separator between all of its parts.
+/// Returns a name in which all parts have the same separator.
 fn unified(name: &str) -> String {
     name.replace('.', "_")
 }
 
-/// A reference as it is written.
+/// A reference in the form that a file contains.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum ToolForm {
@@ -84,7 +84,7 @@ struct ToolTable {
     schema: Option<Json>,
 }
 
-/// Reads a map whose values are texts, numbers or truth values, all of them as text.
+/// Reads a map whose values are strings, numbers or booleans, and returns all of them as strings.
 ///
 /// # Errors
 /// If a value is a list, a table or a date.
@@ -135,11 +135,11 @@ impl From<ToolRef> for ToolForm {
 /// The reason why programs cannot be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectError {
-    /// There is no such program. The text lists similar names.
+    /// There is no such program. The message lists similar names.
     Unknown {
         /// The reference.
         id: String,
-        /// The names of similar programs, the most similar first.
+        /// The names of similar programs, most similar first.
         nearest: Vec<String>,
     },
     /// No program's name has the prefix.
@@ -155,7 +155,7 @@ pub enum SelectError {
         /// The reason.
         why: String,
     },
-    /// An alias is not a name.
+    /// An alias is not a valid name.
     BadAlias(String),
     /// Two references have the same name.
     SameName(String),
@@ -165,7 +165,7 @@ pub enum SelectError {
         id: String,
         /// The parameter.
         parameter: String,
-        /// The expected value and the one that was found.
+        /// The expected value and the actual one.
         why: String,
     },
 }
@@ -201,11 +201,11 @@ impl fmt::Display for SelectError {
 impl std::error::Error for SelectError {}
 
 impl Catalog {
-    /// Returns the programs that the references select. A reference to one program precedes one to
-    /// several.
+    /// Returns the programs that the references select. A reference to a single program takes
+    /// precedence over a reference to several.
     ///
     /// # Errors
-    /// If a reference selects nothing, two of them give the same name, or a change is invalid.
+    /// If a reference selects nothing, two of them result in the same name, or a change is invalid.
     pub fn select(&self, tools: &[ToolRef]) -> Result<Catalog, SelectError> {
         let mut selected: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let (several, single): (Vec<&ToolRef>, Vec<&ToolRef>) =
@@ -245,7 +245,8 @@ impl Catalog {
         Ok(Catalog::of_entries(selected))
     }
 
-    /// Returns the catalog with more programs. A program replaces one with the same name.
+    /// Returns the catalog with additional programs. A program replaces another one with the same
+    /// name.
     #[must_use]
     pub fn with(&self, entries: impl IntoIterator<Item = Entry>) -> Catalog {
         let known = self.iter().map(|entry| (entry.name().clone(), Arc::clone(entry)));
@@ -256,7 +257,7 @@ impl Catalog {
 
 impl Catalog {
     /// Returns the catalog with values that all programs can read. The values of a program's own
-    /// context precede them. They are not arguments.
+    /// context take precedence over them. The values are not arguments.
     #[must_use]
     pub fn with_context(&self, values: &BTreeMap<String, String>) -> Catalog {
         if values.is_empty() {

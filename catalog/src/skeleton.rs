@@ -1,8 +1,8 @@
-//! The text of a new program.
+//! Generates the source of a new program.
 
 use crate::{Catalog, Name};
 
-/// Returns the text of a new program, which works and has examples. If a built-in program has the
+/// Returns the source of a new program, which works and has examples. If a built-in program has the
 /// same name, the front matter has `replaces`.
 ///
 /// ```

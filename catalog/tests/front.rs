@@ -1,4 +1,4 @@
-//! Front matter: every problem has its exact message, and valid front matter is read in full.
+//! Tests front matter: every problem has its exact message, and valid front matter is read in full.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Catalogs of folders and built-in programs.
+//! Tests catalogs that combine folders with the built-in programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -24,7 +24,7 @@ fn replacing(folder: &Path, file: &str, name: &str, description: &str) {
     fs::write(folder.join(file), front).unwrap();
 }
 
-/// Returns the problems of a catalog, with the folder's path replaced by `DIR`.
+/// Returns the problems of a catalog, with the folder's path replaced with `DIR`.
 fn problems(catalog: &Catalog, folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     catalog.problems().iter().map(|problem| problem.to_string().replace(&folder, "DIR")).collect()

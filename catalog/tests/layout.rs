@@ -1,5 +1,5 @@
-//! The layout of whole files. Each case in `tests/data/layout.txt` is `=== TITLE`, a file, `---`
-//! and its layout. `UPDATE=1` updates the layouts.
+//! Tests the layout of whole files. Each case in `tests/data/layout.txt` is `=== TITLE`, a file,
+//! `---` and its layout. `UPDATE=1` updates the layouts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 

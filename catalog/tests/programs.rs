@@ -1,5 +1,5 @@
-//! The built-in programs: each one compiles, uses what it declares, and handles edge cases. Their
-//! examples are tested elsewhere, in the way an agent runs them.
+//! Tests the built-in programs: each one compiles, uses the capabilities that it declares, and
+//! handles edge cases. Another test runs their examples as an agent would.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -221,8 +221,8 @@ async fn edge_cases_of_files_are_handled() {
     }
 }
 
-/// Returns random texts of characters that are special to the programs. The texts are the same in
-/// every run.
+/// Returns random strings of characters that are special to the programs. The strings are the same
+/// in every run.
 fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: usize| {
@@ -287,7 +287,7 @@ async fn programs_agree_with_reference_implementations() {
     }
 }
 
-/// Reads one of two columns as CSV defines them. Returns `None` if a quote is not closed or a row
+/// Reads one of two columns by the rules of CSV. Returns `None` if a quote is not closed or a row
 /// has a third field.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];

@@ -1,4 +1,4 @@
-//! Rescanning folders.
+//! Tests rescanning folders.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

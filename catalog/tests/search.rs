@@ -1,4 +1,5 @@
-//! Searches for built-in programs, by words that a person who does not know their names would use.
+//! Tests searches for built-in programs with words that a person who does not know their names
+//! would use.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -50,7 +50,7 @@ impl Asker for Terminal {
     }
 }
 
-/// Reads the answer. Anything but a clear yes is a no.
+/// Reads the answer. Anything other than a clear yes counts as no.
 fn read(program: &str) -> Answer {
     let _question = keyboard::question();
     loop {
@@ -65,7 +65,7 @@ fn read(program: &str) -> Answer {
     }
 }
 
-/// Parses a reply. Returns `None` if it asks for the program.
+/// Parses a reply. Returns `None` if the user asks to see the program.
 fn parse(reply: &str) -> Option<Answer> {
     Some(match reply.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Answer::Yes,

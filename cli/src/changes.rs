@@ -14,14 +14,14 @@ use crate::setup::make_private;
 /// Maximum number of changes in a list.
 const LISTED: usize = 100;
 
-/// The outcome for a run's changes: already written, applied, or dropped.
+/// The fate of a run's changes: already written, applied, or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The changes are already in the workdir.
     Written,
     /// The changes are applied at the end of the run.
     Apply,
-    /// The changes are dropped. The text explains why.
+    /// The changes are dropped. The string explains why.
     Drop(&'static str),
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 /// Lists the changes on stderr, and applies them if `fate` is [`Fate::Apply`].
 ///
 /// # Errors
-/// If the changes cannot be listed, or some could not be applied; the error names them.
+/// If the changes cannot be listed, or some could not be applied. The error names the latter.
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
@@ -64,7 +64,7 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
 /// comparison.
 ///
 /// # Errors
-/// If some changes could not be applied; the error names them.
+/// If some changes could not be applied. The error names them.
 pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     let Err(error) = files.apply() else { return Ok(()) };
     let mut text = error.to_string();

@@ -1,9 +1,10 @@
 //! The user's editor, for the inputs of a session.
 //!
-//! The walls keep the process from starting programs, and would keep an editor from its own files. So
-//! a session starts a small process before the walls, the *editor broker*: this binary with the
-//! argument [`BROKER`]. It is given texts, never a command or a path: it opens each text in the editor
-//! that the user's environment names, in a temporary file of its own, and returns what was saved.
+//! The confinement of the process (see `walls`) prevents it from starting programs, and would
+//! prevent an editor from reading its own files. Therefore a session starts a small process before
+//! it confines itself, the *editor broker*: this binary with the argument [`BROKER`]. The broker
+//! receives text, never a command or a path. It writes the text to its own temporary file, opens
+//! this file in the editor that the user's environment names, and returns the saved text.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,32 +17,33 @@ use serde::{Deserialize, Serialize};
 use crate::fault::Fault;
 use crate::output;
 
-/// The argument with which this binary is a broker.
+/// The argument that makes this binary a broker.
 const BROKER: &str = "editor-broker";
-/// The variables that name the editor, the first one first.
+/// The variables that name the editor, in order of precedence.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
-/// Maximum size of a text, in bytes.
+/// Maximum size of an edited text, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// A text to be edited.
+/// A text to edit.
 #[derive(Debug, Serialize, Deserialize)]
 struct Draft {
     text: String,
-    /// The ending of the file's name, by which editors know the language.
+    /// The suffix of the file's name. Editors use it to recognize the language.
     ending: String,
 }
 
 /// The text that the user saved, or the reason why there is none.
 type Edited = Result<String, String>;
 
-/// The broker, as the session uses it. It ends when this is dropped.
+/// The session's handle of the broker. The broker ends when the handle is dropped.
 pub(crate) struct EditorBroker {
     socket: UnixStream,
     process: Child,
 }
 
 impl EditorBroker {
-    /// Starts the broker, before the walls. Returns `None` if the environment names no editor.
+    /// Starts the broker, before the process confines itself. Returns `None` if the environment
+    /// names no editor.
     pub(crate) fn start() -> Option<EditorBroker> {
         editor()?;
         let started = || -> std::io::Result<EditorBroker> {
@@ -61,7 +63,7 @@ impl EditorBroker {
         }
     }
 
-    /// Opens a text in the editor, and waits until the user leaves it. Returns the saved text.
+    /// Opens a text in the editor, and waits until the user exits. Returns the saved text.
     ///
     /// # Errors
     /// If the editor failed, or the text is not UTF-8 or too large.

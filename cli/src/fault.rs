@@ -72,7 +72,7 @@ impl Fault {
         Fault::new(Exit::Usage, message)
     }
 
-    /// Creates a fault in the settings.
+    /// Creates the fault for invalid settings.
     pub(crate) fn configuration(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Configuration, message)
     }

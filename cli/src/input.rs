@@ -1,4 +1,4 @@
-//! Reading the inputs of the command line: prompts, programs and stdin.
+//! Reads the inputs of the command line: prompts, programs and stdin.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::fault::Fault;
 /// Maximum size of a prompt, a program or a model's answer, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Returns the prompt: the text itself, or stdin for `-`.
+/// Returns the prompt: the argument itself, or stdin if it is `-`.
 ///
 /// # Errors
 /// If it is empty, or stdin cannot be read or is not UTF-8.
@@ -23,7 +23,7 @@ pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
     }
 }
 
-/// Reads the text of a file, or of stdin for `-`.
+/// Reads a file as text, or stdin if the path is `-`.
 ///
 /// # Errors
 /// If it cannot be read, is too large or is not UTF-8.

@@ -1,8 +1,8 @@
 //! The keys that a user presses while no line is read.
 //!
-//! While a run is under way, keys are not echoed, since that would disturb its output. They stay in
-//! the terminal's queue and become the next input. A question is never answered by keys that were
-//! pressed before it was shown.
+//! While a run is in progress, keys are not echoed, because that would disturb its output. They
+//! stay in the terminal's queue and become the next input. Keys that were pressed before a question
+//! was shown never answer it.
 
 use std::io::{IsTerminal, stdin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,9 +15,9 @@ use rustix::termios::{
 /// Maximum number of bytes that are read from the queue at once.
 const PIECE: usize = 4_096;
 
-/// The state of the terminal while a run is under way.
+/// The state of the terminal while a run is in progress.
 struct State {
-    /// The mode before it.
+    /// The terminal's previous mode.
     before: Termios,
     /// The keys that were pressed before a question.
     early: Vec<u8>,
@@ -25,7 +25,7 @@ struct State {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
-/// The time in which keys are not echoed.
+/// A guard. Keys are not echoed until it is dropped.
 pub(crate) struct Quiet(());
 
 /// Stops echoing keys until the result is dropped. Ctrl-C still interrupts. Does nothing if stdin
@@ -41,7 +41,7 @@ pub(crate) fn quiet() -> Quiet {
 }
 
 impl Quiet {
-    /// Returns the keys that were pressed before a question, and echoes keys again.
+    /// Returns the keys that were pressed before a question, and turns the echo of keys on again.
     pub(crate) fn end(self) -> String {
         let early = lock().as_mut().map(|state| std::mem::take(&mut state.early));
         let text = String::from_utf8_lossy(&early.unwrap_or_default()).replace('\r', "\n");
@@ -57,7 +57,7 @@ impl Drop for Quiet {
     }
 }
 
-/// The time in which a user answers a question: keys are echoed, and a line can be read.
+/// A guard for a question. Until it is dropped, keys are echoed, and a line can be read.
 pub(crate) struct Question(());
 
 /// Begins a question. Keys that were pressed before are kept for the next input.
@@ -77,7 +77,7 @@ impl Drop for Question {
     }
 }
 
-/// Returns a mode without echo, in which keys stay in the queue one by one.
+/// Returns a mode without echo that makes each key available in the queue at once.
 fn quiet_mode(before: &Termios) -> Termios {
     let mut mode = before.clone();
     mode.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;
@@ -87,7 +87,7 @@ fn quiet_mode(before: &Termios) -> Termios {
     mode
 }
 
-/// Changes the mode without dropping keys. If that fails, the terminal stays as it is.
+/// Changes the mode without dropping keys. If that fails, the terminal stays unchanged.
 fn set(mode: &Termios) {
     let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
 }

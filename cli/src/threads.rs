@@ -16,7 +16,7 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, 
     done
 }
 
-/// Runs a lookup that the confinement depends on, and leaves no thread behind.
+/// Runs a lookup that the confinement depends on, and ends all of its threads.
 ///
 /// # Errors
 /// If the lookup cannot be started, or fails.

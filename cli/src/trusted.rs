@@ -21,8 +21,8 @@ use crate::setup::variable;
 /// The search path for `git` if the environment has no `PATH`.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Returns the parts of a trusted run in this workdir. A part without its settings reports what is
-/// missing when a program uses it.
+/// Returns the parts of a trusted run in this workdir. If the settings of a part are missing, the
+/// part reports this when a program uses it.
 ///
 /// # Errors
 /// If a setting cannot be used: the public folder does not exist, or a key is not set.

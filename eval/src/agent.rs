@@ -1,7 +1,7 @@
-//! Attempts of agents: a tree of runs in the scene of a task.
+//! Attempts by agents. Each attempt is a tree of runs in the scene of a task.
 //!
-//! An agent may ask other agents, which only a run of the run service can. So an attempt of an
-//! agent has a service and a store of its own, which end with it.
+//! An agent may ask other agents, but only in a run of the run service. Therefore an agent's
+//! attempt has its own service and store, which end with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use wattle_agent::{DialectSetting, Host, Scene, Settings, Store, StoreError, Ten
 use crate::tally::{Count, Tally};
 use crate::trial::{Run, grants};
 
-/// Time that the runs of an attempt have to end after it.
+/// Maximum time for the open runs of an attempt to stop once the attempt has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// An agent at work on a task.
+/// An agent that works on a task.
 pub(crate) struct AgentTask {
     /// The host of the evaluation, with all programs.
     pub(crate) host: Host,
@@ -31,7 +31,7 @@ pub(crate) struct AgentTask {
     pub(crate) agents: Agents,
     /// The settings of the attempt: its dialect and its limits.
     pub(crate) settings: Settings,
-    /// The scene, in which all runs of the attempt work.
+    /// The scene that all runs of the attempt work in.
     pub(crate) scene: Arc<Scene>,
     /// The model of all agents.
     pub(crate) model: Arc<dyn Model>,
@@ -39,8 +39,8 @@ pub(crate) struct AgentTask {
     pub(crate) with_ai: bool,
 }
 
-/// Returns the parts of an agent for an evaluation. The dialect is that of the evaluation, unless
-/// that is `auto`, and its limit on steps is the higher bound.
+/// Returns the parts of an agent for an evaluation. The evaluation's dialect replaces the agent's,
+/// unless it is `auto`. The evaluation's limit on steps is an upper bound for the agent's limit.
 pub(crate) fn parts(
     agent: &AgentSpec,
     host: &Host,
@@ -79,7 +79,7 @@ impl RunAssembler for AgentTask {
 }
 
 /// Runs a message with an agent, until its run and those of the agents that it asks have ended.
-/// Their steps and programs count together.
+/// Their steps and programs are counted together.
 pub(crate) async fn run(
     task: AgentTask,
     agent: &AgentSpec,

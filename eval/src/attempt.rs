@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wattle_agent::machine::Stop;
 use wattle_agent::model::Mask;
 
-/// The way in which a model works on a task.
+/// The approach of a model to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approach {
@@ -46,8 +46,8 @@ pub struct Attempt {
     pub recorded: bool,
     /// The [`Task::fingerprint`](crate::Task::fingerprint) at the time of the attempt.
     pub fingerprint: String,
-    /// A hash of the system prompt and the functions that the model was given. Empty in results
-    /// of earlier versions.
+    /// A hash of the system prompt and the functions that the model received. Empty in results of
+    /// earlier versions.
     #[serde(default)]
     pub prompt: String,
     /// The verdict.
@@ -63,15 +63,15 @@ pub struct Attempt {
     /// Number of programs that the model wrote, without repairs. For the baseline, number of tool
     /// calls.
     pub programs: u32,
-    /// Number of those that were valid as written: the program compiles, or the arguments fit the
-    /// tool.
+    /// Number of those programs or calls that were valid as written: the program compiles, or the
+    /// arguments fit the tool.
     pub valid: u32,
     /// Number of failed calls: programs that were stopped or exited with a code other than 0, and
     /// invalid calls.
     pub failures: u32,
     /// Number of model turns that repaired a program that did not compile.
     pub repairs: u32,
-    /// The calls that were wrong at the first try.
+    /// The calls that were wrong on the first try.
     #[serde(default)]
     pub errors: Vec<FirstTryError>,
     /// The tokens used.
@@ -89,7 +89,7 @@ impl Attempt {
         self.verdict == Verdict::Passed
     }
 
-    /// Returns the attempt as it is recorded, with keys and secrets masked.
+    /// Returns the attempt for the record, with keys and secrets masked.
     pub(crate) fn masked(&self, mask: &Mask) -> Attempt {
         let problems = self.problems.iter().map(|text| mask.text(text)).collect();
         Attempt { answer: mask.text(&self.answer), problems, ..self.clone() }
@@ -112,8 +112,8 @@ pub struct FirstTryError {
     pub class: String,
     /// The line in the program, counted from 1, if the error has one.
     pub line: Option<u32>,
-    /// The model's own words: that line of its program, or its call of a catalog program. Empty if
-    /// no line is known. At most 200 characters.
+    /// The text that the model wrote: the line of its program, or its call to a catalog program.
+    /// Empty if no line is known. At most 200 characters.
     pub text: String,
     /// The reason. At most 200 characters.
     pub message: String,

@@ -12,7 +12,7 @@ use crate::table::counted;
 /// One side of a comparison: a model's attempts with one approach.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// All attempts, of which those of the model with the approach are taken.
+    /// All attempts. Only those by the model with this approach are compared.
     pub attempts: &'a [Attempt],
     /// The approach.
     pub approach: Approach,
@@ -29,42 +29,42 @@ pub struct Pairing {
     pub after: Approach,
     /// The fingerprints of the prompts of each side, sorted.
     pub prompts: [Vec<String>; 2],
-    /// Number of tasks that both sides have.
+    /// Number of tasks that both sides attempted.
     pub tasks: usize,
-    /// Number of tasks that only one side has, or that were changed, or whose attempts all ended
-    /// with an error on one side.
+    /// Number of tasks that only one side attempted, that were changed, or whose attempts on one
+    /// side all ended with an error.
     pub left_out: usize,
-    /// The measures.
+    /// The metrics of both sides.
     pub measures: Vec<Measure>,
 }
 
-/// A measure of both sides. A task counts once, with the mean of its attempts.
+/// A metric of both sides. Each task counts once, with the mean of its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measure {
     /// The name.
     pub name: &'static str,
-    /// Number of tasks that have the measure on both sides.
+    /// Number of tasks for which both sides have the metric.
     pub tasks: usize,
-    /// The mean over the tasks of the first side.
+    /// The mean over all tasks, for the first side.
     pub before: f64,
-    /// The mean over the tasks of the second side.
+    /// The mean over all tasks, for the second side.
     pub after: f64,
     /// The mean of the differences, second side minus first.
     pub difference: f64,
     /// The 95 % interval of the difference. `None` for fewer than 10 tasks.
     pub interval: Option<Interval>,
-    /// Number of tasks on which the second side is better.
+    /// Number of tasks where the second side is better.
     pub better: usize,
-    /// Number of tasks on which the second side is worse.
+    /// Number of tasks where the second side is worse.
     pub worse: usize,
     /// The two-sided p-value of the exact sign test on `better` and `worse`.
     pub p: f64,
 }
 
-/// A function that measures an attempt, or returns `None` if it has nothing to measure.
+/// A function that measures an attempt. Returns `None` if there is nothing to measure.
 type Metric = fn(&Attempt) -> Option<f64>;
 
-/// The measures: a name, the sign of an improvement, and the function.
+/// The metrics. Each has a name, the sign of an improvement, and a function that computes it.
 const METRICS: [(&str, f64, Metric); 6] = [
     ("success", 1.0, |attempt| Some(f64::from(u8::from(attempt.passed())))),
     ("valid", 1.0, |attempt| {
@@ -110,8 +110,8 @@ pub fn compare(model: &str, before: Side<'_>, after: Side<'_>) -> Option<Pairing
     })
 }
 
-/// Returns a model's attempts without errors, by task and its fingerprint. If a file has an attempt
-/// twice, the last one counts.
+/// Returns a model's attempts without errors, by task and its fingerprint. If a file contains an
+/// attempt twice, the last one counts.
 fn by_task<'a>(model: &str, side: Side<'a>) -> BTreeMap<(&'a str, &'a str), Vec<&'a Attempt>> {
     let mut last: BTreeMap<_, BTreeMap<u32, &Attempt>> = BTreeMap::new();
     for attempt in side.attempts {

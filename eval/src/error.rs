@@ -74,7 +74,7 @@ impl EvalError {
         EvalError { line: Some(line), ..self }
     }
 
-    /// Converts an error of the TOML parser.
+    /// Converts an error from the TOML parser.
     pub(crate) fn toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error
             .span()
@@ -95,7 +95,7 @@ impl EvalError {
         EvalError { line, ..error }
     }
 
-    /// Converts an error of the TOML parser about a part of an agent's example.
+    /// Converts an error from the TOML parser about a part of an agent's example.
     pub(crate) fn example(
         path: &Path,
         (number, part): (usize, &str),
@@ -120,7 +120,7 @@ impl EvalError {
         ))
     }
 
-    /// The baseline was asked to work on a task of an agent.
+    /// Returns the error for a baseline that was asked to work on a task of an agent.
     pub(crate) fn baseline_with_agent(dir: &Path, agent: &str) -> Self {
         let message = format!("the baseline has no agents, and a task is for `{agent}`");
         EvalError::load(dir, message).hint("leave out `--baseline` or `--agent`")

@@ -1,4 +1,4 @@
-//! The errors at the first try, sorted into classes.
+//! The errors on the first try, sorted into classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::table::counted;
 /// Maximum number of examples of a class.
 const EXAMPLES: usize = 3;
 
-/// The classes of a model's errors with one approach, the most frequent first.
+/// The classes of a model's errors with one approach, most frequent first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorReport {
     /// The model.
@@ -31,14 +31,14 @@ pub struct ErrorClass {
     pub class: String,
     /// Number of errors.
     pub count: usize,
-    /// Number of tasks in which they occurred.
+    /// Number of tasks in which the errors occurred.
     pub tasks: usize,
-    /// Up to three errors of different tasks where possible, with their tasks.
+    /// Up to three errors with their tasks, if possible from different tasks.
     pub examples: Vec<(String, FirstTryError)>,
 }
 
 impl ErrorReport {
-    /// Sorts the errors of attempts, for each model and approach. Models without errors are left
+    /// Sorts the errors of attempts by model, approach and class. Models without errors are left
     /// out.
     #[must_use]
     pub fn of(attempts: &[Attempt]) -> Vec<ErrorReport> {

@@ -15,12 +15,12 @@ use crate::suite::{Suite, fingerprint};
 use crate::task::{Budget, Task};
 
 impl Suite {
-    /// Makes tasks of the examples of agents: the tasks `NAME/1`, `NAME/2` … of each agent in
-    /// `names`, or of all agents if there are no names. An agent without examples has no tasks.
+    /// Turns the examples of agents into tasks: `NAME/1`, `NAME/2` … for each agent in `names`, or
+    /// for all agents if there are no names. An agent without examples has no tasks.
     ///
     /// # Errors
-    /// All errors in the examples, at least one: an unknown key, a fixture, a rule, or a recording
-    /// that cannot be read.
+    /// If an example has an unknown key or an invalid fixture or rule, or its recording cannot be
+    /// read. All such errors are returned, at least one.
     pub fn of_agents(agents: &Agents, names: &[String]) -> Result<Suite, Vec<EvalError>> {
         let (mut tasks, mut errors) = (Vec::new(), Vec::new());
         for agent in agents.list() {
@@ -99,7 +99,7 @@ fn keys<T: DeserializeOwned>(
     table.clone().try_into().map_err(|error| EvalError::example(path, (number, part), &error))
 }
 
-/// Returns the path of a recording beside an agent's file.
+/// Returns the path of a recording next to an agent's file.
 fn file(agent: &Path, name: &str) -> Result<PathBuf, String> {
     let relative = Path::new(name);
     let is_inside = relative.components().all(|part| matches!(part, Component::Normal(_)));

@@ -11,9 +11,9 @@ use crate::rule::Rule;
 
 /// The expectations of a task. An attempt must meet all of them.
 ///
-/// A file or key of the fixtures without a rule must keep its content, and so must the memory: no
-/// task is solved by a program that damages what it was not asked to change. Other files, keys and
-/// items of memory may be added.
+/// Without a rule, a file or key of the fixtures must keep its content, and so must the memory: a
+/// program that damages other data does not solve the task. Other files, keys and memory items may
+/// be added.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The rule for the answer.
@@ -22,7 +22,7 @@ pub struct Expectation {
     pub files: BTreeMap<String, Rule>,
     /// The rules for values of the state, by key.
     pub kv: BTreeMap<String, Rule>,
-    /// The rule for the items of memory, one on each line, oldest first.
+    /// The rule for the memory items, one on each line, oldest first.
     pub memory: Option<Rule>,
     /// A program that checks the result. Its argument 0 is the answer, and it can read the files
     /// and the state. Each of its results is a problem, and so is an exit code other than 0.
@@ -44,7 +44,7 @@ impl Expectation {
     /// Returns the expectations that are not met, one sentence each.
     ///
     /// # Errors
-    /// The expectation's program does not compile, or the engine fails.
+    /// If the expectation's program does not compile, or the engine fails.
     pub(crate) async fn problems(
         &self,
         host: &Host,
@@ -77,7 +77,7 @@ impl Expectation {
         Ok(problems)
     }
 
-    /// Returns the files, keys and items of memory without a rule that differ from the fixtures.
+    /// Returns the files, keys and memory items that have no rule and differ from the fixtures.
     async fn damage(&self, scene: &Scene, fixtures: &Fixtures) -> Result<Vec<String>, String> {
         let mut damage = Vec::new();
         for (path, before) in &fixtures.files {

@@ -4,11 +4,11 @@
 //! and of the files and state afterwards, and a budget. [`evaluate`] runs every task with every
 //! [`Contender`] and records each result as an [`Attempt`]. [`Results`] stores the attempts, so
 //! that an interrupted evaluation can be resumed. A [`Scorecard`] sums them up, an [`ErrorReport`]
-//! sorts what was wrong at the first try, and [`compare`] tells whether two sets of attempts differ
-//! by more than chance.
+//! classifies the errors on the first try, and [`compare`] shows whether two sets of attempts
+//! differ by more than chance.
 //!
 //! A task may be for an agent, which a suite declares in its folder `agents`. [`Suite::of_agents`]
-//! makes tasks of the examples in the files of agents.
+//! turns the examples in the files of agents into tasks.
 //!
 //! ```
 //! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};

@@ -16,7 +16,7 @@ use crate::transcript::Conversation;
 /// Estimated number of bytes per token, if the provider does not report tokens.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model whose use of tokens is counted and limited.
+/// A model whose token usage is counted and limited.
 pub(crate) struct MeteredModel {
     model: Arc<dyn Model>,
     budget: Option<u64>,

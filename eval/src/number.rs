@@ -29,7 +29,7 @@ const WORDS: [&str; 21] = [
     "twenty",
 ];
 
-/// Returns the numbers in a text, in order. A number may have a sign, separated thousands, a
+/// Returns the numbers in a string, in order. A number may have a sign, separated thousands, a
 /// fraction and an exponent. Digits in a word (`x86`) or a dotted version (`1.2.3`) are not
 /// numbers.
 ///
@@ -65,9 +65,9 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
     pattern.find_iter(text).filter(is_separate).filter_map(read).collect()
 }
 
-/// Returns the numbers in a text for each way in which it can be read. The first is
-/// [`numbers`]. The others apply only if the text has no second meaning: a decimal comma
-/// (`1.250,75`), spaces between thousands (`1 250.75`), and a number as a word.
+/// Returns the numbers in a string, for each possible reading. The first reading is [`numbers`].
+/// The others are included only if they are unambiguous: a decimal comma (`1.250,75`), spaces
+/// between thousands (`1 250.75`), and a number as a word.
 pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
     let mut readings = vec![numbers(text)];
     static EUROPEAN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -106,7 +106,7 @@ pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
     readings
 }
 
-/// Returns the numbers that a text has as words.
+/// Returns the numbers that a string contains as words.
 fn number_words(text: &str) -> Vec<f64> {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '-'));

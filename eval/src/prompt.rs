@@ -17,9 +17,9 @@ use crate::trial::grants;
 
 static DATE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d{4}-\d{2}-\d{2}").ok());
 
-/// Returns a hash of all that a model is given before a task: the system prompt, the functions that
-/// it may call, and the agents that it works for. Dates do not count, so that an evaluation can be
-/// resumed on another day.
+/// Returns a hash of everything that a model receives before a task: the system prompt, the
+/// functions that it may call, and the agents that it works for. Dates do not count, so that an
+/// evaluation can be resumed on another day.
 pub(crate) async fn fingerprint_of(
     host: &Host,
     settings: &Settings,

@@ -1,5 +1,6 @@
 //! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`, with `NAME.native` for the native
-//! dialect and `NAME.tools` for the baseline. A recording written by hand is a text, `NAME.txt`.
+//! dialect and `NAME.tools` for the baseline. A recording written by hand is a text file,
+//! `NAME.txt`.
 //!
 //! ```text
 //! === reply
@@ -34,7 +35,7 @@ impl Recordings {
     /// Returns the models that have recordings, sorted.
     ///
     /// # Errors
-    /// The folder exists and cannot be read.
+    /// If the folder exists but cannot be read.
     pub fn models(&self) -> Result<Vec<String>, EvalError> {
         let unreadable = |why: std::io::Error| EvalError::load(&self.dir, why.to_string());
         if !self.dir.exists() {
@@ -102,7 +103,7 @@ pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     Cassette::parse(&lines.join("\n")).map_err(failed)
 }
 
-/// Returns the replies of a recording that is a text.
+/// Returns the replies of a recording in text form. Each follows a line `=== reply`.
 fn replies(text: &str) -> Option<Vec<String>> {
     const MARK: &str = "=== reply";
     let mut replies: Vec<String> = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
 
-/// The name of the file in a folder.
+/// The name of the results file, if only its folder is given.
 const NAME: &str = "results.jsonl";
 
 /// A results file, and the attempts that it contained when it was opened.
@@ -20,24 +20,25 @@ pub struct Results {
     previous: Vec<Attempt>,
 }
 
-/// The treatment of the attempts that a results file already has.
+/// The treatment of attempts that a results file already contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
-    /// They are an error.
+    /// Opening the file fails.
     Refuse,
-    /// They are kept, and those that are the same are not repeated.
+    /// The earlier attempts are kept, and the same attempts are not repeated.
     Resume,
-    /// They are deleted.
+    /// The earlier attempts are deleted.
     Discard,
 }
 
 impl Results {
-    /// Opens a file, or `results.jsonl` in a folder, and creates it if it does not exist. An
-    /// incomplete last line, of a process that was killed, is dropped.
+    /// Opens a file, or `results.jsonl` in a folder, and creates it if it does not exist. Drops an
+    /// incomplete last line, which a killed process may have left.
     ///
     /// # Errors
-    /// The file cannot be read or written, another process has it open, any other line is not an
-    /// attempt, or it has attempts and they are to be refused.
+    /// If the file cannot be read or written, another process has it open, a line other than the
+    /// last is not an attempt, or the file contains attempts and `earlier` is
+    /// [`Refuse`](Earlier::Refuse).
     pub fn open(path: &Path, earlier: Earlier) -> Result<Results, EvalError> {
         let path = file(path);
         let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
@@ -83,12 +84,12 @@ impl Results {
         self.earlier(wanted).find(|attempt| attempt.prompt == wanted.prompt)
     }
 
-    /// Returns true if the same attempt was made only with another prompt.
+    /// Returns true if the same attempt was made, but only with a different prompt.
     pub(crate) fn has_other_prompt(&self, wanted: &Attempt) -> bool {
         self.find(wanted).is_none() && self.earlier(wanted).next().is_some()
     }
 
-    /// Returns the earlier results of the same attempt, the last one first.
+    /// Returns the earlier results of the same attempt, last one first.
     fn earlier<'r, 'w>(
         &'r self,
         wanted: &'w Attempt,
@@ -104,7 +105,7 @@ impl Results {
         self.previous.iter().rev().filter(same)
     }
 
-    /// Appends an attempt, and returns when it is on the disk: it may have cost money.
+    /// Appends an attempt, and waits until it is on the disk, because it may have cost money.
     pub(crate) fn add(&self, attempt: &Attempt) -> Result<(), EvalError> {
         let written =
             serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
@@ -120,7 +121,7 @@ impl Results {
 /// Reads the attempts of a results file. An incomplete last line is ignored.
 ///
 /// # Errors
-/// The file cannot be read, or any other line is not an attempt.
+/// If the file cannot be read, or any other line is not an attempt.
 pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
     let path = file(path);
     let bytes = std::fs::read(&path).map_err(|why| EvalError::load(&path, why.to_string()))?;

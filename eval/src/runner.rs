@@ -23,7 +23,7 @@ use crate::{Task, prompt, recording};
 pub struct Contender {
     /// The model's name.
     pub model: String,
-    /// The way in which it works on tasks.
+    /// Its approach to tasks.
     pub approach: Approach,
     /// The source of its answers.
     pub answers: Answers,
@@ -72,7 +72,7 @@ pub struct Evaluation {
     pub reused: usize,
     /// Number of attempts skipped because they have no recording.
     pub unrecorded: usize,
-    /// Number of attempts repeated because an earlier one had another prompt.
+    /// Number of attempts that were repeated because an earlier one used a different prompt.
     pub other_prompt: usize,
     /// Number of attempts not made because the evaluation was cancelled.
     pub cancelled: usize,
@@ -82,7 +82,7 @@ pub struct Evaluation {
 /// passed to `on_attempt` when it ends.
 ///
 /// # Errors
-/// A result, a recording or a transcript cannot be written.
+/// If a result, a recording or a transcript cannot be written.
 pub async fn evaluate(
     host: &Host,
     suite: &Suite,
@@ -156,8 +156,8 @@ pub async fn evaluate(
     Ok(evaluation)
 }
 
-/// Returns the fingerprints of the prompts that the agents of a suite's tasks get, by their names.
-/// The name is empty for a model without an agent.
+/// Returns the fingerprints of the prompts that the agents of a suite's tasks receive, by the
+/// agents' names. The name is empty for a model without an agent.
 async fn prompts_of(
     host: &Host,
     suite: &Suite,

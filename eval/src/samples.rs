@@ -1,5 +1,5 @@
-//! Samples of results, right and wrong, with which a task shows that its expectations can tell them
-//! apart.
+//! Samples of right and wrong results. They show that a task's expectations can distinguish right
+//! results from wrong ones.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ pub struct Samples {
     pub wrong: Vec<Sample>,
 }
 
-/// A result: an answer, and the files and state after the run. Anything a sample omits is as in the
-/// first right sample.
+/// A result: an answer, and the files and state after the run. A sample inherits everything that it
+/// omits from the first right sample.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "SampleKeys")]
 pub struct Sample {
     answer: Option<String>,
     files: BTreeMap<String, String>,
     kv: BTreeMap<String, String>,
-    /// All items of memory.
+    /// All memory items.
     memory: Option<Vec<String>>,
     /// Files and keys that do not exist.
     removed: Vec<String>,
@@ -74,11 +74,11 @@ impl From<SampleKeys> for Sample {
 }
 
 impl Suite {
-    /// Checks the fixtures and the samples of every task. Returns a sentence for each sample on
-    /// which the expectations are wrong.
+    /// Checks the fixtures and the samples of every task. Returns a sentence for each sample that
+    /// the expectations judge incorrectly.
     ///
     /// # Errors
-    /// The engine fails.
+    /// If the engine fails.
     pub async fn check(&self, host: &Host) -> Result<Vec<String>, String> {
         let mut faults = Vec::new();
         for task in &self.tasks {
@@ -109,7 +109,7 @@ impl Task {
         Ok(())
     }
 
-    /// Judges a sample. `first` has everything that the sample omits.
+    /// Judges a sample. Everything that the sample omits is taken from `first`.
     async fn problems_of(
         &self,
         host: &Host,

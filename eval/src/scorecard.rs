@@ -12,8 +12,8 @@ use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 pub struct Scorecard {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Comparisons of the two approaches, one for each model that was tested with both on the same
-    /// tasks.
+    /// Comparisons of the two approaches, one for each model that worked on the same tasks with
+    /// both.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -22,7 +22,7 @@ pub struct Scorecard {
 pub struct Row {
     /// The model.
     pub model: String,
-    /// The way in which it worked on the tasks.
+    /// Its approach to the tasks.
     pub approach: Approach,
     /// The agent that worked on the tasks. Empty for a model without an agent.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -146,8 +146,8 @@ impl Scorecard {
     }
 }
 
-/// Compares a model's approaches on the tasks that it worked on with both. `None` if there are
-/// none.
+/// Compares a model's approaches on the tasks that it worked on with both. Returns `None` if there
+/// are no such tasks.
 fn compare(model: &str, attempts: &[Attempt]) -> Option<Comparison> {
     let attempts_of = |approach: Approach| {
         attempts.iter().filter(move |a| {

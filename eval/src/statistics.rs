@@ -4,7 +4,8 @@ use serde::Serialize;
 
 /// Number of resamples of the bootstrap.
 const RESAMPLES: usize = 10_000;
-/// Minimum number of pairs for an interval. With fewer, the bootstrap's intervals are too narrow.
+/// Minimum number of pairs for an interval. With fewer pairs, the bootstrap's intervals are too
+/// narrow.
 pub(crate) const MIN_PAIRS: usize = 10;
 
 /// A 95 % confidence interval.
@@ -40,8 +41,8 @@ pub(crate) fn bootstrap(differences: &[f64]) -> Option<Interval> {
 }
 
 /// Returns the two-sided p-value of the exact sign test: the probability of a split at least this
-/// uneven, if a pair that differs is as likely to be better as worse. For one attempt at each task
-/// and the measure success, this is McNemar's exact test.
+/// uneven, if a pair that differs is equally likely to be better or worse. For one attempt at each
+/// task and the measure success, this is McNemar's exact test.
 pub(crate) fn sign_test(better: usize, worse: usize) -> f64 {
     let (n, k) = (better + worse, better.min(worse));
     // The sum of C(n, i) / 2^n for i up to k, with each term from the one before, in logarithms, so

@@ -34,10 +34,10 @@ pub struct Suite {
     pub recordings: Recordings,
     /// The agents that tasks may name.
     pub(crate) agents: Agents,
-    /// The agent of the tasks that name none.
+    /// The agent for tasks that do not name one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
-    /// The settings of the model's requests. With the dialect `auto`, that of an attempt follows
-    /// from its agent and its model, and otherwise from the contender.
+    /// The settings of the model's requests. With the dialect `auto`, the dialect of an attempt
+    /// follows from its agent and its model. Otherwise, it follows from the contender.
     pub(crate) settings: Settings,
 }
 
@@ -46,7 +46,7 @@ impl Suite {
     /// the agents `DIR/agents/*.toml`.
     ///
     /// # Errors
-    /// All errors that were found, at least one.
+    /// If a task is invalid. All errors are returned, at least one.
     pub fn load(dir: &Path) -> Result<Suite, Vec<EvalError>> {
         Suite::load_with(dir, &[])
     }
@@ -55,7 +55,7 @@ impl Suite {
     /// agents of the same name in the suite's folder.
     ///
     /// # Errors
-    /// All errors that were found, at least one.
+    /// If a task is invalid. All errors are returned, at least one.
     pub fn load_with(dir: &Path, agents: &[PathBuf]) -> Result<Suite, Vec<EvalError>> {
         let (text, keys) = settings(dir).map_err(|error| vec![error])?;
         let budget = keys.budget.with_defaults(Budget::default());
@@ -101,7 +101,7 @@ impl Suite {
         &self.agents
     }
 
-    /// Gives the tasks that name no agent to this one.
+    /// Assigns the tasks that do not name an agent to this one.
     pub fn set_agent(&mut self, agent: Arc<AgentSpec>) {
         self.agent = Some(agent).filter(|agent| !agent.is_default());
     }
@@ -114,7 +114,7 @@ impl Suite {
         }
     }
 
-    /// Adds a text to the system prompt of every attempt.
+    /// Adds text to the system prompt of every attempt.
     pub fn set_preamble(&mut self, text: String) {
         self.settings.preamble = Some(text);
     }
@@ -125,7 +125,8 @@ impl Suite {
     }
 }
 
-/// Reads the suite's settings and their text. Both are empty if there is no settings file.
+/// Reads the suite's settings. Returns the file's content and the parsed settings, which are both
+/// empty if there is no file.
 fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
     let path = dir.join(SETTINGS);
     if !path.exists() {
@@ -217,7 +218,7 @@ fn without_samples(path: &Path, text: &str) -> Result<String, EvalError> {
     toml::to_string(&table).map_err(|why| EvalError::load(path, why.to_string()))
 }
 
-/// Returns the first 16 hex digits of a hash of texts.
+/// Returns the first 16 hex digits of a hash over several strings.
 pub(crate) fn fingerprint(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

@@ -23,7 +23,7 @@ const HEAD: [&str; 12] = [
 /// Number of left-aligned columns, which are text. Numbers are right-aligned.
 const TEXT_COLUMNS: usize = 3;
 
-/// The head of the column with the agents, which is only there if an agent worked on a task.
+/// The heading of the column with the agents. The column only exists if an agent worked on a task.
 const AGENT: &str = "agent";
 
 /// Index of the column with the agents.
@@ -54,7 +54,7 @@ impl fmt::Display for Scorecard {
     }
 }
 
-/// Returns a number of things: `1 task`, `2 tasks`.
+/// Formats a count with its noun: `1 task`, `2 tasks`.
 pub(crate) fn counted(count: usize, thing: &str) -> String {
     if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
@@ -105,7 +105,7 @@ fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> [String; 
     ]
 }
 
-/// Rounds down to whole percents, so that only a complete share prints as 100.
+/// Rounds down to a whole percentage, so that only a complete share prints as 100.
 fn floor(percent: f64) -> f64 {
     (percent + 1e-9).floor()
 }

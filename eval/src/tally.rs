@@ -1,4 +1,4 @@
-//! Counts a run's programs from its events, and collects the errors at their first try.
+//! Counts the programs of a run from its events, and collects the errors on the first try.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::attempt::FirstTryError;
 
 /// Maximum length of a quoted line or message, in characters.
 const MAX_QUOTE: usize = 200;
-/// Number of times that a busy host is asked to compile a program.
+/// Maximum number of times that a busy host is asked to compile a program.
 const MAX_TRIES: u32 = 20;
 
 /// A tally of a run's programs, failed calls and repairs.
@@ -23,7 +23,7 @@ struct TallyState {
     programs: Vec<(u32, String)>,
     /// The step of the last program.
     step: Option<u32>,
-    /// The last call that has started and has no result yet.
+    /// The last call that has started but has no result yet.
     open: Option<OpenCall>,
     failures: u32,
     /// The failures of programs that compiled, and of calls of catalog programs.
@@ -112,7 +112,7 @@ impl Tally {
     }
 }
 
-/// Returns the error of a program that does not compile as written.
+/// Returns the compile error of a program that does not compile as written.
 async fn error_of(runtime: &Runtime, step: u32, program: &str) -> Option<FirstTryError> {
     let mut tries = 1;
     let wrong = loop {
@@ -136,8 +136,8 @@ async fn error_of(runtime: &Runtime, step: u32, program: &str) -> Option<FirstTr
 }
 
 impl OpenCall {
-    /// Returns the failure of the call, or `None` if its program did not compile: that is counted
-    /// where it was first written.
+    /// Returns the failure of the call, or `None` if its program did not compile: such a program is
+    /// counted when it is first written.
     fn failure(self, exit_code: Option<i32>, output: &str) -> Option<FirstTryError> {
         let class = match exit_code {
             Some(code) => Code(code).name().map_or_else(|| format!("exit {code}"), str::to_owned),
@@ -159,7 +159,7 @@ impl OpenCall {
     }
 }
 
-/// Returns the line of the program that the report of a failure names.
+/// Returns the line of the program that a failure's report names.
 fn line_number(output: &str) -> Option<u32> {
     let head = output.lines().take(4);
     let after = head.filter_map(|line| line.split_once("line ")).next()?.1;

@@ -18,15 +18,15 @@ pub struct Task {
     pub kind: String,
     /// The prompt for the model.
     pub prompt: String,
-    /// The name of the agent that works on it. Without it, the agent of the evaluation.
+    /// The name of the agent that works on the task. `None` selects the agent of the evaluation.
     pub agent: Option<String>,
-    /// The files, state and answers that its programs can access.
+    /// The files, state and answers that the task's programs can access.
     pub fixtures: Fixtures,
     /// The expectations of the result.
     pub expect: Expectation,
-    /// Results, right and wrong, that the expectations can tell apart.
+    /// Right and wrong results, which the expectations must distinguish.
     pub samples: Samples,
-    /// The recording of the example of an agent, which is used instead of the suite's.
+    /// The recording of an agent's example, which is used instead of the suite's recording.
     pub(crate) recording: Option<PathBuf>,
     /// The limits of an attempt.
     pub budget: Budget,
@@ -39,7 +39,7 @@ impl Task {
     /// each.
     ///
     /// # Errors
-    /// The expectation's program does not compile, or the engine fails.
+    /// If the expectation's program does not compile, or the engine fails.
     pub async fn problems(
         &self,
         host: &Host,

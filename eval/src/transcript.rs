@@ -21,7 +21,7 @@ use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
 use crate::recording::{attempt_name, encode};
 
-/// The conversation of an attempt, as its last request and the reply have it.
+/// The conversation of an attempt, taken from its last request and the reply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,

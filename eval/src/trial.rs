@@ -32,7 +32,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) agents: &'a Agents,
     pub(crate) number: u32,
     pub(crate) recorded: bool,
-    /// The hash of the prompt that the model gets.
+    /// The hash of the prompt that the model receives.
     pub(crate) prompt: String,
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct Performance {
     pub(crate) conversation: Conversation,
 }
 
-/// Returns the grants of a task's programs. They have the host's shell, on the scene's files. `ai`
-/// is only granted if the task has answers for it.
+/// Returns the grants of a task's programs. They include the host's shell, which works on the
+/// scene's files. `ai` is only granted if the task has answers for it.
 pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
     let mut access = scene.access(host);
     access.shell = Some(host.shell());
@@ -132,7 +132,7 @@ impl Trial<'_> {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
     }
 
-    /// Returns the task as an agent works on it.
+    /// Returns the task in the form that an agent works on.
     fn agent_task(
         &self,
         host: &Host,
@@ -150,7 +150,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs the agent's loop, in which the model answers with programs.
+    /// Runs the agent's loop. The model answers with programs.
     async fn programs(
         &self,
         host: &Host,

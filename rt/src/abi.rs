@@ -1,11 +1,11 @@
 //! The layout of values in a program's memory.
 //!
-//! Text and bytes are laid out as `[u32 length][bytes]`, little-endian. A pointer is the address of
-//! the first byte of the length. Address 0 is null, and no value is at an address below
+//! Strings and bytes are laid out as `[u32 length][bytes]`, little-endian. A pointer is the address
+//! of the first byte of the length. Address 0 is null, and no value is at an address below
 //! [`MIN_ADDRESS`].
 //!
-//! Every pointer and length is checked against the memory before it is used. An invalid one is a
-//! failure with the code [`Code::EBOUND`].
+//! Every pointer and length is checked against the memory before it is used. An invalid one causes
+//! a failure with the code [`Code::EBOUND`].
 
 use crate::{Code, Failure};
 
@@ -49,10 +49,10 @@ pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
     memory.get(body..end).ok_or_else(outside)
 }
 
-/// Returns the text at `pointer`.
+/// Returns the string at `pointer`.
 ///
 /// # Errors
-/// The same as for [`bytes()`]. Also `EPARSE` if the bytes are not UTF-8.
+/// The same as for [`bytes()`], and `EPARSE` if the bytes are not UTF-8.
 pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
     std::str::from_utf8(bytes(memory, pointer)?).map_err(|e| {
         let at = e.valid_up_to();
@@ -63,7 +63,7 @@ pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
     })
 }
 
-/// Returns the text at `pointer`, or `None` if the pointer is null.
+/// Returns the string at `pointer`, or `None` if the pointer is null.
 ///
 /// # Errors
 /// The same as for [`text`].

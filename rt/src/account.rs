@@ -1,7 +1,7 @@
 //! Accounts: limits on the memory, the processor time and the network traffic of runs.
 //!
 //! A [`Runtime`](crate::Runtime) has one account for the process. Each run has an account under it,
-//! which all programs of the run share, nested ones included. Every charge to a run's account is
+//! which all programs of the run share, including nested ones. Every charge to a run's account is
 //! also charged to the account of the process. Memory is *held* and later released; processor time
 //! and bytes are *spent*, and never returned.
 
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use crate::{Code, Failure};
 
-/// Size of the portions in which memory is taken from an account, in bytes. A portion serves many
+/// Size of the portions in which memory is taken from an account, in bytes. A portion covers many
 /// small allocations with a single atomic operation.
 const PORTION: usize = 64 << 10;
 
@@ -130,7 +130,8 @@ impl Account {
     /// could block each other.
     ///
     /// # Errors
-    /// `ENOMEM` if the account can never hold so much, or cannot until the deadline `until`.
+    /// `ENOMEM` if the account can never hold so much memory, or cannot before the deadline
+    /// `until`.
     pub async fn wait_to_hold(
         &self,
         bytes: usize,
@@ -256,9 +257,9 @@ impl Account {
         Err(Failure::new(Code::EBUDGET, reason))
     }
 
-    /// Charges the time that a future's polls take. If metered futures poll each other, only the
-    /// outermost one is charged. The time is measured with the wall clock, which is cheap enough
-    /// for short programs. On a busy machine it is an upper bound of the processor time.
+    /// Polls a future, and charges the time of each poll. If metered futures poll each other, only
+    /// the outermost one is charged. The time is measured with the wall clock, which is cheap
+    /// enough for short programs. On a busy machine it is an upper bound of the processor time.
     pub async fn metered<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
         std::future::poll_fn(|context| {
@@ -274,7 +275,7 @@ impl Account {
         .await
     }
 
-    /// Does blocking work on this thread, and charges the processor time that it takes.
+    /// Runs blocking work on this thread, and charges the processor time that it takes.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = processor_time();
         let result = work();
@@ -283,7 +284,7 @@ impl Account {
     }
 }
 
-/// Two accounts are equal if they are the same account.
+/// Compares by identity: two accounts are equal if they are the same account.
 impl PartialEq for Account {
     fn eq(&self, other: &Account) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -386,7 +387,7 @@ impl Drop for Metering {
     }
 }
 
-/// Polls a future to its end, and reports the processor time of each poll to `spend`.
+/// Polls a future to completion, and reports the processor time of each poll to `spend`.
 pub(crate) async fn timed<F: Future>(work: F, mut spend: impl FnMut(Duration)) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|context| {

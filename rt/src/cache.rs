@@ -1,8 +1,8 @@
 //! The cache of compiled programs.
 //!
-//! It has two layers. The first maps a program's text to the program, the second maps the content
-//! hash of a module to its compiled code. Texts that differ only in whitespace and comments share
-//! code. Texts that differ in a string literal do not, since the literal is part of the module.
+//! It has two layers. The first maps a program's source to the program. The second maps the content
+//! hash of a module to its compiled code. Sources that differ only in whitespace and comments share
+//! code. Sources that differ in a string literal do not, because the literal is part of the module.
 //!
 //! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, even if
 //! many tasks ask for it at the same time.
@@ -18,20 +18,21 @@ use crate::program::{CompiledCode, Program};
 /// A content hash. Tenants share the cache, so the hash must resist collisions.
 pub(crate) type Key = [u8; 32];
 
-/// The cached result of preparing a text: a program, or a diagnostic that says why it is invalid.
+/// The cached result of preparing a source: a program, or a diagnostic that says why the source is
+/// invalid.
 pub(crate) type PrepareResult = Result<Program, Arc<Diagnostic>>;
 
-/// The outcome of an attempt to prepare a text.
+/// The outcome of an attempt to prepare a source.
 pub(crate) enum Preparation {
     /// A result that is cached.
     Final(PrepareResult),
-    /// A failure that says nothing about the text. It is not cached, so the next use tries again.
+    /// A failure that does not depend on the source. It is not cached, so the next use tries again.
     Retry(Arc<Diagnostic>),
 }
 
 pub(crate) struct Programs {
-    /// Keyed by the whole text, which is compared and not only hashed, so this layer has no
-    /// collisions either.
+    /// Keyed by the whole source, which is compared and not only hashed. Therefore this layer has
+    /// no collisions either.
     texts: Cache<String, PrepareResult, ByText>,
     modules: Cache<Key, Arc<CompiledCode>, ByCode>,
 }
@@ -58,7 +59,7 @@ impl Weighter<Key, Arc<CompiledCode>> for ByCode {
 
 impl Programs {
     /// Creates a cache that holds at most `bytes` of compiled code, and at most `bytes / 4` of
-    /// program text.
+    /// source.
     pub(crate) fn new(bytes: u64) -> Self {
         Programs {
             texts: Cache::with_weighter(4_096, bytes / 4, ByText),
@@ -66,7 +67,7 @@ impl Programs {
         }
     }
 
-    /// Returns the program of a text, and prepares it with `prepare` if it is not cached.
+    /// Returns the program of a source, and prepares it with `prepare` if it is not cached.
     /// Concurrent first uses prepare it once, unless the attempt has to be retried.
     pub(crate) async fn text(
         &self,

@@ -1,4 +1,4 @@
-//! Failures of host functions, as programs and models see them.
+//! Failures of host functions, which are shown to programs and models.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use crate::Code;
 /// A failure that is reported to the program: the program gets the code, and the trace and the
 /// observation get the reason.
 ///
-/// A failure never ends the run by itself. A failure of the host itself has another type,
-/// [`EngineError`](crate::EngineError), so that `?` cannot convert one into the other.
+/// A failure never ends the run by itself. A failure of the host itself has a different type,
+/// [`EngineError`](crate::EngineError), so that `?` cannot convert between the two.
 ///
 /// ```
 /// use wattle_rt::{Code, Failure};

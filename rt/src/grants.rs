@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::tape::Tape;
 use crate::{Account, Guard};
 
-/// The configuration with which a capability is granted: a backend, a root or a policy.
+/// The configuration of a granted capability: a backend, a root or a policy.
 ///
 /// A type configures exactly one capability, so the type is enough to find a configuration.
 pub trait Config: Any + Send + Sync {
-    /// The name of the capability that it configures, such as `kv`.
+    /// The name of the configured capability, such as `kv`.
     const CAPABILITY: &'static str;
 }
 

@@ -1,8 +1,8 @@
 //! Strings that grow in place.
 //!
-//! A string in a program's memory is immutable for everyone who has its address. A program that owns
-//! the only address may let the string grow: the block has room after the string, so that adding to
-//! it copies only what is added.
+//! A string in a program's memory is immutable for everyone who has its address. A program that has
+//! the only address may extend the string: the block has free space after the string, so that an
+//! append copies only the added part.
 
 use std::collections::HashMap;
 
@@ -10,36 +10,37 @@ use crate::host::{Caller, memory, out_of_memory, reserve, wrong_recorded_type};
 use crate::tape::RecordedValue;
 use crate::{Failure, Record, Run, Value, abi};
 
-/// Maximum number of strings of a run that can grow in place. If there are more, they are copied
-/// once.
+/// Maximum number of strings of a run that can grow in place. When this limit is exceeded, the
+/// other strings lose this ability, and each of them is copied once when it grows again.
 const MAX_GROWING: usize = 4_096;
 
-/// Minimum room of a block for a string, in bytes.
+/// Minimum free space of a block for a string, in bytes.
 const MIN_ROOM: usize = 64;
 
 /// Number of bytes of a string's length, which precedes the string.
 const LENGTH: usize = 4;
 
-/// The blocks in a program's memory in which a string can grow: the maximum length of the string by
-/// the address of the block. The host allocates them all above the program's static data.
+/// The blocks in a program's memory in which a string can grow: a map from the address of a block
+/// to the maximum length of its string. The host allocates all blocks above the program's static
+/// data.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingStrings(HashMap<u32, usize>);
 
-/// A string of the program with text added at its end. The program gets the address of the result,
-/// which is that of the string itself if `in_place` is true and its block has room.
+/// A string of the program with an extension. The program gets the address of the result, which is
+/// that of the string itself if `in_place` is true and its block has room.
 #[derive(Clone, Debug)]
 pub struct Appended {
     /// The address of the string.
     pub address: i32,
-    /// The text to add.
+    /// The string to append.
     pub text: String,
-    /// If true, nothing else in the program refers to the string. Only a string that an earlier
-    /// append returned can grow in place, whatever this says.
+    /// If true, nothing else in the program refers to the string. Even if this is true, only a
+    /// string that an earlier append returned can grow in place.
     pub in_place: bool,
 }
 
 impl Record for Appended {
-    /// Records what is added, since the string itself is part of the program's state.
+    /// Records only the added string, because the string itself is part of the program's state.
     fn record(&self, _: &mut Run) -> RecordedValue {
         RecordedValue::Bytes(self.text.as_bytes().to_vec())
     }
@@ -69,7 +70,7 @@ impl Value for Appended {
     }
 }
 
-/// Copies a string to a new block with room for `total` bytes and as many more. Returns its address.
+/// Copies a string to a new block with space for twice `total` bytes. Returns its address.
 fn moved(caller: &mut Caller<'_>, from: u32, length: usize, total: usize) -> Result<u32, Failure> {
     let room = total.saturating_mul(2).max(MIN_ROOM);
     let block = reserve(caller, room.saturating_add(LENGTH))?;

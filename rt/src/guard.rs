@@ -1,5 +1,5 @@
-//! The guard of a run. It decides whether a program may run, and whether a running program may
-//! access a resource.
+//! The guard of a run. It decides if a program may run, and if a running program may access a
+//! resource.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::tape::{Halt, RecordedValue, Replay, TapeCursor};
 use crate::{Code, Failure, Position, Program, Run, Runtime, Target};
 
-/// A program that is about to run, as its guard sees it.
+/// The guard's view of a program that is about to run.
 #[derive(Clone, Copy)]
 pub struct Preview<'a> {
     /// The program, with its authority.
@@ -26,7 +26,7 @@ pub enum QuestionReply {
     Answer(String),
     /// Nobody can answer now.
     Unanswered,
-    /// The run waits for the answer. The text is the message that reports this.
+    /// The run waits for the answer. The string is the message that reports this.
     Pending(String),
 }
 
@@ -75,8 +75,7 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// Returns the position of each of the program's uses in its text, like
-    /// [`Runtime::use_positions`].
+    /// Returns the source position of each of the program's uses, like [`Runtime::use_positions`].
     pub async fn use_positions(&self) -> Vec<Option<Position>> {
         self.runtime.use_positions(self.program).await
     }
@@ -87,23 +86,24 @@ impl<'a> Preview<'a> {
 pub type GuardFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
-/// Restricts the programs of a run. A guard is part of the run's [`Grants`](crate::Grants), so it
-/// applies to every program that is started with them, nested ones included.
+/// A guard, which restricts the programs of a run. It is part of the run's
+/// [`Grants`](crate::Grants), so it applies to every program that is started with them, including
+/// nested ones.
 pub trait Guard: Send + Sync {
-    /// Decides whether a program may run, before its first instruction. Returns the guard for this
-    /// run of the program.
+    /// Decides if a program may run, before its first instruction. Returns the guard for this run
+    /// of the program.
     ///
     /// The error is a message for the program's author. It says why the program may not run and
     /// what would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
-    /// Decides whether `function` (such as `http.get` of the capability `http`) may access the
-    /// resource that `text` names. It is called for every argument that names a resource, for
-    /// everything that the function's row declares in `#[touches(…)]`, and by functions for the
-    /// resources that they find only while they run.
+    /// Decides if `function` (such as `http.get` of the capability `http`) may access the resource
+    /// that `text` names. It is called for every argument that names a resource, for everything
+    /// that the function's row declares in `#[touches(…)]`, and by functions for the resources that
+    /// they find only while they run.
     ///
     /// # Errors
-    /// The reason for a refusal. The program receives it with the code `EACCESS`.
+    /// If the call is refused. The program receives the reason with the code `EACCESS`.
     fn call(
         &self,
         capability: &str,

@@ -1,11 +1,12 @@
-//! The kinds of parameters and results. A kind is a form in the program's memory together with the
+//! The kinds of parameters and results. A kind consists of a form in the program's memory and the
 //! resources outside the program that its values name.
 //!
-//! There are three sorts of kinds. Each brings its own admission check, so that a kind that names a
-//! resource without a check cannot be written:
+//! There are three sorts of kinds. Each has its own admission check, so that a kind cannot name a
+//! resource without a check:
 //!
 //! - A [`Plain`] value names nothing.
-//! - A [`Named`] text is a name. The adapter asks the guard about it before it calls the function.
+//! - A [`Named`] string is a name. The adapter asks the guard about it before it calls the
+//!   function.
 //! - A [`Holding`] value contains names. The function receives it as an [`Unadmitted`], opens it to
 //!   get the value and a [`Gate`], and asks the gate about each name.
 
@@ -31,7 +32,7 @@ pub trait Form {
     /// Reads a value from a program's memory.
     ///
     /// # Errors
-    /// `EBOUND` and `EPARSE`, for the same reasons as [`abi::text`].
+    /// `EBOUND` and `EPARSE`, under the same conditions as for [`abi::text`].
     fn read(memory: &[u8], raw: Self::Raw) -> Result<Self::Borrowed<'_>, Failure>;
 
     /// Copies a value out of the program's memory.
@@ -124,7 +125,7 @@ pub trait Kind: sealed::Sealed {
     type Owned: Arg + Send + 'static;
     /// The type in signatures.
     const TY: Ty;
-    /// The names of resources that a value is or contains.
+    /// The resource names that a value is or contains.
     const NAMES: Names;
 
     /// Reads an argument of the given function from a program's memory.
@@ -243,13 +244,13 @@ impl<F: Form> Kind for Plain<F> {
     }
 }
 
-/// The target of a text that is a name.
+/// The kind of resource that a name refers to.
 pub trait Name {
     /// The target.
     const TARGET: Target;
 }
 
-/// A text that is the name of a resource outside the program.
+/// A string that is the name of a resource outside the program.
 #[derive(Debug)]
 pub struct Named<N>(PhantomData<N>);
 

@@ -12,8 +12,8 @@ use crate::{Code, Failure};
 pub struct Outcome {
     /// The exit of the program.
     pub exit: Exit,
-    /// The results that it printed, in order, even if it failed afterwards. They are text by
-    /// convention but may be any bytes.
+    /// The results that it printed, in order, even if it failed afterwards. By convention they are
+    /// UTF-8, but they may be any bytes.
     pub results: Vec<Vec<u8>>,
     /// The result that answers the user and ends the agent's run. `None` unless the program
     /// returned 0.
@@ -64,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the results as text. Invalid UTF-8 is replaced by the replacement character.
+    /// Returns the results as strings. Invalid UTF-8 becomes the replacement character.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.results.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
@@ -96,7 +96,7 @@ pub struct Trap {
     pub kind: TrapKind,
     /// The message for the program's author.
     pub message: String,
-    /// The position in the author's text, if it is known.
+    /// The position in the author's source, if it is known.
     pub position: Option<Position>,
 }
 
@@ -194,14 +194,14 @@ impl Bug {
 pub struct CallFailure {
     /// Full name, such as `http.get`, or `None` if the program itself failed, with `fail`.
     pub function: Option<&'static str>,
-    /// The failure that was returned to the program. The reason of a program that failed itself is
-    /// followed by that of the call that failed before, if there is one.
+    /// The failure that was returned to the program. If the program failed by itself, its reason is
+    /// followed by the reason of the previous failed call, if there is one.
     pub failure: Failure,
-    /// The position of the call in the author's text, if it is known.
+    /// The position of the call in the author's source, if it is known.
     pub position: Option<Position>,
 }
 
-/// The number of calls of a host function.
+/// The number of calls to a host function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
     /// Full name.

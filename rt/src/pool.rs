@@ -1,10 +1,10 @@
-//! The pool of threads that compile. Their number is limited, and they are separate from the
-//! threads that serve requests.
+//! The pool of compiler threads. Their number is limited, and they are separate from the threads
+//! that serve requests.
 //!
 //! A caller waits in a queue and then for the result, each for a limited time. The limits end the
 //! *wait* only: a thread finishes the work that it has started, and no other thread replaces it, so
-//! that slow texts cannot occupy the whole machine. [`Pool::tick`], which the engine's clock calls,
-//! ends the waits whose time is up.
+//! that slow programs cannot occupy the whole machine. [`Pool::tick`], which the engine's clock
+//! calls, ends the waits whose time is up.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -74,11 +74,11 @@ struct RunningJob {
     waiter: Arc<dyn Waiter>,
 }
 
-/// The caller that waits for the result of a job.
+/// A caller that waits for the result of a job.
 trait Waiter: Send + Sync {
     /// Ends the wait without a result.
     fn give_up(&self, why: Interruption);
-    /// Returns true if the caller still waits.
+    /// Returns true if the caller is still waiting.
     fn is_waiting(&self) -> bool;
 }
 
@@ -111,7 +111,7 @@ impl Pool {
         Pool { shared: Arc::new(Shared { bounds, state: Mutex::default(), wake: Condvar::new() }) }
     }
 
-    /// Does work on a thread of the pool. Dropping the future removes the work from the queue.
+    /// Runs work on a thread of the pool. Dropping the future removes the work from the queue.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -143,7 +143,7 @@ impl Drop for Pool {
     }
 }
 
-/// Does work, and returns a panic as an error.
+/// Runs work, and returns a panic as an error.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Interruption> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|payload| Interruption::Bug(panic_message(payload.as_ref())))

@@ -1,5 +1,5 @@
-//! A program that costs too much to compile is refused, and the message names the limit. A program
-//! just within the limits compiles.
+//! Tests that a program that costs too much to compile is refused with a message that names the
+//! limit, and that a program just within the limits compiles.
 //!
 //! Each shape was compiled by hand, with memory and CPU time read from the kernel. Within the
 //! limits, none took more than 1 s or 60 MB besides the engine, with a compiler that was itself
@@ -54,7 +54,7 @@ fn sets(count: usize) -> String {
 const IF: &str = "(if (i32.load (i32.const 0)) (then nop))\n";
 const AGAIN: &str = "(br_if 0 (i32.load (i32.const 0)))";
 
-/// Returns a program of a shape and a size.
+/// Returns a program of the given shape and size.
 fn shape(name: &str, size: usize) -> String {
     let many = |what: &str| what.repeat(size);
     let text = match name {
@@ -205,7 +205,7 @@ fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
     }
 }
 
-/// Without the limits, these texts take gigabytes of memory or most of a minute.
+/// Without the limits, these programs take gigabytes of memory or most of a minute.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {
     for (name, size) in [
@@ -241,7 +241,7 @@ fn a_refusal_points_to_the_line_that_exceeds_the_limit() {
     assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
 }
 
-/// Programs run, whether the calling thread or the pool compiles them.
+/// Programs run regardless of whether the calling thread or the pool compiles them.
 #[test]
 fn programs_of_every_size_run() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

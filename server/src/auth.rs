@@ -13,8 +13,8 @@ use crate::error::ApiError;
 use crate::quota;
 use crate::state::Shared;
 
-/// Rejects requests without a token that has the scope, and those over the token's rate. Adds the
-/// [`Caller`] to the others.
+/// Rejects requests without a token that has the scope, and requests over the token's rate limit.
+/// Adds the [`Caller`] to all other requests.
 pub(crate) async fn require(
     State((shared, scope)): State<(Arc<Shared>, Scope)>,
     mut request: Request,

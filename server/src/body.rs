@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Reads a JSON document into a type. Unknown fields, wrong types and invalid values name the field.
+/// Reads a JSON document into a type. The errors for unknown fields, wrong types and invalid values
+/// name the field.
 pub(crate) async fn read_json<T: DeserializeOwned>(
     request: Request,
     limits: &Limits,

@@ -30,14 +30,14 @@ use crate::wire::Wire;
 /// Maximum time to send an error, and maximum time to keep reading afterwards.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A seat among the server's connections. It is free again when all of its clones are dropped.
+/// A slot for one connection of the server. It becomes free when all of its clones are dropped.
 #[derive(Clone)]
 pub(crate) struct Seat {
     _permit: Arc<OwnedSemaphorePermit>,
     _counted: Arc<Counted>,
 }
 
-/// A connection that a gauge counts until it is dropped.
+/// A guard for a connection, which a gauge counts until the guard is dropped.
 struct Counted(Gauge);
 
 impl Seat {
@@ -120,7 +120,7 @@ fn refusal(error: &hyper::Error, limits: &Limits) -> Option<ApiError> {
     }
 }
 
-/// Sends an error as the connection's only answer.
+/// Sends an error as the connection's only response.
 pub(crate) async fn refuse(stream: &TcpStream, error: &ApiError) {
     let answer = error.on_the_wire();
     if let Ok(Ok(())) = timeout(LINGER, write_all(stream, answer.as_bytes())).await {
@@ -141,7 +141,7 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Reads and discards the rest of the client's request, for a limited time. Closing at once would
-/// reset the connection, and a client that is still sending would lose the answer.
+/// reset the connection, and a client that is still sending would not receive the response.
 async fn linger(stream: &TcpStream) {
     if shutdown(stream, Shutdown::Write).is_err() {
         return;

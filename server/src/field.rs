@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use wattle_agent::{SESSION_ID, is_session_id};
 
-/// A message with a character that is not whitespace.
+/// A message with at least one non-whitespace character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MessageText(pub(crate) String);
 

@@ -22,7 +22,7 @@ pub(crate) struct Gate {
 
 /// The sender of a request.
 enum Caller {
-    /// A client that is not a page, or a page of the server itself.
+    /// A client that is not a web page, or a page of the server itself.
     Own,
     /// A page of a listed origin, with the header's value.
     Listed(HeaderValue),
@@ -88,8 +88,8 @@ impl Gate {
     }
 }
 
-/// Rejects requests that fail the checks, answers preflight requests, and adds the CORS headers for
-/// pages of listed origins.
+/// Rejects requests that fail the checks, responds to preflight requests, and adds the CORS headers
+/// for pages of listed origins.
 pub(crate) async fn pass(
     State(shared): State<Arc<Shared>>,
     request: Request,

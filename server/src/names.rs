@@ -18,7 +18,7 @@ pub struct Origin {
     port: u16,
 }
 
-/// The reason why a text is not a host name or an origin.
+/// The reason why a string is not a host name or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(String);

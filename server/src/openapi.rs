@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the routes and the types of their bodies.
+//! The OpenAPI document, which is generated from the routes and the types of their bodies.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The operator's settings, as administrators of the server's own tenant see them.
+//! The operator's settings, in the form that administrators of the server's own tenant see.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 /// The operator's settings, and the folders that administrators may add programs to.
 #[derive(Clone, Debug, Default)]
 pub struct Operator {
-    /// The settings, in the order of the manual.
+    /// The settings, in the same order as in the manual.
     pub settings: Vec<SettingLine>,
     /// The folders of programs, in the order in which the catalog reads them.
     pub programs: Vec<PathBuf>,

@@ -15,7 +15,7 @@ use crate::state::Shared;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/page");
 
-/// The page may load and send only to its own server.
+/// The content security policy. The page may load from and send to its own server only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";

@@ -10,7 +10,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Maximum number of tokens whose rate is remembered. Beyond it, those at rest are forgotten.
+/// Maximum number of tokens whose rate is remembered. If there are more, idle tokens are forgotten.
 const MAX_TOKENS: usize = 10_000;
 
 /// The hash of a token.
@@ -28,7 +28,7 @@ pub(crate) struct Quotas {
 #[derive(Default)]
 struct Active(Mutex<HashMap<TokenKey, usize>>);
 
-/// The slot of an active run among those of its token. It is free again when this is dropped.
+/// A slot of a token that an active run occupies. The slot is freed when this value is dropped.
 pub(crate) struct RunSlot {
     active: Arc<Active>,
     key: TokenKey,

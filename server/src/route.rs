@@ -23,7 +23,7 @@ pub(crate) struct Route {
     pub(crate) query: Option<SchemaOf>,
     /// The body of the request.
     pub(crate) body: Option<Content>,
-    /// The answers, apart from errors that every route can return.
+    /// The responses, apart from errors that every route can return.
     pub(crate) answers: Vec<Answer>,
     pub(crate) handler: MethodRouter<Arc<Shared>>,
 }
@@ -42,7 +42,7 @@ pub(crate) enum Content {
     Events(SchemaOf),
 }
 
-/// An answer to a request.
+/// A response to a request.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) description: &'static str,
@@ -106,22 +106,22 @@ impl Route {
         Route { body: Some(Content::Bytes("application/octet-stream")), ..self }
     }
 
-    /// Adds an answer with a JSON body.
+    /// Adds a response with a JSON body.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, description: &'static str) -> Route {
         self.with(status, description, Some(Content::Json(schema::<T>)))
     }
 
-    /// Adds an answer with a stream of events, of one type or of another one, as the query says.
+    /// Adds a response with a stream of events of one of two types. The query selects the type.
     pub(crate) fn events<T: JsonSchema, U: JsonSchema>(self, description: &'static str) -> Route {
         self.with(200, description, Some(Content::Events(either::<T, U>)))
     }
 
-    /// Adds an answer with a body of this media type.
+    /// Adds a response with a body of this media type.
     pub(crate) fn media(self, media: &'static str, description: &'static str) -> Route {
         self.with(200, description, Some(Content::Bytes(media)))
     }
 
-    /// Adds an answer without a body.
+    /// Adds a response without a body.
     pub(crate) fn empty(self, status: u16, description: &'static str) -> Route {
         self.with(status, description, None)
     }

@@ -17,10 +17,11 @@ use wattle_agent::TenantStore;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::service::{Chunks, FollowError, Follower, RunService, TreeFollower};
 
-/// Cancels a run when it is dropped before it is disarmed, for clients that ask for that.
+/// A guard that cancels a run if it is dropped before it is disarmed, for clients that request
+/// this.
 pub(crate) struct CancelOnDrop(Option<(RunService, TenantStore, String)>);
 
-/// The reason of a run that is cancelled because its client left.
+/// The reason for cancelling a run whose client disconnected.
 const DISCONNECTED: &str = "the client closed the connection";
 
 impl CancelOnDrop {
@@ -29,7 +30,7 @@ impl CancelOnDrop {
         CancelOnDrop(Some((service, store, run)))
     }
 
-    /// Lets the run go on when this is dropped.
+    /// Disarms the guard: the run continues when the guard is dropped.
     pub(crate) fn disarm(&mut self) {
         self.0 = None;
     }
@@ -46,26 +47,26 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// The events that a stream has.
+/// The source of a stream's events.
 pub(crate) enum Source {
-    /// Those of one run.
+    /// The events of one run.
     Run {
         follower: Follower,
         /// The number of the newest kept event that was sent.
         newest: u64,
     },
-    /// Those of a run and of all child runs below it.
+    /// The events of a run and of all child runs below it.
     Tree(TreeFollower),
 }
 
 impl Source {
-    /// The events of one run with numbers above `after`.
+    /// Returns the events of one run with numbers above `after`.
     pub(crate) fn run(follower: Follower, after: u64) -> Source {
         Source::Run { follower, newest: after }
     }
 
-    /// Returns the next event and its `id`. A kept event has one, and a live one has none, so that
-    /// a client that reconnects names the last kept one.
+    /// Returns the next event and its `id`. A kept event has an id, and a live one does not. A
+    /// client that reconnects therefore names the last kept event.
     async fn next(&mut self) -> Result<Option<(Arc<Envelope>, Option<String>)>, FollowError> {
         match self {
             Source::Run { follower, newest } => {
@@ -81,7 +82,7 @@ impl Source {
         }
     }
 
-    /// Returns true for the last event.
+    /// Returns true if no event follows this one.
     fn is_last(&self, event: &Event) -> bool {
         // Child runs may end after the run at the top of a tree.
         matches!(self, Source::Run { .. })
@@ -89,10 +90,10 @@ impl Source {
     }
 }
 
-/// The events of a stream in the form that the client asked for.
+/// The events of a stream in the form that the client requested.
 pub(crate) struct RunEvents {
     source: Source,
-    /// The view as chunks, if the client asked for it.
+    /// The converter to chunks, if the client requested them.
     chunks: Option<Chunks>,
     ready: VecDeque<Piece>,
 }
@@ -101,12 +102,12 @@ pub(crate) struct RunEvents {
 struct Piece {
     text: String,
     id: Option<String>,
-    /// If true, no other one follows.
+    /// If true, no other piece follows.
     is_last: bool,
 }
 
 impl RunEvents {
-    /// Creates the events of a source, as chunks or as they are.
+    /// Creates the events of a source, as chunks if `as_chunks` is true, and otherwise unchanged.
     pub(crate) fn new(source: Source, as_chunks: bool) -> RunEvents {
         let chunks = as_chunks.then(Chunks::default);
         RunEvents { source, chunks, ready: VecDeque::new() }
@@ -142,7 +143,7 @@ struct Events {
 }
 
 /// Returns a response with the events as its body. The stream ends after the last event, or with a
-/// frame of the type `suspended` if the run goes on later.
+/// frame of the type `suspended` if the run is to be resumed later.
 pub(crate) fn sse(
     events: RunEvents,
     heartbeat: Duration,
@@ -204,7 +205,7 @@ impl Events {
         }
     }
 
-    /// Keeps the run from being cancelled when the stream ends in good order.
+    /// Prevents the cancellation of the run, because the stream ended normally.
     fn finish(&mut self) {
         if let Some(guard) = &mut self.on_disconnect {
             guard.disarm();
@@ -212,7 +213,8 @@ impl Events {
     }
 }
 
-/// Sends the events to a WebSocket, and then `{"type":"done"}`. What the client sends is ignored.
+/// Sends the events to a WebSocket, and then `{"type":"done"}`. Messages from the client are
+/// ignored.
 pub(crate) async fn websocket(
     mut socket: WebSocket,
     mut events: RunEvents,

@@ -4,11 +4,11 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// The text that replaces the token in debug output.
+/// The replacement of the token in debug output.
 const MASK: &str = "***";
 
 /// The bearer token that requests to the server must have. `Debug` hides it;
-/// [`reveal`](Token::reveal) is the only way to read its text.
+/// [`reveal`](Token::reveal) is the only way to read it.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -21,7 +21,7 @@ impl Token {
     /// Creates the operator's token. Surrounding whitespace is removed.
     ///
     /// # Errors
-    /// If it is empty, or has a character that is invalid in the header `Authorization`.
+    /// If the token is empty, or has a character that is invalid in the header `Authorization`.
     pub fn new(text: &str) -> Result<Token, TokenError> {
         let text = text.trim();
         if text.is_empty() {
@@ -46,7 +46,7 @@ impl Token {
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Returns the token's text.
+    /// Returns the token as a string.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

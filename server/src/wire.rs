@@ -1,4 +1,4 @@
-//! The TCP stream below HTTP: limits slow readers, and suppresses the error answers of the HTTP
+//! The TCP stream below HTTP: limits slow readers, and suppresses the error responses of the HTTP
 //! layer.
 
 use std::io;
@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A shared TCP stream whose writes fail if the peer does not read in time. Before the first request,
-/// writes are discarded: the HTTP layer would send an error without a body, which
+/// A shared TCP stream whose writes fail if the peer does not read in time. Before the first
+/// request, writes are discarded: the HTTP layer would send an error without a body, which
 /// [`crate::connection`] replaces.
 pub(crate) struct Wire {
     stream: Arc<TcpStream>,

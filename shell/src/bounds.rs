@@ -12,8 +12,8 @@ pub struct Bounds {
     pub script: usize,
     /// Time limit of a script if its caller passes none. Default 10 minutes.
     pub deadline: Duration,
-    /// Maximum number of commands that a script may start, subshells and jobs included, builtins
-    /// excluded. Default 100,000.
+    /// Maximum number of commands that a script may start, including subshells and jobs, but not
+    /// builtins. Default 100,000.
     pub commands: u64,
     /// Maximum number of stages, jobs and process substitutions that run at the same time. Default
     /// 64.
@@ -79,7 +79,7 @@ impl Default for StageBounds {
     }
 }
 
-/// Formats a number of bytes: in MiB if it is a multiple of one, otherwise in KiB, rounded up.
+/// Formats a number of bytes: in MiB if it is a whole number of MiB, otherwise in KiB, rounded up.
 pub(crate) fn amount(bytes: impl TryInto<u64>) -> String {
     let bytes = bytes.try_into().unwrap_or(u64::MAX);
     if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {

@@ -1,4 +1,4 @@
-//! The command port: a command, its outcome, and the traits by which the shell runs commands.
+//! The command port: a command, its outcome, and the traits that the shell uses to run commands.
 //!
 //! The shell builds a [`Command`] when a word names neither a function nor a builtin, and runs it
 //! through [`Commands`]. A command starts further commands through [`Spawn`].
@@ -38,11 +38,11 @@ impl Command {
     }
 
     /// Returns true if an argument names an absolute path. The C library passes all paths relative
-    /// to the root, so the host cannot tell `/etc/x` from `etc/x` otherwise.
+    /// to the root, so the host cannot otherwise distinguish `/etc/x` from `etc/x`.
     ///
-    /// A path to write must be an argument of its own, or above or below one, such as a parent that
-    /// `mkdir -p` creates. A path to read may be anywhere in an argument, such as in a program of
-    /// awk.
+    /// A path to write must be a separate argument, or above or below one, such as a parent that
+    /// `mkdir -p` creates. A path to read may be anywhere in an argument, such as in an awk
+    /// program.
     pub(crate) fn names(&self, path: &str, write: bool) -> bool {
         let path = absolute("/", path);
         let is_related = |named: &str| {
@@ -66,7 +66,8 @@ impl Command {
     }
 }
 
-/// Returns true if a `/` at an index of a word is not the continuation of a relative path.
+/// Returns true if a `/` at an index of a word begins a path, rather than continuing a relative
+/// one.
 fn begins_path(word: &str, at: usize) -> bool {
     let before = word.get(..at).unwrap_or_default();
     !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
@@ -176,7 +177,7 @@ impl fmt::Display for KillReason {
     }
 }
 
-/// The interface with which commands such as `xargs`, `find -exec`, `env` and `timeout` run other
+/// The interface that commands such as `xargs`, `find -exec`, `env` and `timeout` use to run other
 /// commands. The shell implements it.
 pub trait Spawn: Send + Sync {
     /// Runs a command to completion and returns its status. If the command cannot run, writes the

@@ -53,7 +53,7 @@ numbers! {
     INVAL = 28, "Invalid argument";
     /// The host's file system failed.
     IO = 29, "Input/output error";
-    /// The entry is a folder, and the operation needs a file.
+    /// The entry is a folder, but the operation needs a file.
     ISDIR = 31, "Is a directory";
     /// The symbolic links form a loop.
     LOOP = 32, "Too many levels of symbolic links";
@@ -69,7 +69,7 @@ numbers! {
     NOSPC = 51, "No space left on device";
     /// The host does not implement the function.
     NOSYS = 52, "Function not implemented";
-    /// The entry is not a folder, and the operation needs one.
+    /// The entry is not a folder, but the operation needs one.
     NOTDIR = 54, "Not a directory";
     /// The folder is not empty.
     NOTEMPTY = 55, "Directory not empty";
@@ -130,8 +130,8 @@ impl From<&FilesError> for Errno {
 
 /// The error of a file operation: an error number for the program, and a message for the user.
 ///
-/// The message is the one from `strerror`, unless the run's files returned a more specific one,
-/// such as `/etc/shadow is outside the run's folder; …`.
+/// The message is that of `strerror`, unless the run's files returned a more specific one, such as
+/// `/etc/shadow is outside the run's folder; …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The error number.
@@ -143,7 +143,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Returns the message about a path, which is shown as the user wrote it.
+    /// Returns the message about a path. `path` is shown as the user wrote it.
     #[must_use]
     pub fn about(&self, path: &str) -> String {
         match &self.without_path {

@@ -1,9 +1,9 @@
-//! Scripts that people and models write, run by this shell and compared with the results of bash.
+//! Runs scripts as people and models write them, and compares the results with those of bash.
 //!
 //! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected
 //! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` updates the
-//! expected results, with bash if it is installed. The files `sed`, `grep`, `gawk` and `jq` go
-//! through what the manuals of these programs document.
+//! expected results, with bash if it is installed. The files `sed`, `grep`, `gawk` and `jq` cover
+//! the features in the manuals of these programs.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic")]
 
@@ -126,12 +126,11 @@ async fn check(name: &str) {
 
 /// A program that produced the committed outcomes.
 struct Oracle {
-    /// Words whose presence shows that a script uses the program. Empty for a program that all
-    /// scripts use.
+    /// Words that show that a script uses the program. Empty for a program that all scripts use.
     words: &'static [&'static str],
     /// The command that shows its version.
     probe: &'static str,
-    /// Text in the version output that identifies the recorded program.
+    /// A string in the version output that identifies the recorded program.
     recorded: &'static str,
 }
 
@@ -178,8 +177,8 @@ fn missing_oracles() -> Vec<&'static Oracle> {
     ORACLES.iter().filter(differs).collect()
 }
 
-/// Compares the committed outcomes of a file with those of this machine's programs. Returns how
-/// many scripts were compared.
+/// Compares the committed outcomes of a file with those of this machine's programs. Returns the
+/// number of compared scripts.
 fn agrees(name: &str, missing: &[&Oracle]) -> usize {
     let texts = std::fs::read_to_string(folder().join(name).with_extension("txt")).unwrap();
     let expected = std::fs::read_to_string(folder().join(name).with_extension("out")).unwrap();
@@ -209,9 +208,9 @@ macro_rules! corpus {
             }
         }
 
-        /// The committed outcomes are those of bash and the GNU tools. On a machine with other
-        /// tools, the test reports this in a line and compares only the scripts that do not use
-        /// them. CI has all of the tools.
+        /// Tests that the committed outcomes are those of bash and the GNU tools. On a machine with
+        /// other tools, the test reports this in a line and compares only the scripts that do not
+        /// use those tools. CI has all of the tools.
         #[test]
         fn bash_agrees() {
             let missing = missing_oracles();

@@ -1,5 +1,4 @@
-//! Tests of behaviour that bash does not define (limits, messages, sessions), and of random
-//! scripts.
+//! Tests behaviour that bash does not define (limits, messages, sessions), and random scripts.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -366,7 +365,7 @@ fn any_script() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Every script ends in time and without a panic.
+    /// Tests that every script ends in time and without a panic.
     #[test]
     fn every_script_ends(script in any_script()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

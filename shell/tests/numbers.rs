@@ -1,4 +1,4 @@
-//! Tests of numbers of all sizes, at every position where a script can contain one. No number
+//! Tests numbers of all sizes, at every position where a script can contain a number. No number
 //! crashes the shell or exhausts its memory or time.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
@@ -40,7 +40,7 @@ const NUMBERS: &[&str] = &[
     "",
 ];
 
-/// Scripts in which `N` is replaced with a number.
+/// Scripts. `N` is replaced with a number.
 const SCRIPTS: &[&str] = &[
     "printf '%Nd' 1 > /o",
     "printf '%.Nd' 1 > /o",

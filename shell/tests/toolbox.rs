@@ -1,4 +1,5 @@
-//! The commands' module matches its manifest, and is built from the sources in `shell/toolbox`.
+//! Tests that the commands' module matches its manifest, and is built from the sources in
+//! `shell/toolbox`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 

@@ -1,8 +1,9 @@
 //! Compares algorithms in the language with the same algorithms in plain WAT.
 //!
 //! The programs in the language are the reference programs of tasks in `eval/tasks/algorithms/`.
-//! `tests/benches/algorithms/` has the plain versions: only locals, without checks of indices and
-//! overflow. One runtime runs both, on the files of the task, and both must solve the task.
+//! `tests/benches/algorithms/` contains the plain versions, which use only locals and do not check
+//! indices and overflow. One runtime runs both, on the files of the task, and both must solve the
+//! task.
 
 #![allow(
     clippy::indexing_slicing,
@@ -69,7 +70,8 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Times some runs of each version in turns, so that a busy machine slows both. Returns the medians.
+/// Times some alternating runs of both versions, so that a busy machine slows both. Returns the
+/// medians.
 async fn medians(versions: &[Version<'_>; 2]) -> [Duration; 2] {
     let mut times = [[Duration::ZERO; 15]; 2];
     for round in 0..15 {

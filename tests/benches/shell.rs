@@ -1,7 +1,7 @@
 //! Compares stages of the shell with native processes that do the same.
 //!
-//! Both read the same files. A stage is an instance of the commands' module, and a process is one
-//! of the operating system.
+//! Both read the same files. A stage is an instance of the commands' module, and a native process
+//! is one of the operating system.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,9 +19,9 @@ use futures_util::future::{BoxFuture, join_all};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_shell::{Command, Spawn, StageBounds, Status, Stream, Toolbox};
 
-/// Size of the text to sort, in bytes.
+/// Size of the input to sort, in bytes.
 const SORTED: usize = 1 << 20;
-/// Size of the text to search, in bytes.
+/// Size of the input to search, in bytes.
 const SEARCHED: usize = 10 << 20;
 
 /// Returns unsorted lines.

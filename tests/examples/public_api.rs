@@ -1,4 +1,4 @@
-//! Lists the public API of a crate, one item a line, from the JSON that rustdoc wrote. The script
+//! Lists the public API of a crate, one item per line, from the JSON output of rustdoc. The script
 //! `.ci/public-api` compares it with the committed listing.
 
 #![allow(clippy::print_stdout, reason = "the listing is the output")]

@@ -1,4 +1,4 @@
-//! A chat-completions endpoint on loopback that answers from a script, and fails when the script
+//! A chat-completions endpoint on loopback that responds from a script, and fails when the script
 //! says so.
 //!
 //! It runs on its own threads, so it can serve both the process of the test and the programs that
@@ -32,7 +32,7 @@ pub struct Provider {
 #[derive(Default)]
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
-    /// Function that creates the answers once the script is used up.
+    /// The function that creates the answers once the script is used up.
     respond: Option<Box<Respond>>,
     requests: Mutex<Vec<Recorded>>,
     stopped: AtomicBool,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// A request as it was received.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// The method, such as `POST`.
@@ -74,12 +74,12 @@ impl Recorded {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Returns the texts of the request's messages, [without nonces](crate::plain).
+    /// Returns the content of the request's messages, [without nonces](crate::plain).
     pub fn messages(&self) -> Vec<String> {
         self.messages_verbatim().iter().map(|text| crate::plain(text)).collect()
     }
 
-    /// Returns the texts of the request's messages, byte for byte.
+    /// Returns the content of the request's messages, byte for byte.
     pub fn messages_verbatim(&self) -> Vec<String> {
         let body = self.json();
         let list = body.get("messages").and_then(Value::as_array).into_iter().flatten();
@@ -126,32 +126,32 @@ enum End {
 }
 
 impl Answer {
-    /// Answers with a message: a stream of words if the request asks for one, JSON otherwise.
+    /// Responds with a message: a stream of words if the request asks for one, JSON otherwise.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: None })
     }
 
-    /// Answers with a message as JSON, even if the request asks for a stream.
+    /// Responds with a message as JSON, even if the request asks for a stream.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: Some(false) })
     }
 
-    /// Answers with a message as a stream of events, even if the request asks for JSON.
+    /// Responds with a message as a stream of events, even if the request asks for JSON.
     pub fn streamed(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: Some(true) })
     }
 
-    /// Answers with a status and no body.
+    /// Responds with a status and no body.
     pub fn status(status: u16) -> Self {
         Self::new(status, Body::Bytes(Vec::new()))
     }
 
-    /// Answers with status 200 and these bytes as the body, without a content type.
+    /// Responds with status 200 and these bytes as the body, without a content type.
     pub fn body(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(200, Body::Bytes(bytes.into()))
     }
 
-    /// Answers with a stream that has one event (`data: …`) for each of these texts.
+    /// Responds with a stream that has one event (`data: …`) for each of these strings.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let stream: String =
             data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
@@ -163,12 +163,12 @@ impl Answer {
         Self::new(200, Body::Raw(bytes.into()))
     }
 
-    /// Reads the request and never answers.
+    /// Reads the request and never responds.
     pub fn hang() -> Self {
         Self::raw("").then_hang()
     }
 
-    /// Reads the request and closes the connection without an answer.
+    /// Reads the request and closes the connection without a response.
     pub fn close() -> Self {
         Self::raw("")
     }
@@ -220,7 +220,7 @@ impl Answer {
         Self { end: End::Hang, ..self }
     }
 
-    /// Returns the head and the body as they are sent.
+    /// Returns the head and the body in the form that is sent.
     fn wire(&self, request: &Recorded) -> (Vec<u8>, Vec<u8>) {
         let (kind, body) = match &self.body {
             Body::Raw(bytes) => return (Vec::new(), bytes.clone()),
@@ -333,7 +333,7 @@ impl Provider {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns the host and port as host rules write them: `127.0.0.1:PORT`.
+    /// Returns the host and port in the form of a host rule: `127.0.0.1:PORT`.
     pub fn host(&self) -> String {
         self.address.to_string()
     }

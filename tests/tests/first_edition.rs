@@ -1,7 +1,7 @@
-//! Programs of the language's first edition, as they were written: with `?` behind calls, with
-//! `{i}` in templates, and with host functions where forms do the same today. Each must return the
-//! results of its examples. Only two results are those of the second edition: the text of `fail` is
-//! the reason and not a result, and a JSON value of another kind is EKIND and not EPARSE.
+//! Tests unchanged programs of the language's first edition: with `?` after calls, with `{i}` in
+//! templates, and with host functions where forms do the same today. Each must return the results
+//! of its examples. Only two results are those of the second edition: the string of `fail` is the
+//! reason and not a result, and a JSON value of another kind is EKIND and not EPARSE.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

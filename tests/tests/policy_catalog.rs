@@ -1,5 +1,5 @@
-//! Runs every example of every built-in program under every rule that could match it. A denied
-//! call, or one that nobody can approve, never reaches a backend.
+//! Runs every example of every built-in program under every rule that could match it. A call that
+//! is denied, or that nobody can approve, never reaches a backend.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

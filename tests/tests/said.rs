@@ -1,6 +1,6 @@
-//! What the model said is what runs. For any key and any secret, the model's words reach the
-//! program and the user unchanged, what is recorded is masked, and a request that contains one is
-//! refused.
+//! Tests that the model's words run unchanged. For any key and any secret, the model's words reach
+//! the program and the user unchanged, records are masked, and a request that contains a key or a
+//! secret is refused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ use wattle_machine::{Ending, Envelope, Event, Message};
 use wattle_rt::Limits;
 use wattle_tests::provider::{Answer, Provider};
 
-/// Returns a text in the quotes of a model's call.
+/// Quotes a string for a model's call.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -39,7 +39,7 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
-/// Returns a text in the quotes of a program.
+/// Quotes a string for a program.
 fn literal(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -64,8 +64,8 @@ fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Returns the arguments of a request (URL, headers, body) that contains a value somewhere, in one
-/// of the ways in which a program could spell it.
+/// Returns the arguments of a request (URL, headers, body) that contains a value. `way` selects the
+/// location and the spelling.
 fn request(base: &str, value: &str, way: usize) -> [String; 3] {
     let url = base.to_owned();
     let none = String::new;
@@ -114,7 +114,7 @@ fn remote(provider: &Provider, key: &str) -> RemoteModel {
     RemoteModel::new(resolved, &Egress::new(Policy::default()), Timeouts::default()).unwrap()
 }
 
-/// An answer of the model: a program with its arguments, or the result.
+/// An answer from the model: a program with its arguments, or the result.
 enum Said {
     Program(String, Vec<String>),
     Result(String),
@@ -153,7 +153,7 @@ impl Said {
     }
 }
 
-/// Performs a run whose model says a key and a secret in its program, in the program's arguments
+/// Performs a run whose model writes a key and a secret in its program, in the program's arguments
 /// and in its answer, and tries to send the secret.
 async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let replayed = journal::replay(&host, &journal, &opened, 1).await.unwrap();
     assert_eq!(replayed.difference, None);
 
-    // What is recorded has neither value, in no spelling.
+    // The records contain neither value, in any spelling.
     let recorded = files(folder.path());
     for path in &recorded {
         let bytes = std::fs::read(path).unwrap();
@@ -267,7 +267,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     assert!(!host.mask().finds(exported.as_bytes()), "{exported}");
 }
 
-/// Returns any bytes as the text of a secret.
+/// Converts arbitrary bytes to a valid secret.
 fn as_secret(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes).replace('\0', "");
     Some(text.trim().to_owned()).filter(|text| text.chars().count() >= 8)

@@ -1,7 +1,7 @@
-//! Compares the tokens of programs with those of the same programs in plain WAT and in Python.
-//! `tests/tokens/` contains the plain version of a built-in program as `NAME.plain.wat` and the
-//! Python version as `NAME.py`. `tests/tokens/algorithms/` contains algorithms as `NAME.wat` and
-//! `NAME.py`. All versions return the results of the program's examples. `UPDATE=1` updates the
+//! Compares the number of tokens of programs with that of the same programs in plain WAT and in
+//! Python. `tests/tokens/` contains the plain version of a built-in program as `NAME.plain.wat` and
+//! the Python version as `NAME.py`. `tests/tokens/algorithms/` contains algorithms as `NAME.wat`
+//! and `NAME.py`. All versions return the results of the program's examples. `UPDATE=1` updates the
 //! figures in `docs/benchmarks.md`.
 
 #![allow(
@@ -40,7 +40,7 @@ impl Compared {
         self.entry.name().as_str()
     }
 
-    /// Returns the text of the version whose file has that ending.
+    /// Returns the source of the version whose file has this ending.
     fn version(&self, ending: &str) -> String {
         wattle_cases::read(self.folder.join(format!("{}{ending}", self.name())))
     }
@@ -72,7 +72,7 @@ fn built_in() -> Set {
     }
 }
 
-/// Returns the algorithms.
+/// Returns the algorithms that are compared.
 fn algorithms() -> Set {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tokens/algorithms");
     let programs = names(&folder, ".wat").into_iter().map(|name| {
@@ -87,7 +87,7 @@ fn algorithms() -> Set {
     }
 }
 
-/// Returns the names of the files with that ending, without it.
+/// Returns the names of the files with this ending, without the ending.
 fn names(folder: &Path, ending: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder)
         .unwrap()
@@ -186,7 +186,7 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
     if !same_end {
         return Some(format!("ended with {failed:?}, not {}", expected.code));
     }
-    // The texts of a library's own failures differ.
+    // The messages of a library's own failures differ.
     let reason = found["reason"].as_str().unwrap();
     if let Some(expected) = &expected.reason
         && !reason.is_empty()
@@ -264,7 +264,8 @@ fn bare(text: &str, comment: &str) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Returns a set's figures as a table, and the sums of its columns: the language, then the others.
+/// Returns a set's figures as a table, and the sums of its columns: first the language, then the
+/// other languages.
 fn figures(set: &Set) -> (String, Vec<usize>) {
     let encoding = tiktoken_rs::o200k_base().unwrap();
     let count = |text: &str, comment: &str| encoding.encode_ordinary(&bare(text, comment)).len();
@@ -297,7 +298,7 @@ fn percent(part: usize, of: usize) -> f64 {
     (part * 1000 / of) as f64 / 10.0
 }
 
-/// Returns the document with that table in place of the one in the section.
+/// Replaces the table in a section of the document.
 fn updated(document: &str, section: &str, table: &str) -> String {
     let from = document.find(section).unwrap() + section.len();
     let text = document[from..].split("\n## ").next().unwrap();

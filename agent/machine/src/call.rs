@@ -23,7 +23,7 @@ pub enum Call {
         /// The arguments in order.
         args: Vec<String>,
     },
-    /// A program of the catalog.
+    /// A catalog program.
     Catalog {
         /// The program's name, as the model wrote it.
         name: String,
@@ -124,7 +124,7 @@ impl Execution {
     /// Returns the results of a program that the host called.
     ///
     /// # Errors
-    /// The reason why it failed, in at most 500 characters.
+    /// If the call failed. The error is the reason, in at most 500 characters.
     pub fn texts(&self) -> Result<&[String], String> {
         match self.error() {
             None => Ok(self.results()),
@@ -132,7 +132,7 @@ impl Execution {
         }
     }
 
-    /// Returns the results, also of a program that failed.
+    /// Returns the results, even if the program failed.
     pub fn results(&self) -> &[String] {
         match self {
             Self::Ran(Completion { results, .. }) | Self::Stopped { results, .. } => results,
@@ -181,7 +181,7 @@ pub struct Completion {
     pub results: Vec<String>,
     /// The failure, or `None` if the exit code is 0.
     pub failure: Option<Failure>,
-    /// The answer that the program ends the run with. Ignored if the program failed.
+    /// The answer with which the program ends the run. Ignored if the program failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The data that the program left for the application.
@@ -217,7 +217,7 @@ pub struct Failure {
     pub function: Option<String>,
     /// The line that called the function, of a program that the model wrote.
     pub line: Option<SourceLine>,
-    /// The call of a catalog program with its arguments, such as `file_read("notes.txt")`.
+    /// The call to a catalog program with its arguments, such as `file_read("notes.txt")`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The reason, such as `http status 500`.

@@ -1,9 +1,10 @@
-//! Contributions: what the programs of an agent's traits add to a run before the model is asked.
+//! Contributions: additions to a run by the programs of an agent's traits, made before the model is
+//! asked.
 //!
-//! A *build* program runs once, before the first step. What it returns extends the system prompt and
-//! the programs that the model may call. A *step* program runs before each step, for its effects. A
-//! *prompt* program also runs before each step. Its text becomes a note in the conversation, but only
-//! when it differs from the text before, so that each request begins with the one before it.
+//! A *build* program runs once, before the first step. Its result extends the system prompt and the
+//! programs that the model may call. A *step* program runs before each step, for its effects. A
+//! *prompt* program also runs before each step. Its text becomes a note in the conversation, but
+//! only if it differs from the previous text, so that each request begins with the one before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use crate::{
     recall,
 };
 
-/// Maximum length of the text of one program, in characters.
+/// Maximum length of the text that one program adds, in characters.
 const MAX_LENGTH: usize = 4_000;
 
 /// A program of a trait, which the host runs.
@@ -23,7 +24,7 @@ const MAX_LENGTH: usize = 4_000;
 pub struct TraitProgram {
     /// The name by which the program is called, such as `house_style.prompt`.
     pub program: String,
-    /// When it runs, and what its result is for.
+    /// The purpose of the program, which determines when it runs.
     pub purpose: TraitPurpose,
     /// If true, its only argument is the recent conversation. Otherwise it has none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -47,13 +48,13 @@ pub enum TraitPurpose {
 pub struct Contribution {
     /// The report of the call.
     pub execution: Execution,
-    /// What a build program adds, or the reason why its result cannot be used. `None` for the other
-    /// programs, and for a build program that failed.
+    /// The addition of a build program, or the reason why its result cannot be used. `None` for the
+    /// other programs, and for a build program that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addition: Option<Result<Addition, String>>,
 }
 
-/// What a build program adds to a run.
+/// The text, programs and agents that a build program adds to a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Addition {
@@ -63,12 +64,12 @@ pub struct Addition {
     pub tools: Vec<String>,
     /// The names of agents that the run may ask.
     pub delegates: Vec<String>,
-    /// All of these as functions that the model may call.
+    /// These programs and agents as functions that the model may call.
     pub programs: Vec<ProgramFunction>,
 }
 
 impl TraitProgram {
-    /// Returns the call of the program.
+    /// Returns the call to the program.
     pub(crate) fn call(&self, conversation: &[Message], nonce: &Nonce) -> Call {
         let args = match self.reads_conversation {
             true => vec![recall::excerpt(conversation, nonce)],
@@ -82,7 +83,7 @@ impl Contribution {
     /// Returns the text of a prompt program.
     ///
     /// # Errors
-    /// The reason why the program failed.
+    /// If the program failed. The error is the reason.
     pub(crate) fn text(&self) -> Result<String, String> {
         Ok(recall::shorten(self.execution.texts()?.join("\n").trim(), MAX_LENGTH))
     }

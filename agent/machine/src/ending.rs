@@ -152,7 +152,7 @@ pub enum Bound {
     Tokens,
     /// The maximum cost, `max_cost`.
     Cost,
-    /// The number of times that the same call may be repeated in a row.
+    /// The maximum number of consecutive repetitions of the same call.
     Repetition,
     /// The length of an answer.
     Length,

@@ -1,9 +1,9 @@
 //! The events of a run, as sinks, traces, the REPL and the server receive them.
 //!
-//! The order within a step is `contributed`, `recalled`, `thinking`, then `tool_start` and `tool_result` for each
-//! call. If a program does not compile and the model is asked to repair it, `retry` takes the place
-//! of `tool_result`. Exactly one `response` or `error` ends a run. `parked` is the last event of this
-//! process, and the run can be resumed later.
+//! The order within a step is `contributed`, `recalled`, `thinking`, then `tool_start` and
+//! `tool_result` for each call. If a program does not compile and the model is asked to repair it,
+//! `retry` takes the place of `tool_result`. Exactly one `response` or `error` ends a run. `parked`
+//! is the last event of this process, and the run can be resumed later.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};

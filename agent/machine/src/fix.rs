@@ -6,33 +6,33 @@ use serde_json::Value;
 /// Maximum number of pairs in one fix.
 const MAX_PAIRS: usize = 100;
 
-/// Maximum number of occurrences of a text that are counted.
+/// Maximum number of occurrences that are counted.
 const MAX_COUNTED: usize = 1_000;
 
 /// Maximum number of lines that an error lists.
 const MAX_LINES: usize = 8;
 
-/// Maximum number of characters of a text that an error quotes.
+/// Maximum length of a string that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// A text of a fix: an old text, or the new text that replaces it.
+/// One string of a fix: a piece of the program, or its replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixText {
     /// The text.
     pub text: String,
-    /// The text if its quotes are read in the other way: with escapes where `text` has them
-    /// resolved, and the other way around. `None` if that is the same text.
+    /// The other way to read the quoted string: with its escapes unresolved if `text` has them
+    /// resolved, and the reverse. `None` if both readings are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<String>,
 }
 
 impl FixText {
-    /// Creates a text with only one reading.
+    /// Creates a string that can be read in only one way.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), alternative: None }
     }
 
-    /// Creates a text with two readings, of which the first is preferred.
+    /// Creates a string that can be read in two ways. The first is preferred.
     pub(crate) fn of(text: String, alternative: String) -> Self {
         Self { alternative: (alternative != text).then_some(alternative), text }
     }
@@ -45,9 +45,9 @@ pub(crate) struct WrittenProgram {
     pub(crate) args: Vec<String>,
 }
 
-/// Replaces each old text of a program by its new text, in order. The texts are pairs of an old and
-/// a new one. Each old text must occur exactly once. Otherwise nothing is changed, and the error
-/// says how often it occurs.
+/// Replaces each old string in a program with its new one, in order. `texts` contains pairs of an
+/// old and a new string. Each old string must occur exactly once. Otherwise nothing is changed, and
+/// the error says how often it occurs.
 pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
     let pairs = texts.len() / 2;
     if pairs == 0 || !texts.len().is_multiple_of(2) {
@@ -79,11 +79,11 @@ pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
     Ok(fixed)
 }
 
-/// The reason why a text cannot be replaced.
+/// The reason why a string cannot be replaced.
 enum Unfit {
     Empty,
     Missing,
-    /// The text occurs in several positions, which begin on these lines.
+    /// The string occurs several times. These are the lines of its occurrences.
     Ambiguous(Vec<usize>),
 }
 
@@ -121,7 +121,7 @@ impl Unfit {
     }
 }
 
-/// Replaces the only occurrence of `old`. A text that does not occur is also tried in its other
+/// Replaces the only occurrence of `old`. A string that does not occur is also tried in its other
 /// readings: with the other meaning of its quotes, and without line numbers.
 fn replace(program: &str, old: &FixText, new: &FixText) -> Result<String, Unfit> {
     if old.text.is_empty() {
@@ -189,18 +189,18 @@ fn without_line_numbers(text: &str) -> Option<String> {
     lines.map(|lines| lines.join("\n"))
 }
 
-/// Names of the field with the old text, as models write them.
+/// Names that models use for the field with the old string.
 const OLD: &[&str] =
     &["old", "old_text", "old_string", "old_str", "from", "find", "search", "before"];
-/// Names of the field with the new text.
+/// Names that models use for the field with the new string.
 const NEW: &[&str] =
     &["new", "new_text", "new_string", "new_str", "to", "replace", "replacement", "after"];
-/// Names of the field with a list of changes.
+/// Names that models use for the field with a list of changes.
 const CHANGES: &[&str] =
     &["changes", "change", "fixes", "edits", "replacements", "pairs", "texts", "args", "arguments"];
 
-/// Returns the texts of a fix in JSON: a list of objects with `old` and `new`, of pairs, or of
-/// texts. Returns `None` if an object lacks one of the two.
+/// Returns the strings of a fix in JSON: a list of objects with `old` and `new`, of pairs, or of
+/// strings. Returns `None` if an object lacks one of the two.
 pub(crate) fn texts_of_json(value: Value) -> Option<Vec<FixText>> {
     match value {
         Value::String(text) => Some(vec![FixText::plain(text.replace("\r\n", "\n"))]),

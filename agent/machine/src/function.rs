@@ -45,17 +45,17 @@ pub struct ProgramFunction {
     pub params: Vec<Param>,
     /// The way in which the program is offered to the model.
     pub offer: Offer,
-    /// If true, a call of the program runs alone, without other calls in the same step.
+    /// If true, a call to the program runs alone, without other calls in the same step.
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
-    /// The JSON Schema that describes the arguments more closely than the parameters. Its properties
-    /// are parameters.
+    /// The JSON Schema that describes the arguments more closely than the parameters. Its
+    /// properties are parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 
-/// The way in which a program is offered to a model.
+/// A way to offer a program to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
@@ -65,8 +65,8 @@ pub enum Offer {
     /// The program can only be called by its name, because there are too many programs.
     #[serde(rename = "untold")]
     Unlisted,
-    /// The program is not offered, because a capability that it needs is not granted, or because it
-    /// is for the host to call.
+    /// The program is not offered, because a capability that it needs is not granted, or because
+    /// only the host calls it.
     Withheld,
 }
 
@@ -75,19 +75,19 @@ pub enum Offer {
 pub struct Param {
     /// The parameter's name.
     pub name: String,
-    /// The type of its values.
+    /// The type of the parameter's values.
     pub kind: ParamKind,
-    /// A description of the values.
+    /// A description of the parameter.
     pub description: String,
-    /// The value of a missing argument. It makes the parameter optional.
+    /// The default value, which makes the parameter optional.
     pub default: Option<String>,
 }
 
-/// The type of a parameter. The program receives every value as text.
+/// The type of a parameter. The program receives every value as a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamKind {
-    /// Any text.
+    /// Any string.
     Text,
     /// An integer.
     Integer,
@@ -95,7 +95,7 @@ pub enum ParamKind {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// Any JSON value, as its text.
+    /// Any JSON value, serialized as a string.
     Json,
 }
 
@@ -111,7 +111,7 @@ impl ParamKind {
         }
     }
 
-    /// Converts a default to the value in the schema.
+    /// Converts a default value from a string to its type in the schema.
     fn value(self, text: &str) -> Value {
         match self {
             Self::Text | Self::Json => json!(text),
@@ -121,13 +121,13 @@ impl ParamKind {
 }
 
 impl ProgramFunction {
-    /// Returns the program's name with every character that endpoints refuse replaced by `_`.
+    /// Returns the program's name with every character that endpoints refuse replaced with `_`.
     pub fn name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         self.program.chars().map(plain).take(MAX_NAME_BYTES).collect()
     }
 
-    /// Returns the program as a line of a list.
+    /// Returns the program's line in a list of programs.
     pub(crate) fn line(&self) -> ProgramLine {
         let argument = |param: &Param| ArgLine {
             name: param.name.clone(),
@@ -187,7 +187,7 @@ impl ProgramFunction {
     }
 }
 
-/// Returns the schema of a function's arguments with a closer description of some of them.
+/// Returns the schema of a function's arguments with more precise descriptions of some of them.
 fn described(mut parameters: Value, schema: &Value) -> Value {
     let (Some(own), Some(schema)) = (parameters.as_object_mut(), schema.as_object()) else {
         return parameters;

@@ -2,7 +2,7 @@
 //!
 //! Observations and notes begin with a mark that contains the run's [`Nonce`]: `[Observation k7m2xq
 //! (step 1)]`, `[Note k7m2xq]`. A note after the user's message announces the nonce. Everything
-//! else in these messages is data: results of programs, reasons of failures, names, the user's
+//! else in these messages is data: results of programs, reasons for failures, names, the user's
 //! text, and the turns of earlier runs. [`escape_marks`] inserts a backslash into all data that
 //! looks like a mark, so data can never forge one. Programs still receive the data unchanged.
 //!

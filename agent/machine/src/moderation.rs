@@ -29,7 +29,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the message for the user if the run may not start.
+    /// Returns the message for the user, or `None` if the run may start.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Allowed | Self::Failed { is_allowed: true, .. } => None,

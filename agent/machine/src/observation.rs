@@ -62,8 +62,8 @@ pub(crate) fn message(nonce: &Nonce, step: u32, outputs: &[Output], notes: &[Str
     message
 }
 
-/// Returns a note that lists the fixes made to a program before it ran, since the conversation has
-/// the program as its author wrote it.
+/// Returns a note that lists the fixes made to a program before it ran. It is needed because the
+/// conversation contains the program as its author wrote it.
 fn fixes_note(nonce: &Nonce, fixes: &[String]) -> String {
     match fixes {
         [] => String::new(),
@@ -109,7 +109,7 @@ fn failure_text(failure: &Failure) -> String {
     text
 }
 
-/// Renders the results that a program had printed before it failed.
+/// Renders the results that a program returned before it failed.
 fn results_so_far(results: &[String]) -> String {
     if results.is_empty() {
         String::new()
@@ -118,10 +118,10 @@ fn results_so_far(results: &[String]) -> String {
     }
 }
 
-/// A text within a limit: complete, or only its head and its tail.
+/// A string truncated to a limit: all of it, or only its head and its tail.
 pub(crate) struct Excerpt {
     head: String,
-    /// Number of omitted characters, and of all characters.
+    /// Number of omitted characters, and total number of characters.
     omitted: Option<(usize, usize)>,
     tail: String,
 }
@@ -142,7 +142,7 @@ impl Excerpt {
         Self { head: own(before), omitted: Some((omitted, length)), tail: own(after) }
     }
 
-    /// Returns the text for people. Brackets mark the omission.
+    /// Returns the excerpt for people to read. Brackets mark the omission.
     pub(crate) fn plain(&self) -> String {
         let Self { head, tail, .. } = self;
         match self.omission() {
@@ -151,7 +151,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns the text for the model. A note marks the omission, and marks in the text are
+    /// Returns the excerpt for the model. A note marks the omission, and marks in the excerpt are
     /// escaped.
     pub(crate) fn escaped(&self, nonce: &Nonce) -> String {
         let head = escape_marks(&self.head, Some(nonce));

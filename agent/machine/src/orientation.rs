@@ -1,4 +1,5 @@
-//! The files that a run begins with, so that the model need not spend a step on looking.
+//! The files that a run's first request shows, so that the model need not spend a step on looking
+//! at them.
 
 use std::fmt::Write as _;
 
@@ -89,8 +90,8 @@ impl Orientation {
     }
 }
 
-/// Writes characters as escapes that would break a line or change its direction, and those that
-/// hide text. Tabs stay.
+/// Replaces characters that would break a line, change its direction or hide text with escapes.
+/// Tabs are kept.
 fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control() && c != '\t'

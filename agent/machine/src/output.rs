@@ -9,8 +9,8 @@ use crate::{
     message::Message,
 };
 
-/// The contract on the answer of a run. The driver validates each answer, and the machine asks
-/// again after one that does not match.
+/// The contract on the answer of a run. The driver validates each answer. If an answer does not
+/// match, the machine asks the model for a correction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputContract {
@@ -63,7 +63,7 @@ pub(crate) fn bounded(errors: Vec<String>) -> Vec<String> {
     errors.into_iter().take(MAX_ERRORS).map(|error| clipped(error, MAX_ERROR_CHARS)).collect()
 }
 
-/// Truncates a text to a maximum length in characters.
+/// Truncates a string to a maximum length in characters.
 fn clipped(text: String, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -46,7 +46,7 @@ impl From<&str> for SystemPrompt {
     }
 }
 
-/// The serialized form: a text if all of it is stable.
+/// The serialized form of the prompt. It is a plain string if all of the prompt is stable.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum PromptForm {
@@ -86,7 +86,7 @@ pub struct PromptParts {
     pub limits: Limits,
     /// Text that the deployment adds, such as a role or house rules.
     pub preamble: Option<String>,
-    /// Items of memory that all sessions of the agent know.
+    /// Memory items that all sessions of the agent know.
     pub memory: Vec<String>,
     /// Lines that change from session to session: the date, budgets, memory. They come last, so
     /// that the rest of the prompt stays the same byte for byte and providers can cache it.
@@ -101,10 +101,10 @@ pub struct ProgramList {
     pub built_in: Vec<ProgramLine>,
     /// The deployment's own programs.
     pub own: Vec<ProgramLine>,
-    /// The names of the deployment's other programs, of which there are too many to describe.
+    /// The names of the deployment's other programs, which are too many to describe.
     pub named: Vec<String>,
-    /// Those of the named programs that match the session's first message, most relevant first. The
-    /// prompt describes as many as do not lengthen it much.
+    /// The programs in `named` that match the session's first message, most relevant first. The
+    /// prompt describes only as many of them as fit within a small part of its length.
     pub matching: Vec<ProgramLine>,
 }
 
@@ -123,7 +123,7 @@ pub struct CapabilityPart {
 }
 
 impl CapabilityPart {
-    /// Returns true if the prompt has a function of the capability, described or by name.
+    /// Returns true if the prompt describes or names at least one function of the capability.
     pub fn is_shown(&self) -> bool {
         !self.functions.is_empty() || !self.rare.is_empty()
     }

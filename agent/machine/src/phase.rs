@@ -1,4 +1,4 @@
-//! What a run waits for, and the attempts of its current step.
+//! The phases of a run: the input that it waits for, and the attempts of its current step.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ pub(crate) struct Turn {
     /// The last program that did not compile, while its repair is awaited.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for repeating the request, unless it is a program that does not compile.
+    /// The reason for repeating the request, unless the reason is a program that does not compile.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
     /// The last answer that did not match the contract, while its correction is awaited.
@@ -89,8 +89,8 @@ pub(crate) enum RetryReason {
     Called,
 }
 
-/// The calls and outputs of the last step, and the number of consecutive steps that had the same
-/// ones.
+/// The calls and outputs of the last step, and the number of consecutive steps with the same calls
+/// and outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RepeatedCalls {
     pub(crate) calls: Vec<Call>,

@@ -22,16 +22,17 @@ const EXAMPLE: &str = include_str!("../prompt/example.md");
 const NATIVE: &str = include_str!("../prompt/native.md");
 const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
 
-/// The program of the prompt's worked example. Its arguments are a text and a word, and it prints
-/// how many lines of the text contain the word.
+/// The program of the prompt's worked example. Its arguments are a string and a word, and it prints
+/// how many lines of the string contain the word.
 pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 
-/// The part of the prompt's length that programs which match the message may add: one twenty-fifth.
-/// So all sessions of an agent share at least 95 % of their prompts as a prefix.
+/// The part of the prompt's length that matching programs may add: one twenty-fifth. So all
+/// sessions of an agent share at least 95 % of their prompts as a prefix.
 const MATCHING_PART: usize = 25;
 
-/// Writes the system prompt. What never changes for an agent comes first: how to answer, the
-/// language, the functions and the programs. What may differ from session to session comes last.
+/// Writes the system prompt. The part that never changes for an agent comes first: the form of
+/// answers, the language, the functions and the programs. The part that may differ from session to
+/// session comes last.
 ///
 /// ```
 /// use wattle_machine::{PromptParts, system_prompt};
@@ -91,7 +92,8 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-/// Lists the functions of each capability. Functions that are only named share one line at the end.
+/// Lists the functions of each capability. The last line names the functions that are not
+/// described.
 fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
     let mut named: Vec<&str> = Vec::new();
@@ -158,13 +160,13 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
     section
 }
 
-/// Maximum number of items of memory in the prompt.
+/// Maximum number of memory items in the prompt.
 const MAX_MEMORY: usize = 100;
 
 /// Maximum length of an item of memory in the prompt, in characters.
 const MAX_MEMORY_ITEM: usize = 500;
 
-/// Lists the items of memory.
+/// Lists the memory items.
 fn memory(items: &[String]) -> String {
     let lines = items.iter().map(|item| one_line(item, MAX_MEMORY_ITEM));
     let lines: String = lines
@@ -175,7 +177,7 @@ fn memory(items: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("# Memory\n{lines}") }
 }
 
-/// Lists the programs that match the message, most relevant first, within a number of bytes.
+/// Lists the programs that match the message, most relevant first, in at most `max_bytes` bytes.
 fn matching(programs: &[ProgramLine], max_bytes: usize) -> String {
     const HEADING: &str = "# Of these, for this task\n";
     let lines = programs.iter().map(program_line).scan(HEADING.len(), |used, line| {

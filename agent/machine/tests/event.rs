@@ -1,4 +1,4 @@
-//! The serialized form of events.
+//! Tests the serialized form of events.
 
 #![allow(
     clippy::unwrap_used,

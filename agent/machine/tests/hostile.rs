@@ -1,5 +1,5 @@
-//! Tests the reader with very large texts, which it must read in linear time, and with random
-//! texts.
+//! Tests the reader with very large answers, which it must read in linear time, and with random
+//! answers.
 
 #![allow(
     clippy::unwrap_used,
@@ -167,7 +167,7 @@ fn a_call_after_a_megabyte_of_noise_is_found() {
     }
 }
 
-/// Pieces of random answers.
+/// Generates a piece of a random answer.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "ToolCall::Wat(",

@@ -1,4 +1,4 @@
-//! The content and the length of the system prompt.
+//! Tests the content and the length of the system prompt.
 
 #![allow(
     clippy::unwrap_used,
@@ -187,7 +187,7 @@ fn empty_parts_have_no_section() {
     }
 }
 
-/// What matches the first message comes after everything that all sessions share.
+/// Programs that match the first message come after everything that all sessions share.
 #[test]
 fn programs_that_match_the_message_lengthen_the_prompt_a_little() {
     for dialect in [Dialect::Text, Dialect::Native] {

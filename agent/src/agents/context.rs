@@ -1,11 +1,11 @@
-//! Values of a context in texts: `${key}` stands for the value of `key`, and `$${` for `${`.
+//! Context values in strings: `${key}` stands for the value of `key`, and `$${` for `${`.
 
 use std::collections::BTreeMap;
 
-/// Replaces each `${key}` of a text by its value.
+/// Replaces each `${key}` in a string with its value.
 ///
 /// # Errors
-/// The first key that has no value.
+/// If a key has no value. The error is the first such key.
 pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -35,7 +35,7 @@ pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<Stri
 /// Replaces each `${key}` in the values of a map.
 ///
 /// # Errors
-/// The first key that has no value.
+/// If a key has no value. The error is the first such key.
 pub(super) fn filled(
     map: &BTreeMap<String, String>,
     values: &BTreeMap<String, String>,

@@ -28,8 +28,8 @@ pub(super) fn programs(agent: &AgentSpec, agents: &Agents) -> Result<Vec<Entry>,
     agent.delegates.iter().map(program).collect()
 }
 
-/// Returns the program through which an agent asks another one, which people know by the shown name
-/// and the description.
+/// Returns the program through which an agent asks another one. Its display name and its
+/// description are those of the other agent.
 pub(crate) fn program(
     agent: &str,
     delegate: &DelegateRef,

@@ -24,7 +24,7 @@ pub struct AgentProblem {
     pub path: PathBuf,
     /// The line, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// What is wrong, and what to do.
+    /// The fault, and the action that fixes it.
     pub message: String,
 }
 
@@ -62,7 +62,7 @@ impl Declaration for TraitSpec {
     }
 }
 
-/// A file of a folder, as it was when it was read.
+/// A file of a folder, with its state when it was read.
 #[derive(Debug)]
 struct DeclaredFile<T> {
     stamp: Option<(SystemTime, u64)>,
@@ -132,7 +132,7 @@ impl<T: Declaration> DeclaredFolder<T> {
         DeclaredFolder { files: files.collect(), path, is_optional, problem }
     }
 
-    /// Returns the declarations, in the order of the file names, each with its file.
+    /// Returns the declarations, sorted by file name, each with its file.
     pub(super) fn declared(&self) -> impl Iterator<Item = (&Path, &Arc<T>)> {
         self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.declared.as_ref()?)))
     }

@@ -1,4 +1,4 @@
-//! Declared agents: what a deployment or an application says about an agent, as data.
+//! Declared agents: the properties that a deployment or an application gives an agent, as data.
 //!
 //! An [`AgentSpec`] is the content of a file. [`Agents`] are the agents of some folders, with the
 //! built-in `default`. [`AgentSpec::parts`] turns an agent into the parts of a run: the programs

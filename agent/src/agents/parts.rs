@@ -1,4 +1,4 @@
-//! From an agent to the parts of its runs.
+//! The parts of an agent's runs, created from the agent's declaration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 /// Programs that every agent is offered: the manual, and the end of a run.
 const ALWAYS: &[&str] = &["done", "help"];
 
-/// What a deployment has before an agent changes it.
+/// The parts of a deployment, before an agent changes them.
 #[derive(Clone, Copy)]
 pub struct AgentBase<'a> {
     /// The host, with all programs.
@@ -82,20 +82,20 @@ pub enum AgentError {
         /// The reason.
         why: String,
     },
-    /// A text refers to a value that the context does not have.
+    /// A string refers to a value that the context lacks.
     MissingContext {
         /// The agent's name.
         agent: String,
-        /// The place of the text.
+        /// The location of the string.
         place: String,
         /// The key of the value.
         key: String,
     },
-    /// The name of a delegate's program is invalid, or that of another program.
+    /// The name of a delegate's program is invalid, or another program has it.
     DelegateName(String, String),
     /// There is no such agent.
     Unknown(UnknownAgent),
-    /// The model cannot be used. The text names it.
+    /// The model cannot be used. The message names it.
     Model(String),
     /// The name of an agent is invalid.
     InvalidName(String),
@@ -108,7 +108,7 @@ pub enum AgentError {
         /// The rule that it breaks.
         why: String,
     },
-    /// The name of a tool or of a delegate's program is that of another program.
+    /// A tool or a delegate's program has the name of another program.
     NameTaken {
         /// The agent's name.
         agent: String,
@@ -210,8 +210,8 @@ impl AgentSpec {
         })
     }
 
-    /// Returns the host with the programs that the agent is offered, and those that it calls for the
-    /// agent.
+    /// Returns the host with the programs that the agent is offered and those that the host calls
+    /// for the agent.
     fn host(
         &self,
         base: AgentBase<'_>,
@@ -258,7 +258,7 @@ impl AgentSpec {
         }))
     }
 
-    /// Returns the agent's tools and those of its traits, with the values of the context in theirs.
+    /// Returns the tools of the agent and of its traits, with the context's values filled in.
     fn tool_refs(&self, of_traits: &[ToolRef]) -> Result<Vec<ToolRef>, AgentError> {
         let all = self.tools.iter().flatten().chain(of_traits);
         let filled = |tool: &ToolRef| {
@@ -316,8 +316,9 @@ impl AgentSpec {
         Ok(settings)
     }
 
-    /// Returns the output that the agent's runs must have. The schema was checked when the agent was
-    /// read; an agent that an application makes with an invalid one has text as its output.
+    /// Returns the output that the agent's runs must have. The schema was checked when the agent
+    /// was read. If an application creates an agent with an invalid schema, its output is plain
+    /// text.
     fn output(&self) -> Option<OutputSettings> {
         let schema = OutputSchema::new(OUTPUT, self.output_schema.clone()?).ok()?;
         let output = OutputSettings::new(schema);
@@ -325,10 +326,11 @@ impl AgentSpec {
         Some(OutputSettings { max_attempts, ..output })
     }
 
-    /// Opens the agent's model, or returns the default one if it names none.
+    /// Opens the agent's model, or returns the default one if the agent names no model.
     ///
     /// # Errors
-    /// A message for the user: the class is unknown, or its endpoint cannot be used.
+    /// If the class is unknown, or its endpoint cannot be used. The error is a message for the
+    /// user.
     pub fn open_model(
         &self,
         models: &dyn Models,
@@ -342,7 +344,7 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the agent's own policy, narrowed by those of the agents that delegated to it.
+    /// Returns the agent's own policy, narrowed by the policies of the agents that delegated to it.
     fn policy(&self) -> Policy {
         let rules = |rules: &[Parsed<Rule>]| rules.iter().map(|rule| rule.0.clone()).collect();
         let policy =
@@ -351,7 +353,7 @@ impl AgentSpec {
     }
 }
 
-/// Returns the lower of two limits, of which each may be absent.
+/// Returns the lower of two optional limits.
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -359,7 +361,7 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// Returns the lower of two limits on steps, of which 0 means no limit.
+/// Returns the lower of two limits on steps, where 0 means no limit.
 fn fewer_steps(one: u32, other: u32) -> u32 {
     match (one, other) {
         (0, steps) | (steps, 0) => steps,

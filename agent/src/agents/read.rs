@@ -23,12 +23,12 @@ const MAX_NAME: usize = 64;
 /// Maximum length of a message of the TOML reader, in characters.
 const MAX_MESSAGE: usize = 300;
 
-/// The reason why a text is not an agent.
+/// The reason why a declaration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The line, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// What is wrong, and what to do.
+    /// The fault, and the action that fixes it.
     pub message: String,
 }
 
@@ -57,7 +57,7 @@ impl AgentSpec {
         Ok(spec)
     }
 
-    /// Reads an agent from JSON, such as that of a request.
+    /// Reads an agent from JSON, such as the body of a request.
     ///
     /// # Errors
     /// If it has an unknown key, or a value is invalid.
@@ -123,7 +123,7 @@ fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
     })
 }
 
-/// Returns true for the name of an agent.
+/// Returns true if `text` is a valid name for an agent.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b);
     text.len() <= MAX_NAME
@@ -131,7 +131,7 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(is_allowed)
 }
 
-/// Explains an error of the reader.
+/// Explains an error from the reader.
 fn explain(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message);
     let message = truncate(message.lines().next().unwrap_or_default(), MAX_MESSAGE);

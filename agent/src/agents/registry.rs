@@ -1,4 +1,4 @@
-//! The agents of a deployment, and how a reference finds one.
+//! The agents of a deployment, and the search for the agent that a reference names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::traits::{TraitSpec, Traits};
 /// Minimum time between two scans of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The subfolder of a folder of agents that has their traits.
+/// The subfolder of an agent folder that contains the traits.
 const TRAITS: &str = "traits";
 
 /// A folder of agents with its traits.
@@ -60,7 +60,7 @@ impl Default for Agents {
 
 impl Agents {
     /// Reads the agents of the folders. An agent replaces one of the same name in an earlier
-    /// folder, and the built-in one. A file that cannot be used is one of the
+    /// folder, and may replace the built-in one. A file that cannot be used is listed in
     /// [`problems`](Agents::problems).
     #[must_use]
     pub fn open(folders: &[PathBuf]) -> Agents {
@@ -72,7 +72,7 @@ impl Agents {
         Agents(Arc::new(Inner { resolver: None, state: Mutex::new(Loaded::read(folders)) }))
     }
 
-    /// Asks this resolver before the files.
+    /// Sets a resolver, which is asked before the files.
     #[must_use]
     pub fn with_resolver(&self, resolver: Arc<dyn AgentResolver>) -> Agents {
         let state = Mutex::new(self.state().clone());
@@ -118,7 +118,8 @@ impl Agents {
         self.state().traits.clone()
     }
 
-    /// Returns an agent with its traits by value, so that a run keeps the traits that it began with.
+    /// Returns an agent that contains its traits by value, so that a run keeps the traits that it
+    /// began with.
     ///
     /// # Errors
     /// If there is no such trait.
@@ -208,8 +209,8 @@ impl Loaded {
     }
 }
 
-/// Returns the declarations of a folder by name. The first file with a name counts; the others are
-/// problems.
+/// Returns the declarations of a folder by name. If several files declare a name, the first one
+/// counts, and the others are problems.
 fn by_name<'a, T: 'a>(
     declared: impl Iterator<Item = (&'a Path, &'a Arc<T>)>,
     kind: &str,
@@ -235,7 +236,7 @@ fn by_name<'a, T: 'a>(
 pub struct UnknownAgent {
     /// The reference.
     pub reference: String,
-    /// Where the agent was looked for, in order.
+    /// The places that were searched for the agent, in order.
     pub tried: Vec<String>,
     /// The agent with the most similar name.
     pub nearest: Option<String>,

@@ -11,30 +11,31 @@ use super::spec::AgentSpec;
 use crate::act::perform;
 use crate::host::Host;
 
-/// Finds agents that no file declares. It is asked before the files.
+/// A resolver, which finds agents that no file declares. It is asked before the files.
 pub trait AgentResolver: Send + Sync {
-    /// Returns the agent for a reference, such as `custom:support`, or `None` if it knows none.
+    /// Returns the agent for a reference, such as `custom:support`, or `None` if the resolver does
+    /// not know the reference.
     ///
     /// # Errors
-    /// The reason why the agent cannot be made. The files are not asked then.
+    /// If the agent cannot be created. In that case, the files are not searched.
     fn resolve<'a>(
         &'a self,
         reference: &'a str,
     ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>>;
 }
 
-/// A catalog program that finds agents. Its argument is the reference, and its result the agent, as
-/// TOML or JSON; an empty result means that it knows none.
+/// A catalog program that finds agents. Its argument is the reference, and its result is the agent,
+/// as TOML or JSON. An empty result means that the program does not know the reference.
 ///
-/// It is asked for references that contain a `:`, such as `custom:support`. All others are names and
-/// titles.
+/// The program is asked for references that contain a `:`, such as `custom:support`. All other
+/// references are names and titles.
 pub struct ProgramResolver {
     host: Host,
     program: String,
     grants: Box<GrantsOf>,
 }
 
-/// Returns what the program may do, or the reason why it cannot run.
+/// A function that returns the grants of the program, or the reason why the program cannot run.
 type GrantsOf = dyn Fn() -> Result<Arc<Grants>, String> + Send + Sync;
 
 impl ProgramResolver {

@@ -20,17 +20,17 @@ use super::traits::TraitRef;
 /// The key of an agent in the data of a request.
 const ORIGIN: &str = "agent";
 
-/// A declared agent. Every field but the name is optional; a field that is absent leaves the
-/// deployment's own setting as it is.
+/// A declared agent. Every field but the name is optional; an absent field leaves the deployment's
+/// own setting unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpec {
-    /// The name by which the agent is used: like a program's name, with `-` allowed.
+    /// The name of the agent: like a program's name, with `-` allowed.
     pub name: String,
     /// The name that people see.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What the agent is for. Other agents that may delegate to it read this.
+    /// The purpose of the agent. Other agents that may delegate to it read this.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// A note for the people who maintain the agent. No model sees it.
@@ -51,7 +51,7 @@ pub struct AgentSpec {
     /// Maximum number of tokens of one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// The effort with which the model thinks before it answers, from 0 to 100.
+    /// The effort that the model spends on reasoning before it answers, from 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
     /// The choice between calls and answers in the native dialect: `auto`, `required` or `none`.
@@ -63,7 +63,7 @@ pub struct AgentSpec {
     /// Maximum number of steps of a run; 0 for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// What follows the last step: `answer`, `stop` or `latest`.
+    /// The behaviour after the last step: `answer`, `stop` or `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_max_steps: Option<OnMaxSteps>,
     /// Maximum number of times that the same calls may be repeated in a row; 0 for no limit.
@@ -83,47 +83,47 @@ pub struct AgentSpec {
     /// Maximum number of retries of a request to the model. The deployment's limit also applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// The programs that the agent is offered. Without it, all of them.
+    /// The programs that the agent is offered. If it is absent, the agent is offered all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolRef>>,
     /// Values for the agent's tools, traits and memory. No model sees them. A request may add to
     /// them and replace them.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
-    /// The parts that it shares with other agents.
+    /// The traits that the agent shares with other agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitRef>,
-    /// The agents that it may hand parts of its task to.
+    /// The agents that it may ask to do part of its task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<DelegateRef>,
-    /// Items of memory that stand in the prompt.
+    /// Memory items that the prompt contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
-    /// The rule by which runs recall further items.
+    /// The rule for recalling further items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_contract: Option<RecallContract>,
     /// The JSON Schema of the answer. Without it, the answer is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
-    /// How an answer that does not match the schema is corrected.
+    /// The correction of answers that do not match the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<AgentRepair>,
-    /// Rules that narrow what its programs may do.
+    /// Rules that narrow the permissions of its programs.
     #[serde(default, skip_serializing_if = "AgentPolicy::is_empty")]
     pub policy: AgentPolicy,
     /// The policies of the agents that delegated to this one, which also apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed_by: Vec<AgentPolicy>,
-    /// Limits on what a run may use.
+    /// Limits on the resources of a run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_empty")]
     pub budget: AgentBudget,
-    /// Examples, with which the agent is tested. No model sees them, and no run has them.
+    /// Examples for testing the agent. No model sees them, and they are not part of runs.
     #[serde(default, rename = "example", skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<AgentExample>,
 }
 
 impl AgentSpec {
-    /// Creates an agent that changes nothing but its name.
+    /// Creates an agent that has only a name and changes nothing else.
     #[must_use]
     pub fn new(name: impl Into<String>) -> AgentSpec {
         AgentSpec {
@@ -161,7 +161,7 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the text of a new agent's file, as a starting point.
+    /// Returns the content of a new agent's file, as a starting point.
     #[must_use]
     pub fn skeleton(name: &str) -> String {
         let name = toml::Value::from(name);
@@ -173,8 +173,8 @@ impl AgentSpec {
         )
     }
 
-    /// Returns the agent as a delegate of another one, whose rules also apply to it. It has the
-    /// values of the other's context that it does not set itself.
+    /// Returns the agent as a delegate of another one, whose rules also apply to it. It inherits
+    /// the values of the other's context that it does not set itself.
     #[must_use]
     pub fn delegated_by(&self, other: &AgentSpec) -> AgentSpec {
         let mut agent = self.clone();
@@ -194,7 +194,7 @@ impl AgentSpec {
         agent
     }
 
-    /// Returns true for the built-in agent.
+    /// Returns true if this is the built-in agent.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT_AGENT
@@ -211,7 +211,8 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the agent in the data of a request for a run, or the default agent if it names none.
+    /// Returns the agent in the data of a request for a run, or the default agent if the data
+    /// contains none.
     ///
     /// # Errors
     /// If the agent cannot be read.
@@ -239,7 +240,7 @@ impl Default for AgentSpec {
     }
 }
 
-/// An agent that another one may hand parts of its task to, as a program.
+/// An agent that another agent may ask, through a program, to do part of its task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegateRef {
@@ -248,17 +249,17 @@ pub struct DelegateRef {
     /// The program's name. By default, `ask_` and the agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When the agent should be asked. By default, its description.
+    /// The situations in which to ask the agent. By default, its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
 
-/// Rules that narrow what an agent's programs may do. Something is allowed only if the
+/// Rules that narrow the permissions of an agent's programs. An effect is allowed only if both the
 /// deployment's policy and these rules allow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// Effects that are allowed although a wider rule here denies them.
+    /// Effects that are allowed although a more general rule here denies them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Parsed<Rule>>,
     /// Effects that a person must approve.
@@ -277,7 +278,7 @@ impl AgentPolicy {
     }
 }
 
-/// How an answer that does not match the output schema is corrected.
+/// The correction of answers that do not match the output schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRepair {
@@ -285,14 +286,14 @@ pub struct AgentRepair {
     pub max_attempts: u32,
 }
 
-/// Limits on what a run of an agent may use. The deployment's limits also apply.
+/// Limits on the resources of an agent's run. The deployment's limits also apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentBudget {
-    /// Maximum number of tokens, with those of programs and delegates.
+    /// Maximum number of tokens, including those of programs and delegates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_total: Option<u64>,
-    /// Maximum cost in dollars, as far as prices are known.
+    /// Maximum cost in dollars. Only requests with a known price count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Dollars>,
     /// Maximum number of model requests by programs.
@@ -311,9 +312,10 @@ impl AgentBudget {
     }
 }
 
-/// An `[[example]]`: a message to the agent, and what has to come of it.
+/// An `[[example]]`: a message to the agent, and the expected result.
 ///
-/// The scene and the expectations are data here: who runs the examples knows their keys.
+/// The scene and the expectations are plain data here. Only the code that runs the examples knows
+/// their keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentExample {
@@ -330,7 +332,7 @@ pub struct AgentExample {
     pub expect: toml::Table,
 }
 
-/// A value that is written as text.
+/// A value that is parsed from a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T>(pub T);
 

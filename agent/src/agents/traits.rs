@@ -1,9 +1,9 @@
 //! Traits: parts that several agents share.
 //!
-//! A trait contributes text for the prompt, tools, and up to three programs. The `build` program runs
-//! once, before the first step of a run, and may add text, tools and delegates. The `step` program
-//! runs before each step, for its effects. The `prompt` program also runs before each step and
-//! returns text for the model.
+//! A trait contributes text for the prompt, tools, and up to three programs. The `build` program
+//! runs once, before the first step of a run, and may add text, tools and delegates. The `step`
+//! program runs before each step, for its effects. The `prompt` program also runs before each step
+//! and returns text for the model.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +25,17 @@ const CONVERSATION: &str = "conversation";
 pub struct TraitSpec {
     /// The name: lowercase letters, digits, `_` and `.`.
     pub name: String,
-    /// What the trait is for.
+    /// The purpose of the trait.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Text for the agent's prompt. `${key}` stands for a value of the trait's or the agent's context.
+    /// Text for the agent's prompt. `${key}` stands for a value of the trait's or the agent's
+    /// context.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Programs that the agent is offered besides its own tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolRef>,
-    /// Default values for the trait's programs and its text. `${key}` stands for a value of the
+    /// Default values for the trait's programs and its prompt. `${key}` stands for a value of the
     /// agent's context.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
@@ -160,7 +161,8 @@ impl TraitSpec {
             .map_err(|key| AgentError::context(agent, format!("the trait `{}`", self.name), key))
     }
 
-    /// Returns the trait's context, with the values of the agent's context in it.
+    /// Returns the trait's context, in which references to the agent's context are replaced with
+    /// its values.
     fn values(&self, agent: &AgentSpec) -> Result<BTreeMap<String, String>, AgentError> {
         let place = || format!("the context of the trait `{}`", self.name);
         context::filled(&self.context, &agent.context)
@@ -204,7 +206,7 @@ impl TraitSpec {
     }
 }
 
-/// What the traits of an agent add to the parts of its runs.
+/// The additions of an agent's traits to the parts of its runs.
 pub(super) struct TraitParts {
     /// Text for the prompt.
     pub(super) prompt: Vec<String>,
@@ -215,7 +217,7 @@ pub(super) struct TraitParts {
 }
 
 impl TraitParts {
-    /// Gathers what the agent's traits add. `catalog` has all programs.
+    /// Gathers the additions of the agent's traits. `catalog` has all programs.
     pub(super) fn of(agent: &AgentSpec, catalog: &Catalog) -> Result<TraitParts, AgentError> {
         let mut parts = TraitParts { prompt: Vec::new(), tools: Vec::new(), programs: Vec::new() };
         for own in &agent.traits {
@@ -245,7 +247,8 @@ impl TraitParts {
 pub(super) type Traits = BTreeMap<String, TraitSpec>;
 
 impl AgentSpec {
-    /// Returns the agent with its traits by value, so that a run keeps the traits that it began with.
+    /// Returns the agent with its traits by value, so that a run keeps the traits that it began
+    /// with.
     pub(super) fn with_traits(&self, known: &Traits) -> Result<AgentSpec, AgentError> {
         let inline = |one: &TraitRef| match one {
             TraitRef::Inline(_) => Ok(one.clone()),

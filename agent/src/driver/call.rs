@@ -1,4 +1,4 @@
-//! Performs the calls of a step.
+//! Performs the calls in a step.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -48,9 +48,9 @@ impl Performer<'_> {
         }
     }
 
-    /// Runs a call of a step, and writes its trace line. `at` is its index among the calls of the
-    /// step, and `programs` is the catalog in which its program is found. A program that sets no time
-    /// limit of its own runs at most as long as `time`.
+    /// Runs a call in a step, and writes its trace line. `at` is its index among the calls of the
+    /// step, and `programs` is the catalog that contains its program. A program that sets no time
+    /// limit of its own runs for at most `time`.
     pub(super) async fn call(
         &self,
         (step, at): (u32, usize),
@@ -99,8 +99,8 @@ impl Performer<'_> {
 }
 
 impl Performer<'_> {
-    /// Takes the results that an application gives for calls that it ran itself. A replay takes them
-    /// as they were recorded.
+    /// Uses the results that an application supplied for calls that it ran itself. A replay uses
+    /// the recorded results.
     pub(super) async fn given(&self, step: u32, calls: &[Call], given: Vec<Execution>) -> Input {
         for (at, (call, execution)) in calls.iter().zip(&given).enumerate() {
             if let Some(recorder) = self.recorder {

@@ -12,13 +12,14 @@ use crate::functions::offered;
 use crate::host::Host;
 use crate::trace::CallOutcome;
 
-/// Maximum duration of a program that the host calls for itself, unless the program sets its own.
+/// Maximum duration of a program that the host calls for itself, unless the program sets its own
+/// limit.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of tools that one build program adds, and of delegates.
+/// Maximum number of tools, and of delegates, that one build program adds.
 const MAX_ADDED: usize = 100;
 
-/// What a build program returns as a JSON object.
+/// The JSON object that a build program returns.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Built {
@@ -28,8 +29,8 @@ struct Built {
 }
 
 impl Performer<'_> {
-    /// Runs a program that the host calls for itself. Its failure is not the run's: a program that
-    /// needs an approval is refused, so that no run waits for it.
+    /// Runs a program that the host calls for itself. If it fails, the run continues. A program
+    /// that needs an approval is refused, so that no run waits for it.
     pub(super) async fn internal_call(
         &self,
         place: (u32, usize),
@@ -74,7 +75,8 @@ impl Performer<'_> {
         Input::Contributed(contributions)
     }
 
-    /// Reads what a build program returned. A text that is not a JSON object is for the prompt.
+    /// Parses the result of a build program. A string that is not a JSON object is added to the
+    /// prompt.
     fn addition(&self, text: &str) -> Result<Addition, String> {
         if !text.trim_start().starts_with('{') {
             return Ok(Addition { prompt: text.to_owned(), ..Addition::default() });

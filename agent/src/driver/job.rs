@@ -27,7 +27,7 @@ pub struct Job {
     pub tenant: Tenant,
     /// The tenant's session that the run belongs to.
     pub session_id: Option<String>,
-    /// The session in the trace of a run that belongs to none: a label, without state.
+    /// The session that the trace names for a run that belongs to no session. It is only a label.
     pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
@@ -40,20 +40,20 @@ pub struct Job {
     /// Counts the model usage of the run's programs. It must be the meter of the model that the
     /// programs may ask.
     pub meter: Meter,
-    /// The runs that the run belongs to.
+    /// The tree of runs that the run belongs to.
     pub tree: RunTree,
     /// Starts the runs of other agents. Without it, programs cannot ask agents.
     pub children: Option<Arc<dyn ChildRuns>>,
     /// The agents that programs may ask besides those of the settings.
     pub delegates: DelegateNames,
-    /// The output that the run must have, instead of that of the settings.
+    /// The output that the run must have. It replaces the output in the settings.
     pub output: Option<OutputSettings>,
-    /// What an embedding application adds to the run.
+    /// The additions of an embedding application to the run.
     pub hooks: Hooks,
 }
 
 impl Job {
-    /// Grants the job the agents that its settings name.
+    /// Allows the job to ask the agents that its settings name.
     pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
         let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
         let may_ask = may_build || !settings.delegates.is_empty();

@@ -1,4 +1,4 @@
-//! Agents as values.
+//! Agents that are declared in code.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use crate::settings::Settings;
 use crate::store::TenantStore;
 use crate::wiring::Access;
 
-/// Returns the files of a run.
+/// A function that returns the files of a run.
 pub(super) type NewFiles = dyn Fn() -> Arc<Files> + Send + Sync;
 
-/// Changes what a run may use.
+/// A function that changes the access of a run.
 pub(super) type ChangeAccess = dyn Fn(Access) -> Access + Send + Sync;
 
-/// Where the traces of runs are written.
+/// The folder of the traces of runs.
 #[derive(Clone)]
 pub(super) struct TraceFolder {
-    /// Each run has a folder below this one.
+    /// The folder that contains a folder for each run.
     pub(super) folder: PathBuf,
     /// The key that seals the traces.
     pub(super) signer: Option<Arc<Signer>>,
 }
 
-/// An agent: a model with its prompt, its tools and everything else that its runs have in common.
+/// An agent: a model with its prompt, its tools and everything else that its runs share.
 ///
-/// An agent is configuration only. It is cheap to clone, and each [`execute`](Agent::execute) has a
-/// state of its own. `T` is the type of the answers: text, unless the agent has an
+/// An agent is configuration only. It is cheap to clone, and each [`execute`](Agent::execute) has
+/// its own state. `T` is the type of the answers: text, unless the agent has an
 /// [`output`](AgentBuilder::output).
 ///
 /// ```
@@ -59,7 +59,7 @@ pub struct Agent<T = String> {
     pub(super) read: ReadData<T>,
 }
 
-/// Returns the data of a report of a run that has completed.
+/// A function that returns the data for the report of a completed run.
 pub(super) type ReadData<T> = fn(&RunReport) -> Result<T, String>;
 
 /// The parts of an agent.
@@ -69,7 +69,7 @@ pub(super) struct Inner {
     pub(super) host: Host,
     pub(super) model: Arc<dyn Model>,
     pub(super) settings: Settings,
-    /// What the agent's programs may do.
+    /// The rules for the agent's programs.
     pub(super) policy: Policy,
     pub(super) asker: Option<Arc<dyn Asker>>,
     pub(super) inference: ModelInference,
@@ -86,14 +86,14 @@ pub(super) struct Inner {
 }
 
 impl Agent {
-    /// Begins to build an agent that asks `model`.
+    /// Creates a builder for an agent that asks `model`.
     pub fn builder(model: impl IntoModel) -> AgentBuilder {
         AgentBuilder::new(model.into_model())
     }
 }
 
 impl<T> Agent<T> {
-    /// Returns the agent's name. An agent that was given none is called by its
+    /// Returns the agent's name. An agent that was built without a name is named after its
     /// [`fingerprint`](Agent::fingerprint).
     #[must_use]
     pub fn name(&self) -> &str {
@@ -114,8 +114,8 @@ impl<T> Agent<T> {
         &self.inner.host
     }
 
-    /// Adds a handler of the events of all runs of this agent and its clones. It is called after
-    /// those that the agent was built with, until the subscription is dropped.
+    /// Adds a handler for the events of all runs of this agent and its clones. It is called after
+    /// the handlers that the agent was built with, until the subscription is dropped.
     pub fn subscribe(&self, handler: impl Handler + 'static) -> Subscription {
         self.inner.subscribers.add(Arc::new(handler))
     }
@@ -129,16 +129,17 @@ impl<T: Send + 'static> Agent<T> {
     }
 
     /// Prepares to resume a run of this agent that waits for approvals, or whose process ended. It
-    /// goes on when the result is awaited. Its report has the trips since then.
+    /// continues when the result is awaited. Its report contains only the [trips](super::Trip) after it
+    /// was resumed.
     ///
-    /// The agent must have the name with which the run began, so give agents whose runs are resumed
-    /// a name.
+    /// The agent must have the same name as when the run began. Therefore set the name of an agent
+    /// whose runs may be resumed.
     pub fn resume(&self, run_id: impl Into<String>) -> Execute<T> {
         Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
     }
 
-    /// Starts a run, and returns its events and the pieces of its answers while they come in. It
-    /// must be called within a tokio runtime.
+    /// Starts a run, and returns its events and the pieces of its answers as they arrive. It must
+    /// be called within a tokio runtime.
     pub fn stream(&self, input: impl Into<String>) -> RunStream<T> {
         self.execute(input).stream()
     }
@@ -156,7 +157,7 @@ impl<T> std::fmt::Debug for Agent<T> {
     }
 }
 
-/// A model that an agent can be built with: a model, or one that is shared.
+/// A type that can be converted to the model of an agent: a model, or a shared model.
 pub trait IntoModel {
     /// Returns the shared model.
     fn into_model(self) -> Arc<dyn Model>;

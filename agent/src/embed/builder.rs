@@ -1,4 +1,4 @@
-//! How agents are built.
+//! The builder of agents.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use crate::settings::Settings;
 use crate::store::TenantStore;
 use crate::wiring::Access;
 
-/// Maximum size of the files of a run without files of its own, in bytes.
+/// Maximum size of a run's files if the application supplied none, in bytes.
 const MAX_FILES: u64 = 64 << 20;
 
-/// What an application gives an agent, and the declared agents that it asks.
+/// The parts that an application supplies for an agent. Its declared delegates use them, too.
 #[derive(Clone)]
 pub(super) struct Base {
     pub(super) model: Arc<dyn Model>,
@@ -48,7 +48,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Returns the host, which is created if the application set none.
+    /// Returns the host. Creates it if the application set none.
     pub(super) fn host(&mut self) -> Result<Host, AgentError> {
         let host = match self.host.take() {
             Some(host) => host,
@@ -59,7 +59,7 @@ impl Base {
     }
 }
 
-/// The configuration of an [`Agent`] that is not built yet.
+/// A builder for an [`Agent`].
 #[derive(Clone)]
 #[must_use = "an agent exists once it is built"]
 pub struct AgentBuilder<T = String> {
@@ -113,19 +113,19 @@ impl AgentBuilder {
 }
 
 impl<T> AgentBuilder<T> {
-    /// Names the agent: lowercase letters, digits, `_`, `-` and `.`.
+    /// Sets the agent's name: lowercase letters, digits, `_`, `-` and `.`.
     pub fn name(self, name: impl Into<String>) -> Self {
         AgentBuilder { name: Some(name.into()), ..self }
     }
 
     /// Sets a declared agent: its prompt, programs, limits, delegates and policy. Its traits and
-    /// delegates are found among the [`agents`](AgentBuilder::agents), and its model among the
+    /// delegates must be among the [`agents`](AgentBuilder::agents), and its model among the
     /// [`models`](AgentBuilder::models).
     pub fn spec(self, spec: AgentSpec) -> Self {
         AgentBuilder { spec: Some(spec), ..self }
     }
 
-    /// Sets the role and the rules, at the beginning of the prompt. It replaces the prompt of a
+    /// Sets the role and the rules at the beginning of the prompt. They replace the prompt of a
     /// declared agent.
     pub fn prompt(self, prompt: impl Into<String>) -> Self {
         AgentBuilder { prompt: Some(prompt.into()), ..self }
@@ -136,30 +136,31 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.agents = agents)
     }
 
-    /// Sets the models that declared agents name. Without them, all agents ask the model that the
-    /// builder began with.
+    /// Sets the models that declared agents name. Without them, all agents ask the model that was
+    /// passed to [`Agent::builder`](super::Agent::builder).
     pub fn models(self, models: Arc<dyn Models>) -> Self {
         self.with(|base| base.models = Some(models))
     }
 
-    /// Sets the host. Agents of one process should share one, since it has the engine. By default,
-    /// the agent has a host of its own with the built-in programs.
+    /// Sets the host. Agents of one process should share a host, because it contains the engine. By
+    /// default, the agent has its own host with the built-in programs.
     pub fn host(self, host: Host) -> Self {
         self.with(|base| base.host = Some(host))
     }
 
-    /// Sets the settings of runs. A declared agent changes them.
+    /// Sets the settings of runs. A declared agent may change them.
     pub fn settings(self, settings: Settings) -> Self {
         self.with(|base| base.settings = settings)
     }
 
-    /// Narrows what programs may do. A delegate may do only what the agents above it may do, too.
+    /// Narrows the policy of programs. It also applies to the programs of delegates.
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|base| base.policy = base.policy.clone().and(policy))
     }
 
-    /// Sets who approves what the policy asks about. Delegates without one ask the same. Without
-    /// it, that is denied. If it answers later, a run with a [`store`](AgentBuilder::store) waits.
+    /// Sets the asker that approves the effects that the policy asks about. Delegates without an
+    /// asker use the same one. Without an asker, these effects are denied. If the asker answers
+    /// later, a run with a [`store`](AgentBuilder::store) waits.
     pub fn asker(self, asker: Arc<dyn Asker>) -> Self {
         self.with(|base| base.asker = Some(asker))
     }
@@ -170,15 +171,15 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.store = Some(store))
     }
 
-    /// Writes the trace of each run to a folder with the run's id, below this one. A signer seals
-    /// it. A run whose trace cannot be written goes on.
+    /// Writes the trace of each run to a subfolder of `folder` with the run's id. A signer seals
+    /// it. A run whose trace cannot be written continues.
     pub fn trace(self, folder: impl Into<PathBuf>, signer: Option<Arc<Signer>>) -> Self {
         let trace = TraceFolder { folder: folder.into(), signer };
         self.with(|base| base.trace = Some(trace))
     }
 
-    /// Lets all runs work on the same files. By default, each run has files of its own in memory,
-    /// at most 64 MiB.
+    /// Sets files that all runs share. By default, each run has its own files in memory, at most 64
+    /// MiB.
     pub fn files(self, files: Arc<Files>) -> Self {
         self.files_with(move || Arc::clone(&files))
     }
@@ -189,7 +190,7 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.files = Arc::new(files))
     }
 
-    /// Adds a function that changes what each run may use: its secrets, its search engine and so
+    /// Adds a function that changes the access of each run: its secrets, its search engine and so
     /// on.
     pub fn access(self, change: impl Fn(Access) -> Access + Send + Sync + 'static) -> Self {
         self.with(|base| base.access.push(Arc::new(change)))
@@ -202,39 +203,39 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Adds programs of the catalog to those that the agent is offered: `file_read`, `text_*`, or a
-    /// program with another name, description or context.
+    /// program with a different name, description or context.
     pub fn program(mut self, program: ToolRef) -> Self {
         self.programs.push(program);
         self
     }
 
-    /// Adds another agent that this one may ask. The program `ask_NAME` asks it, unless the
-    /// declared agent calls it otherwise.
+    /// Adds another agent that this one may ask. The program for this is `ask_NAME`, unless the
+    /// declared agent names it differently.
     pub fn delegate<U>(mut self, name: impl Into<String>, agent: Agent<U>) -> Self {
         self.delegates.push((name.into(), agent.inner));
         self
     }
 
-    /// Adds an item of memory, which stands in the prompt.
+    /// Adds an item of memory, which the prompt contains.
     pub fn memory(mut self, item: impl Into<String>) -> Self {
         self.memory.push(item.into());
         self
     }
 
-    /// Sets values for the agent's tools, traits and memory, which replace those that it declares.
-    /// No model sees them.
+    /// Sets values for the agent's tools, traits and memory. They replace the values that the agent
+    /// declares. No model sees them.
     pub fn context(mut self, values: BTreeMap<String, String>) -> Self {
         self.context.extend(values);
         self
     }
 
-    /// Adds code around each trip and each call. The first is the outermost. It also surrounds those
-    /// of declared delegates.
+    /// Adds code around each [trip](super::Trip) and each call. The first middleware is the
+    /// outermost. The code also surrounds the trips and calls of declared delegates.
     pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
         self.with(|base| base.middleware.push(Arc::new(middleware)))
     }
 
-    /// Adds a handler of the events of all runs.
+    /// Adds a handler for the events of all runs.
     pub fn on(self, handler: impl Handler + 'static) -> Self {
         self.with(|base| base.handlers.push(Arc::new(handler)))
     }
@@ -244,8 +245,8 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Makes the answers values of a type. Its schema is sent with the task, and an answer that
-    /// does not match is asked for again.
+    /// Sets the type of the answers. The schema of the type is sent with the task. If an answer
+    /// does not match the schema, the model is asked again.
     pub fn output<U: DeserializeOwned + JsonSchema>(self) -> AgentBuilder<U> {
         self.with_output(OutputSchema::of::<U>(), |report| {
             let data = report.data.as_ref().ok_or("the run has no value")?;
@@ -254,7 +255,7 @@ impl<T> AgentBuilder<T> {
         })
     }
 
-    /// Makes the answers JSON values that match a JSON Schema.
+    /// Sets a JSON Schema for the answers, which are then JSON values that match it.
     pub fn output_schema(self, schema: Json) -> AgentBuilder<Json> {
         self.with_output(OutputSchema::new("answer", schema), |report| {
             report.data.clone().ok_or_else(|| "the run has no value".to_owned())
@@ -284,7 +285,7 @@ impl<T> AgentBuilder<T> {
     /// Builds the agent.
     ///
     /// # Errors
-    /// The part that is invalid, and the rule that it breaks.
+    /// If a part is invalid. The error names the part and the rule that it breaks.
     pub fn build(self) -> Result<Agent<T>, AgentError> {
         let declared = self.spec.clone().unwrap_or_else(|| AgentSpec::new(""));
         let mut spec = declared.with_context(&self.context);
@@ -388,7 +389,7 @@ impl<T> AgentBuilder<T> {
 /// The name of an agent without a name, until its fingerprint is known.
 const UNNAMED: &str = "agent";
 
-/// The name of the trait that has the programs that an application adds.
+/// The name of the trait that contains the programs that an application adds.
 const ADDED: &str = "added_programs";
 
 fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError> {
@@ -402,7 +403,7 @@ fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError>
     compiled.collect()
 }
 
-/// Returns the hash of a value, whatever the order of its keys.
+/// Returns the hash of a value. It does not depend on the order of keys.
 fn fingerprint(value: &Json) -> String {
     fn sorted(value: &Json) -> Json {
         match value {

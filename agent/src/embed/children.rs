@@ -19,12 +19,12 @@ use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
 use crate::journal::{Journal as _, RunRecord, Status};
 use crate::store::TenantStore;
 
-/// Starts the runs of the delegates of one run.
+/// The port through which one run starts the runs of its delegates.
 #[derive(Clone)]
 pub(super) struct AgentChildren {
     agent: Arc<Inner>,
     observer: Arc<RunObserver>,
-    /// What the run's programs may do.
+    /// The rules for the run's programs.
     policy: Policy,
     asker: Option<Arc<dyn Asker>>,
     files: Arc<Files>,
@@ -49,7 +49,7 @@ impl AgentChildren {
         }
     }
 
-    /// Waits until the runs have ended. Those whose callers left are cancelled already.
+    /// Waits until the runs have ended. Runs that nobody waits for have already been cancelled.
     pub(super) async fn join(&self) {
         self.tasks.close();
         self.tasks.wait().await;
@@ -109,7 +109,8 @@ impl AgentChildren {
         })
     }
 
-    /// Returns a run that had ended before its caller was resumed. Its trips are not known.
+    /// Returns the outcome of a run that had ended before its caller was resumed. The trips of such
+    /// a run are unknown.
     fn of_record(
         &self,
         run: RunRecord,
@@ -133,7 +134,7 @@ impl AgentChildren {
 
 impl ChildRuns for AgentChildren {
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
-        // A task of its own, since a program's stack is too small for a run.
+        // A separate task, because a program's stack is too small for a run.
         let task = self.tasks.spawn(self.clone().run_child(request));
         async move {
             task.await.unwrap_or_else(|stopped| {

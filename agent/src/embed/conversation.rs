@@ -1,4 +1,4 @@
-//! Conversations with agents that change between two messages.
+//! Conversations whose agent can change between two messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::tool::Tool;
 use crate::agents::{AgentError, AgentSpec};
 use crate::model::Model;
 
-/// A conversation: its messages so far, the agent that answers the next one, and what the application
-/// has added meanwhile.
+/// A conversation: its messages so far, the agent that answers the next one, and everything that
+/// the application has added since the start.
 ///
-/// Tools, programs, delegates, items of memory and values that are added belong to the conversation:
-/// they stay when it goes on with another agent. A change that is invalid is an error, and leaves
-/// everything as it was.
+/// Added tools, programs, delegates, memory items and values belong to the conversation. They
+/// remain when it continues with another agent. An invalid change returns an error and has no
+/// effect.
 ///
 /// ```
 /// use wattle_agent::prelude::*;
@@ -47,7 +47,7 @@ impl AgentBuilder {
     /// Begins a conversation with the agent.
     ///
     /// # Errors
-    /// The agent cannot be built.
+    /// If the agent cannot be built.
     pub fn conversation(mut self) -> Result<Conversation, AgentError> {
         // The agents of the conversation share it.
         self.base.host()?;
@@ -58,7 +58,7 @@ impl AgentBuilder {
 }
 
 impl Conversation {
-    /// Returns the agent that answers the next message, with everything that was added.
+    /// Returns the agent that answers the next message, including everything that was added.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
@@ -88,11 +88,11 @@ impl Conversation {
         Conversation { messages, ..self }
     }
 
-    /// Sends a message to the current agent and waits for the report of its run. The messages of the
-    /// run are added to the conversation, unless it failed.
+    /// Sends a message to the current agent and waits for the report of its run. The messages of
+    /// the run are added to the conversation, unless it failed.
     ///
     /// # Errors
-    /// The run did not complete.
+    /// If the run did not complete.
     pub async fn execute(
         &mut self,
         input: impl Into<String>,
@@ -105,8 +105,8 @@ impl Conversation {
         outcome
     }
 
-    /// Prepares a run of the current agent with the messages so far, to stream it, to cancel it or to
-    /// take it step by step. [`add`](Conversation::add) its report to the conversation.
+    /// Prepares a run of the current agent with the messages so far, so that it can be streamed,
+    /// cancelled or driven step by step. Pass its report to [`add`](Conversation::add).
     pub fn prepare(&self, input: impl Into<String>) -> Execute<String> {
         self.agent.execute(input).history(self.messages.clone())
     }
@@ -116,11 +116,12 @@ impl Conversation {
         self.messages.extend(report.messages.iter().cloned());
     }
 
-    /// Finds an agent without changing the conversation: by a reference, which the resolver of the
-    /// [`agents`](AgentBuilder::agents) is asked for before the names and the titles, or by value.
+    /// Finds an agent without changing the conversation. `agent` is a reference or a declaration. A
+    /// reference is passed to the resolver of the [`agents`](AgentBuilder::agents) first, and then
+    /// compared with names and titles.
     ///
     /// # Errors
-    /// There is no such agent, or a trait of it does not exist.
+    /// If there is no such agent, or one of its traits does not exist.
     pub async fn load_agent(
         &self,
         source: impl Into<AgentSource>,
@@ -134,11 +135,11 @@ impl Conversation {
         }
     }
 
-    /// Goes on with another agent, which sees the messages so far. If the agent names no model, the
-    /// current one stays.
+    /// Continues with another agent, which sees the messages so far. If the agent names no model,
+    /// the current model is kept.
     ///
     /// # Errors
-    /// There is no such agent, or it cannot be built.
+    /// If there is no such agent, or it cannot be built.
     pub async fn switch_to_agent(
         &mut self,
         source: impl Into<AgentSource>,
@@ -149,10 +150,10 @@ impl Conversation {
         Ok(spec)
     }
 
-    /// Goes on with another model: a model's name or a class, such as `class:fast`.
+    /// Continues with another model: a model's name or a class, such as `class:fast`.
     ///
     /// # Errors
-    /// The builder has no [`models`](AgentBuilder::models), or the model cannot be used.
+    /// If the builder has no [`models`](AgentBuilder::models), or the model cannot be used.
     pub fn switch_to_model(&mut self, name: &str) -> Result<(), AgentError> {
         let Some(models) = self.builder.base.models.clone() else {
             let why = format!("`{name}` cannot be used: the agent was built without `models`");
@@ -170,7 +171,7 @@ impl Conversation {
     /// Adds a tool.
     ///
     /// # Errors
-    /// The tool is invalid, or its name is taken.
+    /// If the tool is invalid, or its name is taken.
     pub fn add_tool(&mut self, tool: Tool) -> Result<(), AgentError> {
         self.change(|builder| builder.tool(tool))
     }
@@ -178,7 +179,7 @@ impl Conversation {
     /// Adds programs of the catalog.
     ///
     /// # Errors
-    /// There is no such program, or its name is taken.
+    /// If there is no such program, or its name is taken.
     pub fn add_program(&mut self, program: ToolRef) -> Result<(), AgentError> {
         self.change(|builder| builder.program(program))
     }
@@ -186,7 +187,7 @@ impl Conversation {
     /// Adds another agent that the current one may ask, as the program `ask_NAME`.
     ///
     /// # Errors
-    /// The name is invalid or taken.
+    /// If the name is invalid or taken.
     pub fn add_delegate<U>(
         &mut self,
         name: impl Into<String>,
@@ -196,10 +197,10 @@ impl Conversation {
         self.change(|builder| builder.delegate(name, agent))
     }
 
-    /// Adds an item of memory, which stands in the prompt.
+    /// Adds an item of memory, which the prompt contains.
     ///
     /// # Errors
-    /// The agent cannot be built.
+    /// If the agent cannot be built.
     pub fn add_memory(&mut self, item: impl Into<String>) -> Result<(), AgentError> {
         let item = item.into();
         self.change(|builder| builder.memory(item))
@@ -208,12 +209,12 @@ impl Conversation {
     /// Adds and replaces values for tools, traits and memory. No model sees them.
     ///
     /// # Errors
-    /// A text of the agent refers to a value that is missing.
+    /// If a string in the agent refers to a missing value.
     pub fn update_context(&mut self, values: BTreeMap<String, String>) -> Result<(), AgentError> {
         self.change(|builder| builder.context(values))
     }
 
-    /// Changes the configuration, if an agent can be built with it.
+    /// Changes the configuration if an agent can be built with the new one.
     fn change(
         &mut self,
         change: impl FnOnce(AgentBuilder) -> AgentBuilder,
@@ -225,7 +226,7 @@ impl Conversation {
     }
 }
 
-/// An agent that a conversation goes on with: a reference, such as a name, or a declaration.
+/// The agent that a conversation continues with: a reference, such as a name, or a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentSource {
     /// A reference, such as `assistant`, `The assistant` or `custom:support`.

@@ -23,12 +23,12 @@ pub struct RunEvent {
     pub agent: String,
     /// The time, in milliseconds since 1970.
     pub ts: u64,
-    /// What happened.
+    /// The kind of the event, with its data.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
 
-/// What happened in a run.
+/// The kind of an event in a run.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -38,12 +38,12 @@ pub enum RunEventKind {
         /// The input.
         input: String,
     },
-    /// The model is asked.
+    /// A [trip](super::Trip) began: the model is asked.
     TripStarted {
         /// The number of the trip, from 1.
         trip: u32,
     },
-    /// The model answered, or failed.
+    /// A trip ended: the model answered, or failed.
     TripEnded {
         /// The number of the trip, from 1.
         trip: u32,
@@ -84,7 +84,7 @@ pub enum RunEventKind {
     ChildStarted {
         /// The id of its run.
         child: String,
-        /// The name by which the delegate was asked.
+        /// The name by which the run asked the delegate.
         name: String,
         /// The message.
         message: String,
@@ -93,12 +93,12 @@ pub enum RunEventKind {
     ChildEnded {
         /// The id of its run.
         child: String,
-        /// The name by which the delegate was asked.
+        /// The name by which the run asked the delegate.
         name: String,
         /// Its status.
         status: ReportStatus,
     },
-    /// The model is asked again, because an answer broke off or could not be used.
+    /// The model is asked again, because an answer was incomplete or could not be used.
     Retry {
         /// The new attempt, from 1.
         attempt: u32,
@@ -122,7 +122,7 @@ pub enum RunEventKind {
 }
 
 /// A receiver of a run's events. It must not block, because the run waits for it. If it panics, the
-/// panic is logged, and the run goes on.
+/// panic is logged, and the run continues.
 ///
 /// A function that takes an event is a handler.
 pub trait Handler: Send + Sync {
@@ -169,7 +169,7 @@ impl Subscribers {
     }
 }
 
-/// A handler of an agent. The handler receives events until this is dropped.
+/// The subscription of a handler. The handler receives events until the subscription is dropped.
 #[must_use = "the handler is removed when the subscription is dropped"]
 pub struct Subscription {
     of: Weak<Subscribers>,

@@ -41,11 +41,11 @@ use crate::store::{TenantStore, own_session};
 use crate::tenant::Tenant;
 use crate::wiring::Access;
 
-/// The reason of a run whose caller dropped it.
+/// The reason for cancelling a run whose caller dropped it.
 const DROPPED: &str = "nobody waits for the run any more";
 
-/// A run of an agent that has not begun. It begins when it is awaited, in a task of its own, and is
-/// cancelled if what awaits it is dropped.
+/// A run of an agent that has not begun. It begins when it is awaited, and runs in its own task. If
+/// the future that awaits it is dropped, the run is cancelled.
 #[must_use = "the run begins when this is awaited"]
 pub struct Execute<T> {
     agent: Agent<T>,
@@ -73,7 +73,7 @@ impl<T: Send + 'static> Execute<T> {
     }
 
     /// Sets the earlier messages of the conversation, oldest first. A run that is resumed keeps its
-    /// own.
+    /// own messages.
     pub fn history(mut self, messages: Vec<Message>) -> Self {
         if let Start::New { history, .. } = &mut self.start {
             *history = messages;
@@ -81,7 +81,7 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Answers an approval that the run waits for, if it is resumed. The call is that of the
+    /// Answers a pending approval of a run that is resumed. `call` is the call of the
     /// [`pending`](RunFailure::pending) approval.
     pub fn answer(mut self, call: impl Into<String>, approval: Approval) -> Self {
         if let Start::Resume { answers } = &mut self.start {
@@ -95,7 +95,7 @@ impl<T: Send + 'static> Execute<T> {
         Execute { session_id: Some(session_id.into()), ..self }
     }
 
-    /// Sets what cancels the run: a [`Cancel`], or a token.
+    /// Sets the cancellation of the run: a [`Cancel`], or a token.
     pub fn cancel(self, cancel: impl Into<Cancel>) -> Self {
         Execute { cancel: cancel.into(), ..self }
     }
@@ -110,14 +110,14 @@ impl<T: Send + 'static> Execute<T> {
         Execute { context, ..self }
     }
 
-    /// Adds a handler of the events of this run. It is called after those of the agent.
+    /// Adds a handler for the events of this run. It is called after the agent's handlers.
     pub fn on(mut self, handler: impl Handler + 'static) -> Self {
         self.handlers.push(Arc::new(handler));
         self
     }
 
-    /// Starts the run, and returns its events and the pieces of its answers while they come in. It
-    /// must be called within a tokio runtime.
+    /// Starts the run, and returns its events and the pieces of its answers as they arrive. It must
+    /// be called within a tokio runtime.
     pub fn stream(self) -> RunStream<T> {
         let queue = Arc::new(StreamQueue::default());
         let task = self.start(Some(Arc::clone(&queue)), None);
@@ -169,7 +169,7 @@ impl<T: Send + 'static> IntoFuture for Execute<T> {
     }
 }
 
-/// A run in a task of its own. It is cancelled if this is dropped.
+/// A run in its own task. The run is cancelled when this value is dropped.
 pub(super) struct RunTask<T> {
     id: String,
     task: JoinHandle<Finished>,
@@ -209,7 +209,7 @@ impl<T> Drop for RunTask<T> {
     }
 }
 
-/// One run, with all that it needs.
+/// A run, with everything that it needs.
 pub(super) struct Run {
     pub(super) inner: Arc<Inner>,
     pub(super) id: String,
@@ -219,27 +219,28 @@ pub(super) struct Run {
     pub(super) context: Arc<Json>,
     pub(super) handlers: Vec<Arc<dyn Handler>>,
     pub(super) stream: Option<Arc<StreamQueue>>,
-    /// Where the run waits for an application that drives it step by step.
+    /// The gate where the run waits for an application that drives it step by step.
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) tree: RunTree,
-    /// The policy of the agents above.
+    /// The policy of the agents that delegated to this one.
     pub(super) narrowed: Policy,
-    /// Who approves what the policy asks about.
+    /// The asker that approves the effects that the policy asks about.
     pub(super) asker: Option<Arc<dyn Asker>>,
     /// The store that records the run.
     pub(super) store: Option<TenantStore>,
 }
 
-/// How a run begins.
+/// The way in which a run begins.
 pub(super) enum Start {
-    /// With a message.
+    /// The run begins with a message.
     New { message: String, history: Vec<Message> },
-    /// Where it was stopped, with answers to its pending approvals.
+    /// The run continues where it was stopped, with answers to its pending approvals.
     Resume { answers: Vec<(String, Approval)> },
 }
 
 impl Run {
-    /// Drives the run until it stops. Boxed, since a delegate's run leads here again.
+    /// Drives the run until it stops. The future is boxed because the run of a delegate calls this
+    /// function recursively.
     pub(super) fn drive(self, start: Start) -> BoxFuture<'static, Finished> {
         async move {
             let inner = &self.inner;
@@ -274,7 +275,7 @@ impl Run {
         .boxed()
     }
 
-    /// Returns the folder of the run's trace, which it creates.
+    /// Returns the folder of the run's trace, and creates the folder.
     fn trace_folder(&self) -> Option<PathBuf> {
         let folder = self.inner.trace.as_ref()?.folder.join(&self.id);
         match std::fs::create_dir_all(&folder) {
@@ -286,7 +287,7 @@ impl Run {
         }
     }
 
-    /// Returns what the run's programs may do.
+    /// Returns the rules for the run's programs.
     pub(super) fn policy(&self) -> Policy {
         self.inner.policy.clone().and(self.narrowed.clone())
     }
@@ -391,7 +392,7 @@ impl Run {
     }
 
     /// Records the answers to the pending approvals of the run and of its delegates' runs. If
-    /// others are missing, the run stays parked.
+    /// answers are still missing, the run stays parked.
     async fn answer(
         &self,
         record: &RunRecord,

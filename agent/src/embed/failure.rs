@@ -1,11 +1,11 @@
-//! The error of a run that did not complete.
+//! The error for a run that did not complete.
 
 use std::fmt;
 
 use super::report::{ReportStatus, RunReport};
 use crate::journal::PendingApproval;
 
-/// A run that did not complete. It has the report of what the run did.
+/// The error for a run that did not complete. It contains the report of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFailure {
     report: Box<RunReport>,
@@ -27,7 +27,7 @@ impl RunFailure {
         &self.report
     }
 
-    /// Returns the reason. It is empty for a run that was cancelled without one.
+    /// Returns the reason. It is empty if the run was cancelled without a reason.
     #[must_use]
     pub fn reason(&self) -> &str {
         self.report.abort_reason.as_deref().unwrap_or_default()

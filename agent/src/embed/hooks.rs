@@ -1,4 +1,5 @@
-//! What the driver of a run calls: middleware, and the observer that reports the run.
+//! The hooks that the driver of a run calls: middleware, and the observer that builds the report of
+//! the run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,11 +20,11 @@ use crate::model::{
 };
 use crate::sink::Sink;
 
-/// What an [`Agent`](super::Agent) adds to its runs. Empty for all other runs.
+/// The additions of an [`Agent`](super::Agent) to its runs. Empty for all other runs.
 #[derive(Clone, Default)]
 pub struct Hooks(pub(super) Option<Arc<RunHooks>>);
 
-/// The additions to one run.
+/// The hooks of one run.
 pub(super) struct RunHooks {
     pub(super) agent: Arc<Inner>,
     pub(super) state: RunState,
@@ -60,8 +61,8 @@ impl Hooks {
         next.run(TripRequest::of(&request)).await
     }
 
-    /// Runs a call through the middleware. Returns true if the middleware changed the call or its
-    /// outcome.
+    /// Runs a call through the middleware. Also returns true if the middleware changed the call or
+    /// its outcome.
     pub(crate) async fn perform<'a, F>(
         &'a self,
         call: &'a Call,
@@ -110,7 +111,7 @@ impl Hooks {
         Some((observer.gate.as_deref()?, observer))
     }
 
-    /// Waits until the model is to be asked.
+    /// Waits until the application allows the next request to the model.
     pub(crate) async fn before_ask(&self) {
         if let Some((gate, observer)) = self.gate() {
             let trip = observer.report().last_trip();
@@ -118,24 +119,26 @@ impl Hooks {
         }
     }
 
-    /// Returns the results of calls that the application ran itself, or `None` if they are to be run.
+    /// Returns the results of calls that the application ran itself, or `None` if the calls are to
+    /// be run.
     pub(crate) async fn before_calls(&self, step: u32, calls: &[Call]) -> Option<Vec<Execution>> {
         let (gate, observer) = self.gate()?;
         let trip = observer.report().last_trip();
         gate.before_calls(trip, step, calls).await
     }
 
-    /// Returns the choice between calls and an answer, if this step sets it.
+    /// Returns the choice between calls and an answer, if the current step sets one.
     pub(crate) fn tool_call(&self) -> Option<FunctionChoice> {
         self.gate()?.0.tool_call()
     }
 
-    /// Returns the messages of a request, if this step changes them.
+    /// Returns the messages of a request, if the current step changes them.
     pub(crate) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
         self.gate()?.0.messages(messages)
     }
 
-    /// Reports that a trip begins. It is reported as ended when the guard is.
+    /// Reports that a trip begins. If the guard is dropped before `end` is called, the trip is
+    /// reported as stopped.
     pub(crate) fn begin_trip(&self) -> TripGuard {
         let observer = self.0.as_ref().map(|hooks| Arc::clone(&hooks.observer));
         if let Some(observer) = &observer {
@@ -152,7 +155,7 @@ pub(crate) struct TripGuard {
 }
 
 impl TripGuard {
-    /// Reports the end of the trip. The usage is the priced one.
+    /// Reports the end of the trip. The usage includes the price.
     pub(crate) fn end(mut self, answer: Result<(&ModelReply, Usage), &ModelError>) {
         let Some(observer) = self.observer.take() else { return };
         let (usage, answer) = match answer {
@@ -163,7 +166,7 @@ impl TripGuard {
     }
 }
 
-/// A trip that was not ended was stopped.
+/// Reports a trip that was not ended as stopped.
 impl Drop for TripGuard {
     fn drop(&mut self) {
         if let Some(observer) = self.observer.take() {
@@ -173,23 +176,24 @@ impl Drop for TripGuard {
     }
 }
 
-/// Builds the report of a run from its events, and passes them to handlers and to the stream.
+/// An observer that builds the report of a run from its events, and passes them to handlers and to
+/// the stream.
 pub(super) struct RunObserver {
     pub(super) agent: Arc<Inner>,
-    /// The ids of the run and of the one at the top.
+    /// The ids of the run and of the run at the top.
     pub(super) ids: (String, String),
     pub(super) session_id: Option<String>,
-    /// The handlers of this call alone.
+    /// The handlers that were added for this run only.
     pub(super) handlers: Vec<Arc<dyn Handler>>,
     pub(super) stream: Option<Arc<StreamQueue>>,
     pub(super) report: Mutex<ReportBuilder>,
-    /// Where the run waits for an application that drives it step by step.
+    /// The gate where the run waits for an application that drives it step by step.
     pub(super) gate: Option<Arc<Gate>>,
 }
 
 impl RunObserver {
-    /// Passes an event to the agent's handlers, the subscribed ones and those of the call, in this
-    /// order, and to the stream.
+    /// Passes an event to the agent's handlers, the subscribed handlers, the handlers of this run,
+    /// and then the stream.
     pub(super) fn notify(&self, kind: RunEventKind) {
         let event = RunEvent {
             run_id: self.ids.0.clone(),
@@ -238,7 +242,7 @@ impl RunObserver {
         self.notify(RunEventKind::ChildEnded { child, name, status });
     }
 
-    /// Finishes the report of a run that has ended, with the messages that follow its input.
+    /// Finishes the report of a run that has ended, and adds the messages after its input.
     pub(super) fn finish(
         &self,
         ending: &Ending,

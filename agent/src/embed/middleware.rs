@@ -1,4 +1,5 @@
-//! Middleware: code of the application around each round to the model and each call.
+//! Middleware: code of the application that surrounds each exchange with the model (a trip) and
+//! each call.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -14,10 +15,10 @@ use crate::cancel::Cancel;
 use crate::model::{FunctionChoice, ModelError, ModelReply, ModelRequest, ThinkingEffort};
 use crate::output::OutputSchema;
 
-/// Code around each trip and each call of a run. The first that an agent has is the outermost.
+/// Code that surrounds each [trip](super::Trip) and each call of a run. The first middleware of an
+/// agent is the outermost.
 ///
-/// Both methods pass on what they get unless they are implemented. What they return is what the run
-/// receives and records.
+/// By default, both methods pass on their input. The run receives and records their return values.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt};
@@ -41,8 +42,8 @@ use crate::output::OutputSchema;
 /// }
 /// ```
 pub trait Middleware: Send + Sync {
-    /// Wraps a trip. A failure ends the run, unless the request was for functions that the model
-    /// does not support.
+    /// Wraps a trip. A failure ends the run, unless the model rejected the request because it does
+    /// not support functions.
     fn trip<'a>(
         &'a self,
         _state: &'a RunState,
@@ -55,8 +56,8 @@ pub trait Middleware: Send + Sync {
     /// Wraps a call. To refuse it, return [`Execution::Refused`] with a reason, which the model
     /// reads.
     ///
-    /// A program that waits for a person's approval is stopped here, and called again when the run
-    /// goes on.
+    /// If a program has to wait for a person's approval, it is stopped, and this method is called
+    /// again for it when the run is resumed.
     fn call<'a>(
         &'a self,
         _state: &'a RunState,
@@ -67,7 +68,7 @@ pub trait Middleware: Send + Sync {
     }
 }
 
-/// What the middleware and the tools of one run share.
+/// The state that the middleware and the tools of one run share.
 pub struct RunState {
     pub(super) run_id: String,
     pub(super) root_run_id: String,
@@ -125,7 +126,7 @@ impl RunState {
         &self.cancel
     }
 
-    /// Returns the run's value of a type. It is created when it is first asked for.
+    /// Returns the run's value of type `T`. The value is created when it is first requested.
     #[must_use]
     pub fn of<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +151,7 @@ pub struct TripRequest {
     pub max_tokens: u32,
     /// The effort that the model spends on reasoning, or `None` for its own default.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The schema to which the provider constrains the answer, if it can.
+    /// The schema for the provider to constrain the answer to, if it can.
     pub output: Option<OutputSchema>,
 }
 
@@ -181,11 +182,11 @@ impl TripRequest {
     }
 }
 
-/// Asks the model.
+/// A function that sends a request to the model.
 pub(super) type AskModel<'a> =
     dyn Fn(TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> + Send + Sync + 'a;
 
-/// The rest of a trip: the next middleware, or the model. Clones can be used to ask again.
+/// The rest of a trip: the next middleware, or the model. To repeat the request, use a clone.
 #[derive(Clone, Copy)]
 pub struct NextTrip<'a> {
     pub(super) rest: &'a [Arc<dyn Middleware>],
@@ -194,7 +195,7 @@ pub struct NextTrip<'a> {
 }
 
 impl<'a> NextTrip<'a> {
-    /// Goes on with this request.
+    /// Continues with this request.
     #[must_use]
     pub fn run(self, request: TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let Some((first, rest)) = self.rest.split_first() else { return (self.model)(request) };
@@ -211,7 +212,7 @@ impl<'a> NextTrip<'a> {
     }
 }
 
-/// Runs a call.
+/// A function that runs a call.
 pub(super) type RunCall<'a> = dyn Fn(Call) -> BoxFuture<'a, Execution> + Send + Sync + 'a;
 
 /// The rest of a call: the next middleware, or the program.
@@ -222,7 +223,7 @@ pub struct NextCall<'a> {
 }
 
 impl<'a> NextCall<'a> {
-    /// Goes on with this call.
+    /// Continues with this call.
     #[must_use]
     pub fn run(self, call: Call) -> BoxFuture<'a, Execution> {
         let NextCall { rest, state, program } = self;
@@ -240,5 +241,6 @@ impl<'a> NextCall<'a> {
     }
 }
 
-/// The error of code of the application that panicked. The panic itself is only in the log.
+/// The error that is reported if the application's code panics. The panic itself is only in the
+/// log.
 pub(super) const PANICKED: &str = "the application failed; its log has the reason";

@@ -1,9 +1,9 @@
-//! Agents in an application: the way in for those who embed the library.
+//! Agents in an application: the interface for applications that embed the library.
 //!
 //! An [`Agent`] is a value: a model, a prompt, [tools](Tool), other agents that it may ask, and an
 //! output. [`Agent::execute`] runs a task and returns a [`RunReport`]; [`Agent::stream`] also
-//! returns what happens meanwhile. [`Handler`]s receive the [events](RunEvent) of runs, and
-//! [`Middleware`] surrounds each round to the model and each call.
+//! returns the events of the run as they happen. [`Handler`]s receive the [events](RunEvent) of
+//! runs, and [`Middleware`] surrounds each exchange with the model and each call.
 //!
 //! ```
 //! use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The report of a run: a tree of the run and those of its delegates.
+//! The report of a run, which contains the reports of the delegates' runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -6,14 +6,14 @@ use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Message, Stop, Usa
 
 use crate::model::ModelReply;
 
-/// The report of a run. `T` is the type of its data: that of the answer, or an optional JSON value
-/// in the reports of delegates and of runs that failed.
+/// Tests the report of a run. `T` is the type of its data. In the reports of delegates and of
+/// failed runs, the data is an optional JSON value.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport<T = Option<Json>> {
-    /// The run. Ids are sortable by time and unguessable.
+    /// The run's id. Ids are sortable by time and unguessable.
     pub run_id: String,
-    /// The run at the top of the tree. Differs from `run_id` only in a delegate's run.
+    /// The id of the run at the top of the tree. Differs from `run_id` only in a delegate's run.
     pub root_run_id: String,
     /// The label of the session. Absent if the caller set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,19 +33,19 @@ pub struct RunReport<T = Option<Json>> {
     pub abort_reason: Option<String>,
     /// The answer as data.
     pub data: T,
-    /// The rounds to the model, in order.
+    /// The exchanges with the model, in order.
     pub trips: Vec<Trip>,
     /// The runs of delegates, in the order in which they ended.
     pub children: Vec<RunReport>,
-    /// The messages of the run, from its input to its answer, as the history of the next run. Empty
-    /// if the run failed. They are not part of the JSON.
+    /// The messages of the run, from its input to its answer, which can be the history of the next
+    /// run. Empty if the run failed. Omitted from the JSON.
     #[serde(skip)]
     pub messages: Vec<Message>,
     /// Data that the run's programs left for the application. The model does not see it.
     pub artifacts: Vec<Artifact>,
-    /// Tokens of the run, with those of its programs and of its delegates.
+    /// Tokens of the run, including those of its programs and of its delegates.
     pub usage: Usage,
-    /// The cost of the same. Absent if no price is known.
+    /// The cost of these tokens. Absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
     /// Start of the run, in milliseconds since 1970.
@@ -55,7 +55,7 @@ pub struct RunReport<T = Option<Json>> {
 }
 
 impl<T> RunReport<T> {
-    /// Returns the report with other data.
+    /// Returns a copy of the report with other data.
     pub(super) fn with_data<U>(self, data: U) -> RunReport<U> {
         RunReport {
             run_id: self.run_id,
@@ -91,7 +91,7 @@ pub enum ReportStatus {
     Failed,
     /// The run was cancelled.
     Cancelled,
-    /// The run waits for a person. It goes on when it is resumed.
+    /// The run waits for a person. It continues when it is resumed.
     Parked,
 }
 
@@ -115,7 +115,8 @@ impl ReportStatus {
     }
 }
 
-/// One round to the model: a request, its answer, and the programs that the answer called.
+/// A trip: one exchange with the model. It consists of a request, its answer, and the programs that
+/// the answer called.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trip {
@@ -155,19 +156,19 @@ pub struct CallReport {
     pub duration_ms: u64,
 }
 
-/// A call whose end has not been seen.
+/// A call that has not ended.
 struct OpenCall {
     trip: usize,
     at: usize,
 }
 
-/// A report that grows with the events of its run.
+/// A builder that extends the report with each event of the run.
 pub(super) struct ReportBuilder {
     report: RunReport,
     open: Vec<OpenCall>,
 }
 
-/// What a fold of an event changed, as far as handlers are told.
+/// A change of a report that handlers receive as an event.
 pub(super) enum Change {
     /// A call began.
     CallStarted { trip: u32, name: String, args: Vec<String> },
@@ -208,7 +209,7 @@ impl ReportBuilder {
         ReportBuilder { report, open: Vec::new() }
     }
 
-    /// Adds an event of the run. Returns the changes that handlers are told about.
+    /// Adds an event of the run. Returns the resulting changes, which handlers receive.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Change> {
         match event {
             Event::ToolStart { step, call, label, args, .. } => {
@@ -273,7 +274,7 @@ impl ReportBuilder {
         self.report.children.push(report);
     }
 
-    /// Returns the report of the run with this ending, which ends now.
+    /// Completes the report of a run that ends now, with this ending.
     pub(super) fn finish(
         &mut self,
         ending: &Ending,

@@ -19,18 +19,18 @@ use super::report::RunReport;
 pub enum StreamItem {
     /// An event of the run.
     Event(Box<RunEvent>),
-    /// The next piece of the model's answer. After an event [`Retry`](super::RunEventKind::Retry)
-    /// the answer begins anew.
+    /// The next piece of the model's answer. After a [`Retry`](super::RunEventKind::Retry) event,
+    /// the answer starts again from the beginning.
     Delta {
-        /// The piece, as it arrived. Pieces that were not read yet are joined.
+        /// The piece of text. Pieces that arrive before the reader takes them are joined.
         delta: String,
     },
 }
 
-/// A run that is under way, as a stream of its events and of the pieces of the model's answers. The
-/// stream ends with the run. If it is dropped before, the run is cancelled.
+/// A run in progress, as a stream of its events and of the pieces of the model's answers. The
+/// stream ends with the run. If the stream is dropped before that, the run is cancelled.
 ///
-/// What is not read is kept, within the limits that the run has.
+/// Unread items are kept, within the limits of the run.
 #[must_use = "the run is cancelled when the stream is dropped"]
 pub struct RunStream<T> {
     pub(super) queue: Arc<StreamQueue>,
@@ -47,7 +47,7 @@ impl<T: Send + 'static> RunStream<T> {
     /// Waits until the run has ended, and returns its report. Items that were not read are dropped.
     ///
     /// # Errors
-    /// The run did not complete.
+    /// If the run did not complete.
     pub async fn result(self) -> Result<RunReport<T>, RunFailure> {
         self.task.await
     }
@@ -69,7 +69,7 @@ impl<T> Stream for RunStream<T> {
     }
 }
 
-/// Ends a stream when it is dropped.
+/// A guard that ends a stream when it is dropped.
 pub(super) struct CloseOnDrop(pub(super) Arc<StreamQueue>);
 
 impl Drop for CloseOnDrop {
@@ -78,7 +78,7 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// The items that were not read yet.
+/// The items that have not been read yet.
 #[derive(Default)]
 pub(super) struct StreamQueue(Mutex<QueueState>);
 

@@ -9,14 +9,14 @@ use super::agent::Inner;
 use super::builder::{AgentBuilder, Base};
 use crate::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_name};
 
-/// The delegates of an agent: those that the application gave it, and those that it declares.
+/// The delegates of an agent: those that the application added, and those that the agent declares.
 pub(super) struct Team {
     delegates: Vec<Delegate>,
-    /// The agents that the application gave, by the names by which the agent knows them.
+    /// The agents that the application added, by the names that the agent uses for them.
     given: BTreeMap<String, Arc<Inner>>,
     /// The agent, whose rules and values also apply to the agents that it declares.
     spec: AgentSpec,
-    /// What the agents that it declares are built with.
+    /// The parts for building the declared agents.
     base: Base,
 }
 
@@ -84,7 +84,7 @@ impl Team {
         self.delegates.iter().map(|delegate| delegate.reference.id.clone()).collect()
     }
 
-    /// Returns the programs through which the agent of this name asks its delegates.
+    /// Returns the programs that an agent uses to ask its delegates. `agent` is its name.
     pub(super) fn programs(&self, agent: &str) -> Result<Vec<Entry>, AgentError> {
         let program = |delegate: &Delegate| {
             let Delegate { reference, shown_name, description } = delegate;
@@ -93,11 +93,11 @@ impl Team {
         self.delegates.iter().map(program).collect()
     }
 
-    /// Returns the agent with this name. A declared agent is built here, so that it may have the
-    /// agents above it as delegates, too.
+    /// Returns the agent with this name. A declared agent is built only here, so that it may have
+    /// the agents above it as delegates, too.
     ///
     /// # Errors
-    /// If there is none, or it cannot be built.
+    /// If there is no such agent, or it cannot be built.
     pub(super) fn agent(&self, id: &str) -> Result<Arc<Inner>, AgentError> {
         if let Some(given) = self.given.get(id) {
             return Ok(Arc::clone(given));

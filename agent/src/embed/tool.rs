@@ -39,7 +39,7 @@ const MAX_PROPERTY: usize = 64;
 /// Maximum number of violations that an error lists.
 const MAX_FAULTS: usize = 8;
 
-/// Maximum length of an error of a tool, in characters.
+/// Maximum length of a tool's error, in characters.
 const MAX_ERROR: usize = 4_000;
 
 /// Maximum size of the arguments of a call, in bytes.
@@ -49,7 +49,7 @@ const MAX_ARGUMENTS: usize = 4 << 20;
 ///
 /// Its input is a struct whose fields are the arguments. A model reads the names, the descriptions
 /// and the types. Arguments that do not match the schema do not reach the function; the error lists
-/// every violation, and the model reads it. The output is the result: a text as it is, anything
+/// every violation, and the model reads it. The result is the output: a string unchanged, anything
 /// else as JSON.
 ///
 /// ```
@@ -112,7 +112,7 @@ impl Tool {
         })
     }
 
-    /// Creates a tool with a JSON Schema, which must be that of an object.
+    /// Creates a tool with a JSON Schema, which must describe an object.
     #[must_use]
     pub fn with_schema<O, F, R>(
         name: impl Into<String>,
@@ -169,7 +169,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Returns the text of a result: a string as it is, anything else as JSON.
+/// Converts a result to a string: a string unchanged, anything else as JSON.
 fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
     match serde_json::to_value(output) {
         Ok(Json::String(text)) => Ok(text),
@@ -178,13 +178,13 @@ fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
     }
 }
 
-/// What a tool knows about the run that calls it.
+/// The context of a tool's call: the run that calls it.
 #[derive(Clone)]
 pub struct ToolContext(Arc<RunHooks>);
 
 impl ToolContext {
-    /// Returns what the run's middleware and tools share, with the run's ids, its context and its
-    /// cancellation.
+    /// Returns the state that the run's middleware and tools share. It includes the run's ids, its
+    /// context and its cancellation.
     #[must_use]
     pub fn run(&self) -> &RunState {
         &self.0.state
@@ -233,7 +233,7 @@ impl CompiledTool {
     /// Checks the name, and compiles the schema.
     ///
     /// # Errors
-    /// The rule that the tool breaks.
+    /// If the tool is invalid. The error names the rule that it breaks.
     pub(super) fn of(tool: &Tool) -> Result<CompiledTool, String> {
         let name: Name = tool.name().parse().map_err(|error| format!("{error}"))?;
         let limits = SchemaLimits { text: MAX_SCHEMA, parts: MAX_PARTS, checks_formats: true };
@@ -260,7 +260,7 @@ impl CompiledTool {
         Entry::of_agent(agent, self.name.clone(), meta, self.body())
     }
 
-    /// Returns the program's text, which joins the arguments to a JSON object.
+    /// Returns the program's source, which combines the arguments into a JSON object.
     fn body(&self) -> String {
         let mut body = String::new();
         let mut before = "{".to_owned();
@@ -276,8 +276,8 @@ impl CompiledTool {
                 (TypeHint::String, Some(_)) => {
                     format!("(if (len (arg {at})) (json.quote (arg {at})) \"null\")")
                 }
-                // A number that JSON does not know, such as `.5`, becomes a violation of the
-                // schema.
+                // A number in a notation that JSON does not have, such as `.5`, becomes a violation
+                // of the schema.
                 (TypeHint::Float, _) => {
                     format!("(if (json.has (arg {at}) \"\") (arg {at}) (json.quote (arg {at})))")
                 }
@@ -319,7 +319,7 @@ impl CompiledTool {
     }
 }
 
-/// Returns a text as a string of the programs' language.
+/// Returns a string as a literal of the programs' language.
 fn wat(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -360,7 +360,7 @@ fn args(schema: &Json, required: &[String]) -> Result<Vec<Arg>, String> {
         .collect())
 }
 
-/// Returns the argument of a property.
+/// Returns the argument that a property of the schema describes.
 fn arg(schema: &Json, name: &str, property: &Json, is_required: bool) -> Arg {
     let type_hint = type_hint(schema, property);
     let description = property.get("description").and_then(Json::as_str).unwrap_or_default();
@@ -387,14 +387,14 @@ fn arg(schema: &Json, name: &str, property: &Json, is_required: bool) -> Arg {
     }
 }
 
-/// Returns the schema that a property refers to, or its own.
+/// Returns the schema that a property refers to, or the property's own schema.
 fn resolved<'a>(schema: &'a Json, property: &'a Json) -> &'a Json {
     let reference = property.get("$ref").and_then(Json::as_str);
     let target = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| schema.pointer(it));
     target.unwrap_or(property)
 }
 
-/// Returns the type of an argument: that of a scalar property, or JSON.
+/// Returns the type of an argument: the type of a scalar property, or JSON for any other.
 fn type_hint(schema: &Json, property: &Json) -> TypeHint {
     let kinds: Vec<&str> = match resolved(schema, property).get("type") {
         Some(Json::String(kind)) => vec![kind],
@@ -425,7 +425,7 @@ impl RunTools {
         let arguments = tool.read(&arguments)?;
         let parts = Arc::clone(&tool.tool.0);
         let (timeout, context) = (parts.timeout, ToolContext(Arc::clone(&self.0)));
-        // A task of its own: a program's stack is small, and a panic is only this call's failure.
+        // A separate task: a program's stack is small, and a panic is only this call's failure.
         let call = tokio::spawn(async move { (parts.function)(arguments, context).await });
         let call = AbortOnDropHandle::new(call);
         match tokio::time::timeout(timeout, call).await {

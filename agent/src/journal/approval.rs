@@ -1,4 +1,4 @@
-//! Approvals: the questions of a run that a person must answer.
+//! Approvals: a run's questions that a person must answer.
 
 use serde::{Deserialize, Serialize};
 use wattle_capability::policy::Answer;
@@ -21,7 +21,7 @@ pub struct PendingApproval {
 /// A person's answer to a pending approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Denied: the program does not run. The model reads the reason, which may be empty.
+    /// The program does not run. The model reads the reason, which may be empty.
     Denied(String),
     /// Approved for this program.
     Once,
@@ -36,7 +36,7 @@ impl Approval {
         if yes { Approval::Once } else { Approval::Denied(String::new()) }
     }
 
-    /// Returns the answer's form in a journal.
+    /// Returns the form of the answer in a journal.
     fn word(&self) -> String {
         let answer = match self {
             Approval::Denied(reason) => Answer::No(reason.clone()),
@@ -50,7 +50,7 @@ impl Approval {
 /// Returns the pending approvals of a run.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// If the journal cannot be read.
 pub async fn waiting(
     journal: &SharedJournal,
     run: &str,

@@ -6,8 +6,8 @@ use wattle_rt::Grants;
 use super::{RunFilter, SharedJournal};
 use crate::error::StoreError;
 
-/// Counts the requests to models that the programs of a run have made, so that its budget holds
-/// for its whole life.
+/// Charges the recorded model requests of the run's programs to its budget, so that the budget
+/// holds for the whole run.
 pub(super) async fn charge_ai(
     journal: &SharedJournal,
     (run, root): (&str, &str),

@@ -1,4 +1,4 @@
-//! The recorded calls of a run, for people.
+//! The recorded calls of a run, in a form that people can read.
 
 use serde::Serialize;
 use wattle_rt::tape::RecordedValue;
@@ -8,7 +8,7 @@ use super::{RecordedCall, RecordedEffect, SharedJournal};
 use crate::error::StoreError;
 use crate::trace::clip;
 
-/// Maximum number of characters of the arguments and of the result.
+/// Maximum length of the arguments and of the result, in characters.
 const MAX_CHARS: usize = 4_000;
 
 /// A call that a program of a run made to the outside.
@@ -47,7 +47,7 @@ pub struct CallView {
 /// Returns the calls of a run, in order.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// If the journal cannot be read.
 pub async fn calls(journal: &SharedJournal, run: &str) -> Result<Vec<CallView>, StoreError> {
     let mut views = Vec::new();
     for (number, turn) in (0..).zip(journal.turns(run).await?) {

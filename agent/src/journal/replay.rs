@@ -26,11 +26,11 @@ pub struct ReplayReport {
     pub difference: Option<(u32, Difference)>,
 }
 
-/// Replays a run and compares everything it does with the record, up to the first difference.
-/// Programs of the steps before `from` do not run again.
+/// Replays a run and compares it with the record, up to the first difference. Programs of the steps
+/// before `from` are not run again.
 ///
 /// # Errors
-/// The journal cannot be read, or the host failed.
+/// If the journal cannot be read, or the host failed.
 pub async fn replay(
     host: &Host,
     journal: &SharedJournal,
@@ -137,7 +137,7 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     Some(Difference { what: "the system prompt".to_owned(), was, is })
 }
 
-/// Returns the granted capabilities without backends, because all results come from the tapes.
+/// Returns the granted capabilities without backends. All results come from the tapes.
 fn grants(host: &Host, start: &RunStart) -> Grants {
     let known = host.runtime().capabilities().iter().map(|capability| capability.name);
     let granted = known.filter(|name| start.granted.iter().any(|granted| granted == name));
@@ -145,7 +145,7 @@ fn grants(host: &Host, start: &RunStart) -> Grants {
     if grants.allows("par") { grants.with(Par::new(host.programs())) } else { grants }
 }
 
-/// Runs a program again on its tape, and compares the results.
+/// Runs a program again with its tape, and compares the results.
 async fn compare_execution(
     (host, catalog): (&Host, &Catalog),
     grants: &Grants,

@@ -17,15 +17,15 @@ use crate::now_ms;
 const MAX_CALLS: usize = 1_000_000;
 /// Maximum size of the results of these calls, in bytes.
 const MAX_BYTES: usize = 256 << 20;
-/// Size of the buffer, in bytes, at which the next call that may wait writes it.
+/// Size of the buffer, in bytes, after which the next call that may wait writes it to the journal.
 const FLUSH_BYTES: usize = 1 << 20;
 /// Maximum number of buffered bytes.
 const MAX_BUFFERED: usize = 64 << 20;
 
-/// The function name that stands for middleware which changed a call or its outcome.
+/// The function name that records that middleware changed a call or its outcome.
 pub(super) const CHANGED: &str = "middleware";
 
-/// The names on a tape that are no host functions.
+/// The names on a tape that are not host functions.
 pub(super) const HOST_NAMES: &[&str] = &[PROGRAM, QUESTION, CHANGED];
 
 /// Returns true if middleware changed the call of this program, or its outcome.
@@ -42,15 +42,15 @@ const PATH_PARTS: usize = 3;
 /// The position of a call: the program's path, and the number of the call within it.
 type CallKey = (Arc<[u32]>, u32);
 
-/// The treatment of calls that were not recorded, or that were pending.
+/// The handling of calls that were not recorded or were pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Calls are performed. Those that were pending are repeated if that is safe.
+    /// Calls are performed. Pending calls are repeated if that is safe.
     Record {
-        /// If true, the run's files are in memory, so a pending change to them did not take effect.
+        /// If true, the run's files are in memory, so a pending change to them had no effect.
         overlay: bool,
     },
-    /// Calls that were not recorded are differences.
+    /// A call that was not recorded is a difference.
     Replay,
 }
 
@@ -89,14 +89,14 @@ struct TapeState {
 /// The start of a call that is being performed.
 #[derive(Clone, Copy)]
 struct Start {
-    /// In milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     began: u64,
-    /// The same moment on a clock that never goes back.
+    /// The start on a monotonic clock.
     at: Instant,
 }
 
 impl TapeState {
-    /// Notes that a call begins to be performed. Returns its time so far.
+    /// Records that a call is about to be performed. Returns its time so far.
     fn start(&mut self, id: &CallId) -> CallTime {
         let start = Start { began: now_ms(), at: Instant::now() };
         self.performed.insert((Arc::clone(&id.path), id.number), start);
@@ -135,8 +135,8 @@ impl RunTape {
         RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
     }
 
-    /// Records that middleware changed the call or its outcome. A replay does not run the program,
-    /// because it has no middleware.
+    /// Records that middleware changed the call or its outcome. A replay does not run such a
+    /// program, because it has no middleware.
     pub(crate) fn mark_changed(&self) {
         let id = CallId {
             path: Arc::from([]),
@@ -187,8 +187,8 @@ impl RunTape {
         })
     }
 
-    /// Returns true if the call was made by a nested program, and the tape contains the call that
-    /// started that program or one of its parents. The result of that call is known, so the replay
+    /// Returns true if a nested program made the call, and the tape contains the call that started
+    /// that program or one of its parents. The result of that starting call is known, so the replay
     /// does not run the nested program again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose};
 
-/// A recorded effect. It mirrors [`Effect`], except that an ask stores only the messages that are
-/// new since the previous one; otherwise each turn would repeat the whole conversation.
+/// A recorded effect. It mirrors [`Effect`], except that an ask stores only the messages that the
+/// previous one did not contain. Otherwise each turn would repeat the whole conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedEffect {
@@ -138,7 +138,7 @@ pub(super) fn describe_difference(was: &impl Serialize, is: &impl Serialize) -> 
     excerpts(&text(serde_json::to_string(was)), &text(serde_json::to_string(is)))
 }
 
-/// Returns excerpts of two texts that begin shortly before their first difference.
+/// Returns excerpts of two strings that begin shortly before their first difference.
 pub(super) fn excerpts(was: &str, is: &str) -> (String, String) {
     const BEFORE: usize = 20;
     const SHOWN: usize = 120;

@@ -141,7 +141,7 @@ fn missing(lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>)
     }
 }
 
-/// Explains why the line at index `at` is not the sealed one.
+/// Explains why the line at index `at` differs from the sealed one.
 fn moved(
     at: usize,
     lines: &[TraceLine],
@@ -173,8 +173,8 @@ fn moved(
 }
 
 /// Returns the number of the first line of the trace that is not in the order of the seals, or 0 if
-/// there is none. The lines of all runs are compared together. Skips the lines that need not be in
-/// the order of their seals.
+/// there is none. Compares the lines of all runs together. Skips lines that may be in a different
+/// order from their seals.
 pub(super) fn first_out_of_order(files: &Files, found: &Findings) -> Result<u64, VerifyError> {
     let mut counts: HashMap<String, u64> = HashMap::new();
     let mut sealed = Vec::new();

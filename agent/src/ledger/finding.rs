@@ -85,7 +85,7 @@ pub enum Finding {
         /// The first line in the trace that is not in its position.
         line: u64,
     },
-    /// The lines differ from their seals, in too many places to name them.
+    /// The lines differ from their seals in too many places to list.
     Differs,
     /// A line of a file is empty.
     Empty {
@@ -108,8 +108,8 @@ pub enum Finding {
         /// The line number in the file.
         line: u64,
     },
-    /// The line before a seal is not the one that the seal names: lines were removed, inserted or
-    /// reordered.
+    /// The line before a seal differs from the line that the seal names: lines were removed,
+    /// inserted or reordered.
     Unchained {
         /// The line number in the ledger.
         line: u64,
@@ -117,13 +117,13 @@ pub enum Finding {
         /// seal was the first line.
         previous_run: String,
     },
-    /// The store has the final seal of the run, but the ledger has no seal of it.
+    /// The store has the final seal of the run, but the ledger has no seal of that run.
     RunRemoved {
         /// Number of sealed lines.
         lines: u64,
     },
-    /// The end of the run is missing from the ledger. The final seal in the store shows that more
-    /// was sealed than the ledger contains.
+    /// The end of the run is missing from the ledger. According to the final seal in the store,
+    /// more lines were sealed than the ledger contains.
     EndRemoved {
         /// Number of sealed lines according to the store.
         lines: u64,

@@ -1,5 +1,4 @@
-//! The keys of tenants, created at their first use: one that seals traces, one that encrypts
-//! secrets.
+//! The keys of tenants, created on first use: one that seals traces, one that encrypts secrets.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -63,17 +62,18 @@ struct KeyFile {
 }
 
 impl Keys {
-    /// Uses the keys in a folder. It is created together with the first key.
+    /// Uses the keys in a folder. The folder is created together with the first key.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Keys {
         Keys { folder: folder.into() }
     }
 
     /// Returns the tenant's signing key, and creates and pins it if it does not exist. Processes
-    /// that create it at the same time get the same key.
+    /// that create the key at the same time get the same one.
     ///
     /// # Errors
-    /// The folder cannot be written, the file is not a key of this tenant, or others can read it.
+    /// If the folder cannot be written, the file is not a key of this tenant, or others can read
+    /// it.
     pub fn signer(&self, tenant: &str) -> Result<Signer, KeyError> {
         let key = SigningKey::from_bytes(&self.seed(tenant, "key")?);
         let pin = self.path(tenant, "pub");
@@ -99,7 +99,7 @@ impl Keys {
         self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }
 
-    /// Returns true if the tenant has a key for secrets. Without the key, no secret can be read.
+    /// Returns true if the tenant has a key for secrets. Without it, no secret can be read.
     #[must_use]
     pub fn has_cipher(&self, tenant: &str) -> bool {
         self.path(tenant, "cipher").exists()
@@ -119,7 +119,7 @@ impl Keys {
     /// Returns the public key that is pinned for the tenant, if there is one.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a key of this tenant.
+    /// If the file cannot be read, or is not a key of this tenant.
     pub fn pinned(&self, tenant: &str) -> Result<Option<PublicKey>, KeyError> {
         let path = self.path(tenant, "pub");
         let read = || -> Result<Option<PublicKey>, Cause> {
@@ -193,15 +193,15 @@ impl PublicKey {
         VerifyingKey::from_bytes(&unhex(text.trim())?).ok().map(PublicKey)
     }
 
-    /// Returns the first 16 hexadecimal digits of the key's SHA-256. They distinguish keys, but
-    /// reveal none.
+    /// Returns the first 16 hexadecimal digits of the key's SHA-256. They distinguish keys without
+    /// revealing them.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         hex(&of(self.0.as_bytes())).get(..16).unwrap_or_default().to_owned()
     }
 }
 
-/// Formats the key as [`PublicKey::parse`] reads it.
+/// Formats the key in the form that [`PublicKey::parse`] reads.
 impl std::fmt::Display for PublicKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&hex(self.0.as_bytes()))
@@ -210,7 +210,7 @@ impl std::fmt::Display for PublicKey {
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads a key file of the tenant, if there is one.
+/// Reads a key file of the tenant, if it exists.
 fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
     let mut options = OpenOptions::new();
     options.read(true);

@@ -1,10 +1,10 @@
 //! The ledger: the proof that the trace of a run is unchanged since the host wrote it.
 //!
-//! The ledger is the file `_ledger.jsonl` beside `_steps.jsonl`. Each line of the trace is followed
-//! by one *seal* in the ledger, so if a run stops at any moment, the lines that are already sealed
-//! can still be verified. A seal contains the head of a hash chain over the run's own lines, their
-//! number, the time, and the hash of the previous line of the ledger. It is signed with the key of
-//! the run's tenant:
+//! The ledger is the file `_ledger.jsonl` next to `_steps.jsonl`. Each line of the trace is
+//! followed by one *seal* in the ledger, so the lines that are already sealed can be verified even
+//! if a run stops unexpectedly. A seal contains the head of a hash chain over the run's own lines,
+//! their number, the time, and the hash of the previous line of the ledger. It is signed with the
+//! key of the run's tenant:
 //!
 //! ```text
 //! prev   = SHA-256 of the line of the ledger before this one, in hex; empty in the first line
@@ -15,10 +15,10 @@
 //! ```
 //!
 //! The last seal of a run that ended has a flag. If the flag is missing, the run was stopped, or
-//! its end was cut off. Runs that share a trace have one chain each, over their own lines; the
-//! lines of the ledger form another chain. So a run that is removed together with its seals leaves
-//! a gap. If it was the last run in the ledger, there is no gap, but the store reveals the removal,
-//! because it keeps the final seal of each run.
+//! its end was removed. Runs that share a trace have one chain each, over their own lines; the
+//! lines of the ledger form another chain. A run that is removed together with its seals therefore
+//! leaves a gap. If it was the last run in the ledger, there is no gap, but the store reveals the
+//! removal, because it keeps the final seal of each run.
 //!
 //! A line and its seal are written under a lock of the ledger's file, so the lines of several runs
 //! and processes have the same order as their seals. Seals of version 1 have no `prev` and are

@@ -124,7 +124,7 @@ impl Seal {
         signature.is_some_and(|signature| key.verify_strict(&self.signed(), &signature).is_ok())
     }
 
-    /// Returns the signed bytes: everything but the key's fingerprint and the signature.
+    /// Returns the signed bytes: everything except the key's fingerprint and the signature.
     fn signed(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);
         let version = if self.v == 1 { "wattle seal 1" } else { "wattle seal 2" };

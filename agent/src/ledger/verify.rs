@@ -58,8 +58,8 @@ pub struct Verdict {
     pub sealed: u64,
     /// Time of the last seal of an unchanged line, in milliseconds since 1970.
     pub time: Option<u64>,
-    /// If true, the run has its final seal. Otherwise it was stopped, is in progress, or its end
-    /// was cut off.
+    /// If true, the run has its final seal. Otherwise the run was stopped, is in progress, or its
+    /// end was removed.
     pub ended: bool,
     /// Number of lines that were sealed when the run was resumed.
     pub late: u64,
@@ -86,11 +86,11 @@ pub enum VerifyError {
     Key(#[from] KeyError),
 }
 
-/// Verifies the trace in a folder. Each of the `known` final seals, which come from a store, must
-/// be in the ledger.
+/// Verifies the trace in a folder. The ledger must contain each of the `known` final seals, which
+/// come from a store.
 ///
 /// # Errors
-/// There is no trace, or a file cannot be read.
+/// If there is no trace, or a file cannot be read.
 pub fn verify(
     folder: &Path,
     pins: &Pins,
@@ -141,7 +141,7 @@ impl Files {
     }
 
     /// Passes each line of a file to `take`, if the file exists. Returns the number of lines, and
-    /// true if the last one has its line break.
+    /// true if the last line ends with a line break.
     fn each(
         path: &Path,
         file: Option<File>,
@@ -184,7 +184,7 @@ impl Files {
 pub(super) struct Findings {
     pub(super) runs: HashMap<String, Run>,
     files: Vec<Finding>,
-    /// Hashes of the sealed lines in file order: one over the ledger, one over the trace.
+    /// Hashes over the sealed lines in file order: one for the ledger, one for the trace.
     in_ledger: Sha256,
     in_steps: Sha256,
 }
@@ -193,7 +193,7 @@ pub(super) struct Findings {
 #[derive(Default)]
 pub(super) struct Run {
     verdict: Verdict,
-    /// Its first line in the trace, and in the ledger.
+    /// The number of the run's first line in the trace and in the ledger.
     first: Option<u64>,
     first_seal: Option<u64>,
     /// Number of sealed lines.
@@ -204,7 +204,7 @@ pub(super) struct Run {
     head: Option<Hash>,
     /// The line count in the first seal of the current format version.
     newer_from: Option<u64>,
-    /// The counts of lines that were sealed late.
+    /// The numbers of the lines that were sealed late.
     late: Vec<u64>,
     /// Number of lines in the trace.
     lines: u64,
@@ -226,8 +226,9 @@ impl Run {
         self.first_seal.is_some()
     }
 
-    /// Returns true if the line with this count must be in the trace in the order of its seal.
-    /// Lines that were sealed late, or with version 1, may be in another order.
+    /// Returns true if the run's line with this number must have the same position in the trace as
+    /// its seal has in the ledger. Lines that were sealed late, or with version 1, may be in a
+    /// different order.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)
@@ -381,8 +382,8 @@ impl Findings {
 }
 
 impl Run {
-    /// Processes the next seal of the run. Returns true if the sealed line must be in the trace in
-    /// the order of its seal.
+    /// Processes the next seal of the run. Returns true if the sealed line must have the same
+    /// position in the trace as its seal has in the ledger.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);
@@ -449,7 +450,7 @@ impl Run {
     }
 }
 
-/// Returns the run of a trace line, or an empty text if the line names none.
+/// Returns the run of a trace line, or an empty string if the line does not name a run.
 pub(super) fn run_of(line: &[u8]) -> String {
     #[derive(Deserialize)]
     struct RunField {

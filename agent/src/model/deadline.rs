@@ -34,8 +34,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Returns the timeouts with a shorter duration of a request or fewer retries. Higher limits
-    /// change nothing.
+    /// Returns the timeouts, reduced to the given limits. A limit that is higher than the current
+    /// one has no effect.
     #[must_use]
     pub fn at_most(self, request: Option<Duration>, retries: Option<u32>) -> Timeouts {
         Timeouts {
@@ -58,7 +58,7 @@ impl Timeouts {
     }
 }
 
-/// Returns the maximum duration of a turn, whatever the HTTP client does: `(retries + 1) × request
+/// Returns the maximum duration of a turn, regardless of the HTTP client: `(retries + 1) × request
 /// + slack`, 375 s by default.
 pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
     timeouts
@@ -67,10 +67,10 @@ pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
         .saturating_add(timeouts.slack)
 }
 
-/// Asks a model, streamed, and waits at most [`turn_deadline`].
+/// Asks a model for a streamed answer, and waits at most [`turn_deadline`].
 ///
 /// # Errors
-/// The error of the model, or `llm hard timeout` if the deadline passes.
+/// The error from the model, or `llm hard timeout` if the deadline passes.
 pub async fn ask_within(
     model: &dyn Model,
     timeouts: &Timeouts,

@@ -12,7 +12,7 @@ use super::provider_error::reported_error;
 use super::remote::{FailedAttempt, RemoteModel, Retry, network_failure};
 
 impl RemoteModel {
-    /// Asks for the embedding of a text, with retries.
+    /// Requests the embedding of a string, with retries.
     pub(super) async fn embedding(&self, text: &str) -> Result<EmbeddingReply, ModelError> {
         let mut attempt = 0;
         loop {

@@ -18,12 +18,12 @@ const ANY_KEY: &str = "WATTLE_API_KEY";
 pub struct Preset {
     /// The name that `--provider` accepts.
     pub name: String,
-    /// The URL to which `/chat/completions`, or the path of another protocol, is appended.
+    /// The base URL. `/chat/completions`, or the path of another protocol, is appended to it.
     pub base_url: Url,
     /// The environment variable for this provider's key.
     #[serde(default)]
     pub key_variable: Option<String>,
-    /// If true, the endpoint does not answer without a key.
+    /// If true, the endpoint requires a key.
     #[serde(default)]
     pub needs_key: bool,
     /// The default model.
@@ -41,13 +41,13 @@ pub(super) struct Quirks {
     /// If true, its models are known to support functions.
     pub(super) functions: bool,
     pub(super) length_field: LengthField,
-    /// The field for the effort of reasoning, if there is one.
+    /// The field for the reasoning effort, if there is one.
     pub(super) thinking: Option<ThinkingField>,
     /// If true, the provider constrains answers to a JSON Schema.
     pub(super) json_schema: bool,
     pub(super) stream_usage: bool,
     pub(super) reasoning_fields: Vec<String>,
-    /// Prefixes of the names of models whose texts have to be marked for the cache.
+    /// Name prefixes of the models that cache only marked parts of a request.
     pub(super) cache_marks: Vec<String>,
     pub(super) headers: BTreeMap<String, String>,
 }
@@ -70,7 +70,7 @@ impl Default for Quirks {
 }
 
 impl Quirks {
-    /// Returns true if the texts of requests to this model have to be marked for the cache.
+    /// Returns true if requests to this model must mark the parts to cache.
     pub(super) fn marks_cache_of(&self, model: &str) -> bool {
         self.cache_marks.iter().any(|prefix| model.starts_with(prefix.as_str()))
     }
@@ -109,7 +109,7 @@ pub struct EndpointSettings<'a> {
 /// A resolved endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The URL to which `/chat/completions` and `/embeddings` are appended.
+    /// The base URL. `/chat/completions` and `/embeddings` are appended to it.
     pub base_url: Url,
     /// The model's name.
     pub model: String,
@@ -123,7 +123,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns true if requests to the endpoint can carry an effort of reasoning.
+    /// Returns true if requests to the endpoint can specify a reasoning effort.
     #[must_use]
     pub fn takes_thinking_effort(&self) -> bool {
         self.quirks.thinking.is_some()
@@ -135,11 +135,11 @@ impl Endpoint {
 /// The preset is the one that `provider` names. If `provider` is not set, it is the preset with the
 /// host of `base_url`. If neither is set, it is the first preset whose key variable is set. The key
 /// is read from `api_key_env` if set, then from `WATTLE_API_KEY`, then from the preset's variable.
-/// If that variable selected the preset, only that variable is read. So no key is sent to a host
-/// that it was not meant for, unless the user says so.
+/// If that variable selected the preset, only that variable is read. Thus a key is only sent to a
+/// host that it is meant for, unless the user decides otherwise.
 ///
 /// # Errors
-/// No setting determines the endpoint, the preset is unknown, the URL is invalid, the key is
+/// If no setting determines the endpoint, the preset is unknown, the URL is invalid, the key is
 /// missing, or no model is named.
 /// ```
 /// use wattle_agent::model::{EndpointSettings, resolve};

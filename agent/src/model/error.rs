@@ -1,4 +1,4 @@
-//! Failures between the runtime and a model, and their wording.
+//! The errors of requests to a model, and their wording.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum ModelErrorKind {
     Request,
     /// The endpoint is busy or failing (408, 409, 425, 429, 5xx), even after all retries.
     Unavailable,
-    /// The endpoint could not be reached, or the connection broke.
+    /// The endpoint could not be reached, or the connection was lost.
     Network,
     /// The network policy does not allow the endpoint.
     Refused,
@@ -45,7 +45,7 @@ pub enum ModelErrorKind {
     Malformed,
     /// A recording cannot be read or written, or has no matching turn.
     Cassette,
-    /// The application did not let the request through.
+    /// The application did not allow the request.
     Application,
 }
 
@@ -55,7 +55,7 @@ impl ModelError {
         self.kind
     }
 
-    /// Creates the error of an application that does not let a request through.
+    /// Creates the error for a request that the application does not allow.
     #[must_use]
     pub fn application(reason: impl Into<String>) -> ModelError {
         error(ModelErrorKind::Application, reason.into())
@@ -80,7 +80,7 @@ fn error(kind: ModelErrorKind, text: String) -> ModelError {
     ModelError { kind, text }
 }
 
-/// The parts of the request that an error may mention.
+/// The parts of a request that an error may mention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestContext<'a> {
     pub(super) url: &'a str,
@@ -89,7 +89,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) with_key: bool,
 }
 
-/// Constructors of the errors, with their wording.
+/// Constructors of the errors, which define their wording.
 impl ModelError {
     pub(super) fn of_status(context: RequestContext<'_>, status: u16, message: &str) -> Self {
         use ModelErrorKind::*;
@@ -192,7 +192,7 @@ impl ModelError {
         error(ModelErrorKind::Request, format!("failed to write the request: {why}"))
     }
 
-    /// Returns true if the endpoint complains about functions.
+    /// Returns true if the endpoint's error is about functions.
     pub(super) fn is_about_functions(&self) -> bool {
         const SIGNS: &[&str] = &["tool", "function call", "function_call", "functions"];
         let message = self.text.to_ascii_lowercase();
@@ -337,7 +337,7 @@ impl fmt::Display for EndpointError {
 
 impl Error for EndpointError {}
 
-/// Constructors of the errors, with their wording.
+/// Constructors of the errors, which define their wording.
 impl EndpointError {
     pub(super) fn nothing_set() -> Self {
         let text = "no model endpoint is set: give `--provider NAME` or `--base-url URL`, or set \

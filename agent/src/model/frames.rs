@@ -1,10 +1,10 @@
-//! Frames of a response body. Each frame is one JSON text.
+//! Frames of a response body. Each frame is one JSON document.
 
 use super::protocol::ReplyFault;
 use super::sse::EventParser;
 
-/// A splitter of a response's body into frames: the JSON texts of its events, or the whole body if
-/// it is one JSON text. The first character decides, because the content type is unreliable.
+/// A splitter of a response's body into frames: the JSON documents of its events, or the whole body
+/// if it is one JSON document. The first character decides, because the content type is unreliable.
 #[derive(Debug, Default)]
 pub(super) enum Frames {
     #[default]
@@ -33,7 +33,7 @@ impl Frames {
         }
     }
 
-    /// Returns true if the body is a stream of events. The provider marks the end of a stream.
+    /// Returns true if the body is a stream of events. The provider marks the end of such a stream.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Events(_))
     }

@@ -55,13 +55,13 @@ pub trait Model: Send + Sync {
     /// Returns the model's name in the endpoint or the recording.
     fn name(&self) -> &str;
 
-    /// Returns the name of the provider, or an empty text if the model knows none.
+    /// Returns the name of the provider, or an empty string if it is unknown.
     fn provider(&self) -> &str {
         ""
     }
 
-    /// Returns true if the model supports function calling, as far as is known from its replies so
-    /// far.
+    /// Returns true if the model is known to support function calling. A reply can show that it
+    /// does not.
     fn takes_functions(&self) -> bool {
         false
     }
@@ -84,7 +84,8 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
     /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
-    /// complete message. A model that does not implement it passes the whole text at once.
+    /// complete message. A model that does not implement this function passes the whole text at
+    /// once.
     fn stream<'a>(
         &'a self,
         request: ModelRequest<'a>,
@@ -94,7 +95,7 @@ pub trait Model: Send + Sync {
         async move { reply.await.inspect(|reply| on_delta(Delta::Text(&reply.text))) }.boxed()
     }
 
-    /// Returns the embedding of a text, or an error if the model does not support embeddings.
+    /// Returns the embedding of a string, or an error if the model does not support embeddings.
     fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         ready(Err(ModelError::no_embeddings(self.name()))).boxed()
     }
@@ -105,7 +106,7 @@ pub trait Model: Send + Sync {
 pub enum Delta<'a> {
     /// The next piece of the text.
     Text(&'a str),
-    /// The connection broke and the request is repeated. The text so far must be discarded.
+    /// The connection was lost and the request is repeated. The text so far must be discarded.
     Restart,
 }
 
@@ -121,7 +122,7 @@ pub struct ModelReply {
     /// The model's reasoning, if the provider separates it from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// The token counts that the provider reported. Zero if it reports none.
+    /// The token counts that the provider reported. Zero if it reported none.
     #[serde(default)]
     pub usage: Usage,
     /// The finish reason in the provider's spelling: `stop`, `length`, …
@@ -156,12 +157,13 @@ impl ModelReply {
     }
 }
 
-/// The embedding of a text: a vector that is close to the vectors of texts with a similar meaning.
+/// The embedding of a string: a vector that is close to the vectors of strings with a similar
+/// meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingReply {
     /// The coordinates.
     pub vector: Vec<f64>,
-    /// The token counts that the provider reported. Zero if it reports none.
+    /// The token counts that the provider reported. Zero if it reported none.
     #[serde(default)]
     pub usage: Usage,
 }

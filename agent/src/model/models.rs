@@ -7,7 +7,7 @@ use super::Model;
 /// The prefix of the name of a class: `class:fast` is the model of the class `fast`.
 pub const CLASS_PREFIX: &str = "class:";
 
-/// The class that is the configured model unless the settings map it.
+/// The class that stands for the configured model, unless the settings map it to another one.
 pub const BALANCED_CLASS: &str = "balanced";
 
 /// The models that agents name.
@@ -16,19 +16,20 @@ pub trait Models: Send + Sync {
     /// of a class. The same name always returns the same model.
     ///
     /// # Errors
-    /// A message for the user: the class is unknown, or its endpoint cannot be used.
+    /// If the class is unknown, or its endpoint cannot be used. The error is a message for the
+    /// user.
     fn open(&self, name: &str) -> Result<Arc<dyn Model>, String>;
 
     /// Returns the names of the classes, without the prefix.
     fn classes(&self) -> Vec<String>;
 }
 
-/// A single model under every name, such as a recording.
+/// A single model that is returned for every name, such as a recording.
 #[derive(Clone)]
 pub struct OneModel(Arc<dyn Model>);
 
 impl OneModel {
-    /// Creates a set of only this model.
+    /// Creates a set that contains only this model.
     #[must_use]
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self(model)

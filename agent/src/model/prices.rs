@@ -27,7 +27,7 @@ impl Prices {
     /// Creates a table that takes precedence over the built-in prices.
     ///
     /// # Errors
-    /// An amount is not a valid price; the text names the model.
+    /// If an amount is not a valid price. The error names the model.
     pub fn new(prices: BTreeMap<String, Price>) -> Result<Self, String> {
         let is_price = |amount: f64| (0.0..=1e6).contains(&amount);
         for (model, Price { prompt, completion, cached }) in &prices {
@@ -89,7 +89,7 @@ fn find(prices: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
 }
 
 /// Returns true if the text begins with a date, which has at least four digits. A shorter number,
-/// as in `-4-5`, is the version of another model.
+/// as in `-4-5`, is part of another model's version.
 fn is_date(text: &str) -> bool {
     text.chars().take_while(char::is_ascii_digit).count() >= 4
 }

@@ -1,4 +1,4 @@
-//! The parts that the protocols of endpoints have in common.
+//! The parts that all protocols of endpoints share.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(super) enum LengthField {
     MaxCompletionTokens,
 }
 
-/// The form in which a request carries the effort of reasoning.
+/// The field that specifies the reasoning effort in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ThinkingField {
@@ -59,10 +59,10 @@ pub(super) trait ReplyBuilder: Send {
     /// Returns true if the provider marked the end of the stream.
     fn is_done(&self) -> bool;
 
-    /// Returns true if the message is complete, even if the connection breaks now.
+    /// Returns true if the message is complete even if no more data arrives.
     fn is_whole(&self) -> bool;
 
-    /// Returns the message, or `None` if no part of one arrived.
+    /// Returns the message, or `None` if no part of it arrived.
     fn into_reply(self: Box<Self>) -> Option<ModelReply>;
 }
 
@@ -71,7 +71,7 @@ pub(super) trait ReplyBuilder: Send {
 pub(super) struct PartialReply {
     pub(super) text: String,
     pub(super) reasoning: String,
-    /// The calls, each with the index by which later pieces refer to it.
+    /// The calls, each with the index that later pieces use to refer to it.
     pub(super) calls: Vec<(u64, FunctionCall)>,
     pub(super) finish: Option<String>,
     /// If true, a part of a message arrived, even if it was empty.
@@ -79,7 +79,7 @@ pub(super) struct PartialReply {
 }
 
 impl PartialReply {
-    /// Returns the message, or `None` if no part of one arrived.
+    /// Returns the message, or `None` if no part of it arrived.
     pub(super) fn into_reply(self, usage: Usage) -> Option<ModelReply> {
         let Self { text, reasoning, calls, finish, has_begun } = self;
         let is_empty =
@@ -100,18 +100,18 @@ pub(super) struct OptionalFields {
     pub(super) length: LengthField,
     pub(super) temperature: bool,
     pub(super) stream_options: bool,
-    /// If true, texts are marked for the cache. Most providers of the chat-completions protocol
-    /// cache unasked.
+    /// If true, requests mark the parts to cache. Most providers of the chat-completions protocol
+    /// cache without marks.
     pub(super) cache_marks: bool,
-    /// The field for the effort of reasoning, if there is one.
+    /// The field for the reasoning effort, if there is one.
     pub(super) thinking: Option<ThinkingField>,
-    /// If true, the request may say whether the model must or must not call a function.
+    /// If true, a request may force or forbid function calls.
     pub(super) function_choice: bool,
-    /// If true, the request may carry a schema for the answer.
+    /// If true, a request may contain a schema for the answer.
     pub(super) json_schema: bool,
 }
 
-/// Returns true if an endpoint complains about the schema for the answer. Another schema, or the
+/// Returns true if an endpoint's error is about the schema for the answer. Another schema, or the
 /// same one without functions, may be accepted.
 pub(super) fn rejects_schema(message: &str) -> bool {
     const SIGNS: &[&str] =
@@ -121,8 +121,8 @@ pub(super) fn rejects_schema(message: &str) -> bool {
 }
 
 impl OptionalFields {
-    /// Returns the choice of functions that a request carries. Without functions there is none, and
-    /// `auto` is the default of every endpoint.
+    /// Returns the function choice that a request contains. It is omitted if there are no
+    /// functions, and for `auto`, which is the default of every endpoint.
     pub(super) fn function_choice(self, request: &ModelRequest<'_>) -> Option<FunctionChoice> {
         let choice = Some(request.function_choice);
         choice.filter(|choice| {
@@ -130,7 +130,7 @@ impl OptionalFields {
         })
     }
 
-    /// Returns the fields without the one that the endpoint rejects, or `None` if its message is
+    /// Returns the fields without the one that the endpoint rejected, or `None` if its message is
     /// about something else.
     pub(super) fn without_rejected(self, message: &str) -> Option<Self> {
         const SIGNS: &[&str] = &[
@@ -175,9 +175,9 @@ pub(super) enum ReplyFault {
     Reported { unavailable: bool, status: Option<u16>, message: String },
     /// The frame is not JSON.
     NotJson(String),
-    /// The message exceeds a limit; the text names it.
+    /// The message exceeds a limit, which the string names.
     Excessive(String),
-    /// The message began and its end is missing.
+    /// The message began, but its end is missing.
     BrokeOff,
     /// There is no message.
     Nothing,
@@ -186,7 +186,7 @@ pub(super) enum ReplyFault {
 /// Maximum number of calls in one message.
 pub(super) const MAX_CALLS: usize = 256;
 
-/// Checks that a message with `known` calls may have another one.
+/// Checks that a message with `known` calls may have one more.
 pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {
     if known < MAX_CALLS {
         Ok(())

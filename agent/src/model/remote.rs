@@ -28,8 +28,7 @@ const ANSWER_LIMIT: usize = 16 << 20;
 /// Maximum number of bytes that are read from the body of an error.
 const ERROR_LIMIT: usize = 64 << 10;
 
-/// Maximum number of times that a request is repeated because the endpoint rejects one of its
-/// fields.
+/// Maximum number of times that a request is repeated without a field that the endpoint rejected.
 const MAX_ADAPTIONS: u32 = 5;
 
 /// A client of an endpoint that implements the chat-completions protocol, in any of its variants,
@@ -41,11 +40,11 @@ pub struct RemoteModel {
     pub(super) embeddings_url: String,
     pub(super) client: EndpointClient,
     pub(super) timeouts: Timeouts,
-    /// The optional fields that the endpoint accepts, as far as that is known.
+    /// The optional fields that the endpoint has not rejected so far.
     pub(super) fields: Mutex<OptionalFields>,
     /// If true, the endpoint has rejected functions.
     functions_refused: AtomicBool,
-    /// The effort of requests that name none.
+    /// The default effort of requests.
     thinking_effort: Option<ThinkingEffort>,
 }
 
@@ -53,7 +52,7 @@ impl RemoteModel {
     /// Creates a client for `endpoint` that sends its requests through `egress`.
     ///
     /// # Errors
-    /// The endpoint's URL is invalid or not allowed.
+    /// If the endpoint's URL is invalid or not allowed.
     pub fn new(
         endpoint: Endpoint,
         egress: &Egress,
@@ -96,7 +95,7 @@ impl RemoteModel {
         })
     }
 
-    /// Sets the effort of requests that name none.
+    /// Sets the effort for requests that do not specify one.
     #[must_use]
     pub fn with_thinking_effort(self, thinking_effort: Option<ThinkingEffort>) -> Self {
         Self { thinking_effort, ..self }
@@ -337,7 +336,8 @@ fn limits(timeouts: Timeouts) -> Limits {
     Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 }
 }
 
-/// Returns the failure of an attempt with these timeouts that had no complete response.
+/// Creates the failure of an attempt that got no complete response. `timeouts` are those of the
+/// attempt.
 pub(super) fn network_failure(
     why: &wattle_capability::egress::EgressError,
     timeouts: Timeouts,
@@ -397,11 +397,11 @@ impl Model for RemoteModel {
     }
 }
 
-/// A failed attempt, and the next action.
+/// A failed attempt, and the action that follows.
 pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
     pub(super) retry: Retry,
-    /// If true, the endpoint complained about a schema.
+    /// If true, the endpoint rejected a schema.
     pub(super) rejects_schema: bool,
 }
 

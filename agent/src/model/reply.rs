@@ -13,8 +13,8 @@ use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
 /// A parser of a model's response body. It does no I/O: the caller pushes the bytes.
 ///
 /// A message is complete if its provider marked its end: a stream of chat completions by a
-/// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON text by
-/// its last brace. Any other body is truncated, and never becomes a reply.
+/// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON
+/// document by its last brace. Any other body is truncated, and never becomes a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;
@@ -36,7 +36,7 @@ pub struct ReplyReader {
 pub struct BadReply(pub(super) ReplyFault);
 
 impl BadReply {
-    /// Returns true if the message breaks off before its end.
+    /// Returns true if the end of the message is missing.
     pub fn broke_off(&self) -> bool {
         self.0 == ReplyFault::BrokeOff
     }
@@ -80,7 +80,7 @@ impl ReplyReader {
     /// Parses the next bytes and passes the text in them to `show`.
     ///
     /// # Errors
-    /// The provider reports an error, or sends data that is not part of a message or exceeds a
+    /// If the provider reports an error, or sends data that is not part of a message or exceeds a
     /// limit.
     pub fn push(&mut self, piece: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), BadReply> {
         for frame in self.frames.push(piece).map_err(BadReply)? {
@@ -97,7 +97,7 @@ impl ReplyReader {
         self.builder.is_done()
     }
 
-    /// Returns true if the message is complete, even if the connection breaks now.
+    /// Returns true if the message is complete even if no more data arrives.
     pub fn is_whole(&self) -> bool {
         self.builder.is_whole()
     }
@@ -105,8 +105,7 @@ impl ReplyReader {
     /// Ends the body and returns the message. The rest of the text is passed to `show`.
     ///
     /// # Errors
-    /// The same as for [`ReplyReader::push`]. Also fails if there is no message, or its end is
-    /// missing.
+    /// The same as for [`ReplyReader::push`], and if there is no message or its end is missing.
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);
@@ -173,7 +172,7 @@ mod tests {
         "data: {\"type\":\"message_stop\"}\n\n",
     ];
 
-    /// The body is truncated after each byte: only the complete body is a reply.
+    /// Truncates the body after each byte. Only the complete body is a reply.
     #[test]
     fn a_truncated_answer_is_never_a_reply() {
         for (frames, reader) in [

@@ -23,13 +23,13 @@ pub struct ModelRequest<'a> {
     /// Maximum length of the answer, in tokens.
     pub max_tokens: u32,
     /// The effort that the model spends on reasoning, or `None` for the model's own default. An
-    /// endpoint that has no field for it ignores it.
+    /// endpoint without such a field ignores it.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The schema to which the provider constrains the answer, if it can. The caller validates the
-    /// answer nevertheless.
+    /// The schema for the provider to constrain the answer to, if it can. The caller still
+    /// validates the answer.
     pub output: Option<&'a OutputSchema>,
-    /// The deadline of each attempt and the number of retries, as far as they are lower than the
-    /// model's own.
+    /// The deadline of each attempt and the number of retries. Each applies only if it is lower
+    /// than the model's own.
     pub timeouts: Option<Timeouts>,
 }
 
@@ -74,8 +74,8 @@ impl ThinkingEffort {
         self.0
     }
 
-    /// Returns the name of the effort for endpoints that know three levels: `low` up to 33,
-    /// `medium` up to 66, and `high`.
+    /// Returns the level for endpoints with three levels: `low` up to 33, `medium` up to 66, and
+    /// otherwise `high`.
     pub(super) fn level(self) -> &'static str {
         match self.0 {
             0..=33 => "low",

@@ -4,7 +4,7 @@
 /// fields, `data:` without a space, and a stream that ends in the middle of an event.
 #[derive(Debug, Default)]
 pub(super) struct EventParser {
-    /// The current line, as far as it has arrived.
+    /// The part of the current line that has arrived.
     line: Vec<u8>,
     /// If true, the last byte was a carriage return, and its line feed may follow.
     after_cr: bool,

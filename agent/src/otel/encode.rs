@@ -30,7 +30,7 @@ pub(super) struct Span {
     pub(super) id: u64,
     pub(super) parent: Option<u64>,
     pub(super) name: String,
-    /// If true, the span waits for something outside the process.
+    /// If true, the span covers a request to another process.
     pub(super) is_client: bool,
     pub(super) from: SystemTime,
     pub(super) to: SystemTime,

@@ -25,10 +25,10 @@ pub(crate) use spans::RunSpans;
 
 /// Maximum duration of an export.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent exports; further ones are dropped.
+/// Maximum number of concurrent exports; further exports are dropped.
 const MAX_CONCURRENT: usize = 32;
 
-/// An OpenTelemetry collector. Clones share one connection and queue.
+/// A client of an OpenTelemetry collector. Clones share one connection and queue.
 #[derive(Clone, Debug)]
 pub struct Collector(Arc<Inner>);
 
@@ -45,8 +45,8 @@ struct Inner {
 /// The settings of a collector, from the `OTEL_…` environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct CollectorSettings {
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector's URL, to which `/v1/traces` and `/v1/metrics`
-    /// are appended.
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector's base URL. `/v1/traces` and `/v1/metrics` are
+    /// appended to it.
     pub endpoint: String,
     /// `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` pairs, separated by commas; values may be
     /// percent-encoded.
@@ -79,7 +79,7 @@ impl Collector {
     /// Creates a collector that is reached through `egress`.
     ///
     /// # Errors
-    /// The settings are invalid, or the egress guard does not allow the endpoint.
+    /// If the settings are invalid, or the egress guard does not allow the endpoint.
     pub fn new(settings: &CollectorSettings, egress: &Egress) -> Result<Collector, CollectorError> {
         let invalid = || CollectorError::Endpoint(settings.endpoint.clone());
         let url = Url::parse(&settings.endpoint).map_err(|_| invalid())?;

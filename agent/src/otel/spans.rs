@@ -11,8 +11,7 @@ use super::encode::{Sample, Span, metrics, traces};
 use crate::model::{Mask, ModelReply};
 use crate::trace::{Author, CallOutcome, clip};
 
-/// Maximum number of spans of one run. Further ones are counted, and the root span contains the
-/// count.
+/// Maximum number of spans of one run. The root span contains the number of further spans.
 const MAX_SPANS: usize = 2_000;
 /// Maximum number of characters of exported content.
 const MAX_CONTENT_CHARS: usize = 8_000;

@@ -1,4 +1,4 @@
-//! The output of one run: validation of its answers, and the constraint on its requests.
+//! The output of one run: validates its answers and constrains its requests.
 
 use wattle_machine::{Ask, Dialect, Input, OutputContract, Purpose};
 
@@ -7,9 +7,9 @@ use crate::model::FunctionChoice;
 
 /// The output of a run, compiled.
 pub(crate) enum RunOutput {
-    /// The run has no output.
+    /// The run has no required output.
     None,
-    /// The run has this output.
+    /// The answer must match this schema.
     Schema {
         /// The schema.
         schema: OutputSchema,
@@ -29,7 +29,7 @@ impl RunOutput {
         }
     }
 
-    /// Validates an answer on a thread of its own, since a large schema takes a while.
+    /// Validates an answer on a separate thread, because a large schema takes a while.
     pub(crate) async fn validate(&self, text: &str) -> Input {
         let schema = match self {
             RunOutput::Schema { schema, .. } => schema.clone(),
@@ -45,8 +45,8 @@ impl RunOutput {
         }
     }
 
-    /// Returns the schema for a request, if the provider can constrain its answer: it allows no
-    /// function, and the model need not write a call into the text.
+    /// Returns the schema for a request if the provider can constrain its answer: the request
+    /// allows no functions, and the answer need not contain a call.
     pub(crate) fn constraint(&self, ask: &Ask, choice: FunctionChoice) -> Option<&OutputSchema> {
         let must_answer = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => true,

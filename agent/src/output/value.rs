@@ -1,18 +1,18 @@
-//! Finding the JSON value of an answer.
+//! Finds the JSON value of an answer.
 
 use serde_json::Value as Json;
 
-/// Maximum length of an answer with a value, in bytes.
+/// Maximum length of an answer that is searched for a value, in bytes.
 const MAX_ANSWER: usize = 512 << 10;
 
-/// Maximum number of positions in an answer from which JSON is parsed.
+/// Maximum number of positions in an answer where parsing JSON is tried.
 const MAX_TRIES: usize = 64;
 
 /// Returns the value of an answer: the whole text, or the only code fence with JSON, or the only
 /// object or array in the text.
 ///
 /// # Errors
-/// The reason why the text has no certain value.
+/// If no value can be read from the answer with certainty. The error is the reason.
 pub(super) fn of_answer(answer: &str) -> Result<Json, String> {
     if answer.len() > MAX_ANSWER {
         let length = answer.len();
@@ -40,7 +40,7 @@ fn only(mut values: impl Iterator<Item = Json>) -> Result<Option<Json>, String> 
     }
 }
 
-/// Returns the contents of the code fences of a text.
+/// Returns the contents of the code fences in a string.
 fn fences(text: &str) -> impl Iterator<Item = &str> {
     // The parts between fences are at odd positions; their first line is the language.
     let parts = text.split("```").skip(1).step_by(2).take(MAX_TRIES);
@@ -50,7 +50,7 @@ fn fences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the objects and arrays of a text that are not part of another one.
+/// Returns the objects and arrays in a string that are not part of another one.
 fn objects(text: &str) -> impl Iterator<Item = Json> {
     let (mut from, mut tries) = (0, 0);
     std::iter::from_fn(move || {

@@ -1,7 +1,8 @@
-//! Chunks: a smaller view of a run's events, for clients that show an answer while it is written.
+//! Chunks: a simplified view of a run's events, for clients that show an answer while the model
+//! writes it.
 //!
 //! The view is a function of the events and a small state, [`Chunks`]. A client that reconnects
-//! gets the chunks of the events that it has not seen. Each event becomes no chunk, one or a few.
+//! gets the chunks of the events that it has not seen. An event becomes zero, one or a few chunks.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{Envelope, Event, Stop, Usage};
 
-/// Maximum size of the text of an answer that is being received, in bytes. The rest of a longer one
-/// is sent when it is complete.
+/// Maximum size of an incomplete answer, in bytes. The rest of a longer answer is sent once the
+/// answer is complete.
 const MAX_DRAFT: usize = 1 << 20;
 
 /// A chunk of a run.
@@ -93,7 +94,7 @@ pub struct ChunkEvent {
     pub chunk: Chunk,
 }
 
-/// The view of one stream, of a run or of a tree.
+/// The view of one stream of events, of a run or of a tree.
 ///
 /// ```
 /// use wattle_agent::machine::{Envelope, Event};
@@ -111,11 +112,11 @@ pub struct Chunks {
     runs: BTreeMap<String, RunState>,
 }
 
-/// What the view knows about a run.
+/// The state of a run in the view.
 #[derive(Debug, Default)]
 struct RunState {
     draft: Draft,
-    /// The newest calls of a step: their ids and names.
+    /// The calls of the newest step: their ids and names.
     calls: Vec<(String, String)>,
 }
 
@@ -216,26 +217,26 @@ impl Chunk {
     }
 }
 
-/// A text of the model that is being received, and the answer in it.
+/// The model's output as it is received, and the answer in it.
 #[derive(Debug, Default)]
 struct Draft {
     step: u32,
-    /// Size of the whole text, in bytes.
+    /// Size of the whole output, in bytes.
     size: usize,
-    /// The text that was not read yet.
+    /// The output that has not been read yet.
     unread: String,
-    /// What the unread text is.
+    /// The part that the unread output belongs to.
     part: Part,
-    /// The answer as it was sent.
+    /// The part of the answer that has been sent.
     sent: String,
     /// Number of characters of `sent`.
     characters: u64,
 }
 
-/// A part of a model's text.
+/// A part of a model's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// It is not known yet what follows.
+    /// The kind of the next part is not known yet.
     #[default]
     Start,
     /// A thought, which ends with this tag.
@@ -246,19 +247,19 @@ enum Part {
     Opened,
     /// The answer in `"""`.
     Quoted,
-    /// Text without a call: the answer, unless a call follows.
+    /// Output without a call: the answer, unless a call follows.
     Plain,
-    /// Another call, or what follows the answer.
+    /// Another call, or output after the answer.
     Silent,
 }
 
 /// The beginning of a call in the text dialect.
 const CALL: &str = "ToolCall::";
-/// The call that gives the answer.
+/// The call that contains the answer.
 const ANSWER: &str = "ToolCall::Response(";
-/// The mark around a text.
+/// The quotation marks around an answer.
 const QUOTES: &str = "\"\"\"";
-/// The tags of thoughts.
+/// The opening and closing tags of thoughts.
 const THOUGHTS: [(&str, &str); 7] = [
     ("<reasoning>", "</reasoning>"),
     ("<reason>", "</reason>"),
@@ -268,14 +269,14 @@ const THOUGHTS: [(&str, &str); 7] = [
     ("<thought>", "</thought>"),
     ("<scratchpad>", "</scratchpad>"),
 ];
-/// Maximum size of the space at the end of an answer that is held back, in bytes.
+/// Maximum size of the whitespace that is held back at the end of an answer, in bytes.
 const MAX_SPACE: usize = 64;
 
-/// A part that was read, the length of what was read, and the piece of the answer in it.
+/// The next part, the number of bytes that were read, and the piece of the answer in them.
 type Read<'a> = (Part, usize, &'a str);
 
 impl Draft {
-    /// Adds a piece. Returns the piece of the answer that is new.
+    /// Adds a piece of output. Returns the new piece of the answer.
     fn add(&mut self, step: u32, piece: &str) -> Option<Chunk> {
         if self.step != step {
             *self = Draft { step, ..Draft::default() };
@@ -308,7 +309,7 @@ impl Draft {
         Some(Chunk::Chunk { offset, content: new })
     }
 
-    /// Returns what the pieces that were sent lack of the whole answer.
+    /// Returns the part of the whole answer that has not been sent yet.
     fn rest(self, answer: &str) -> Option<Chunk> {
         match answer.strip_prefix(&self.sent) {
             Some("") => None,
@@ -318,7 +319,7 @@ impl Draft {
     }
 }
 
-/// Reads on in a part of a text. Returns `None` if more has to be received first.
+/// Continues reading a part of the output. Returns `None` if more output must be received first.
 fn read(part: Part, rest: &str) -> Option<Read<'_>> {
     if matches!(part, Part::Start | Part::Call | Part::Opened) {
         let space = rest.len() - rest.trim_start().len();
@@ -348,7 +349,7 @@ fn read(part: Part, rest: &str) -> Option<Read<'_>> {
     }
 }
 
-/// Reads the beginning of a text, without space before it.
+/// Reads the beginning of the output. `rest` has no leading whitespace.
 fn start(rest: &str) -> Option<Read<'_>> {
     if let Some((open, close)) = THOUGHTS.iter().find(|(open, _)| rest.starts_with(open)) {
         return Some((Part::Thought(close), open.len(), ""));
@@ -364,7 +365,8 @@ fn start(rest: &str) -> Option<Read<'_>> {
     Some((part, 0, ""))
 }
 
-/// Shows a piece of the answer, without the space at its end and what may become `mark`.
+/// Returns the piece of the answer to send, without trailing whitespace and without characters that
+/// may be the beginning of `mark`.
 fn shown<'a>(part: Part, rest: &'a str, mark: &str) -> Option<Read<'a>> {
     let known = rest.get(..rest.len() - held(rest, mark))?;
     let trimmed = known.trim_end();
@@ -372,7 +374,7 @@ fn shown<'a>(part: Part, rest: &'a str, mark: &str) -> Option<Read<'a>> {
     (!piece.is_empty()).then_some((part, piece.len(), piece))
 }
 
-/// Returns the length of the longest end of a text with which `mark` begins, in bytes.
+/// Returns the length of the longest suffix of `text` that is a prefix of `mark`, in bytes.
 fn held(text: &str, mark: &str) -> usize {
     let ends = |length: &usize| mark.get(..*length).is_some_and(|begin| text.ends_with(begin));
     (1..mark.len()).rev().find(ends).unwrap_or(0)

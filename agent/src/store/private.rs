@@ -1,4 +1,4 @@
-//! Privacy of the store's files: only their owner has access, regardless of the umask. The files
+//! Makes the store's files private: only their owner has access, regardless of the umask. The files
 //! are the database, its write-ahead log and the index of the log.
 
 use std::fs::{File, OpenOptions, Permissions};
@@ -12,11 +12,11 @@ use crate::folder::create_folder;
 /// The mode of the store's files.
 const FILE_MODE: u32 = 0o600;
 
-/// The suffixes of the files that SQLite keeps beside a database.
+/// The suffixes of the files that SQLite keeps next to a database.
 const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal"];
 
 /// Creates the store's file and its folder if they are absent, and makes the file private. Returns
-/// the path to open, in which no folder is a link.
+/// the path to open, which contains no links to folders.
 pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
     let name = path.file_name().ok_or("it is not the path of a file")?;
     let folder =
@@ -105,7 +105,7 @@ pub struct Privacy {
 }
 
 /// Returns the paths of the store at `path` that users other than the owner can access, including
-/// the keys beside it.
+/// the keys next to it.
 #[must_use]
 pub fn privacy(path: &Path) -> Privacy {
     let folder =

@@ -1,11 +1,11 @@
 //! The encryption of records that contain a key or a secret.
 //!
-//! A journal must be exact, because a resumed run executes what it contains, and so must a session,
-//! because its messages are what was said. So such a record is not masked in the file, but
-//! encrypted with the tenant's key beside the store. All other records are plain.
+//! A journal must be exact, because a resumed run executes its content. The messages of a session
+//! must be exact, too. Therefore such a record is not masked in the file. It is encrypted with the
+//! tenant's key, which is next to the store. All other records are plain.
 //!
-//! A process that has read an encrypted record encrypts all that it writes from then on, since it
-//! may copy the record without knowing the value in it.
+//! A process that has read an encrypted record encrypts all records that it writes afterwards,
+//! because they may contain the secret value, which the process does not know.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -46,8 +46,8 @@ impl RecordSeal {
         RecordSeal { mask, keys, tenant, cipher: OnceLock::new(), opened: AtomicBool::new(false) }
     }
 
-    /// Returns true if a record must not be readable in the file. In JSON, the texts are searched,
-    /// too, since they may contain escapes of their own.
+    /// Returns true if a record must not be readable in the file. In JSON, the strings are also
+    /// searched in decoded form, because they may contain escapes.
     fn needs(&self, record: &[u8]) -> bool {
         let in_json =
             || serde_json::from_slice(record).is_ok_and(|value: Json| self.mask.finds_in(&value));
@@ -55,13 +55,13 @@ impl RecordSeal {
             || !self.mask.is_empty() && (self.mask.finds(record) || in_json())
     }
 
-    /// Returns true if the texts of a value must not be readable in the file.
+    /// Returns true if the strings of a value must not be readable in the file.
     pub(super) fn needs_for(&self, value: &impl Serialize) -> Result<bool, Cause> {
         Ok(self.opened.load(Ordering::Relaxed)
             || !self.mask.is_empty() && self.mask.finds_in(&serde_json::to_value(value)?))
     }
 
-    /// Encrypts a text.
+    /// Encrypts a string.
     pub(super) fn seal_text(&self, text: &str) -> Result<String, Cause> {
         Ok(String::from_utf8(self.seal(text.as_bytes())?)?)
     }
@@ -104,9 +104,9 @@ impl RecordSeal {
 }
 
 impl TenantStore {
-    /// Encrypts each record that contains a value of `mask`: turns and calls of runs, and messages.
-    /// The tenant's key is in `keys`; it is created when it is needed. Reading needs the key, but
-    /// not the value.
+    /// Makes the store encrypt each record that contains a value of `mask`: turns and calls of
+    /// runs, and messages. The tenant's key is in `keys`, and is created when it is first needed.
+    /// Reading a record requires only the key, not the value.
     #[must_use]
     pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
         let seal = RecordSeal::new(mask, keys, self.tenant.clone());
@@ -114,7 +114,7 @@ impl TenantStore {
     }
 }
 
-/// Returns the form of a record in the file.
+/// Returns the stored form of a record.
 pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<Vec<u8>, Cause> {
     let is_ambiguous = record.starts_with(SEALED_PREFIX.as_bytes());
     match seal {
@@ -124,7 +124,7 @@ pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<V
     }
 }
 
-/// Returns a record from its form in the file.
+/// Returns a record from its stored form.
 pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<Vec<u8>, Cause> {
     match (stored.strip_prefix(SEALED_PREFIX.as_bytes()), seal) {
         (None, _) => Ok(stored),
@@ -135,7 +135,7 @@ pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<V
     }
 }
 
-/// Returns the form of a text in the file.
+/// Returns the stored form of a string.
 pub(super) fn seal_text<'a>(
     seal: Option<&RecordSeal>,
     text: impl Into<Cow<'a, str>>,
@@ -143,7 +143,7 @@ pub(super) fn seal_text<'a>(
     Ok(String::from_utf8(seal_bytes(seal, text.into().into_owned().into_bytes())?)?)
 }
 
-/// Returns a text from its form in the file.
+/// Returns a string from its stored form.
 pub(super) fn open_text(seal: Option<&RecordSeal>, stored: String) -> Result<String, Cause> {
     Ok(String::from_utf8(open_bytes(seal, stored.into_bytes())?)?)
 }

@@ -28,7 +28,7 @@ const TICKETS: usize = 1_000;
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
-/// A digest of runs: tried tools, failures, and tickets.
+/// A digest of runs: the tools that they tried, their failures, and tickets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Digest {
     /// The runs, in the order of their first calls; at most 10,000.
@@ -195,8 +195,7 @@ impl FeedBuilder {
     }
 }
 
-/// Returns the name under which something is counted. Names beyond the first `max` are counted
-/// under a common name.
+/// Returns the name to count a call under. Names beyond the first `max` are counted together.
 fn name<T>(known: &BTreeMap<String, T>, name: &str, max: usize) -> String {
     let name = clip(name, NAME_CHARS);
     if known.len() < max || known.contains_key(&name) { name } else { OTHERS.to_owned() }

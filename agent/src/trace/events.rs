@@ -1,4 +1,4 @@
-//! The trace of a run, from its events.
+//! Reconstructs the trace of a run from its events.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use wattle_machine::{Envelope, Event};
 use super::org::Org;
 use super::{LINE_CHARS, Step, clip};
 
-/// Returns the steps of a run as its trace records them, from its events. `author` is the agent and
-/// the model.
+/// Converts the events of a run to the steps that its trace records. The second argument contains
+/// the agent and the model.
 #[must_use]
 pub fn steps_of(run: &str, (agent, model): (&str, &str), events: &[Envelope]) -> Vec<Step> {
     let mut started: Vec<(u32, u32, Step)> = Vec::new();
@@ -54,7 +54,7 @@ pub fn steps_of(run: &str, (agent, model): (&str, &str), events: &[Envelope]) ->
     steps
 }
 
-/// Returns a run as an outline in Org format, as in `events.org`, from its events.
+/// Converts the events of a run to an outline in Org format, as in `events.org`.
 #[must_use]
 pub fn outline(run: &str, agent: &str, events: &[Envelope]) -> String {
     let mut org = Org::new(Path::new(""), run, agent);

@@ -57,7 +57,7 @@ pub struct Step {
     pub run_id: String,
     /// The step of the run, counted from 1. Calls with the same step ran concurrently.
     pub step: u32,
-    /// The session that the run belongs to. Absent if it belongs to none.
+    /// The session that the run belongs to. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The agent.
@@ -93,8 +93,8 @@ impl Step {
     }
 }
 
-/// Shortens a text to at most `chars` characters: keeps its head and tail, and notes the number of
-/// characters left out between them. All texts in traces are shortened this way.
+/// Shortens a string to at most `chars` characters: keeps its head and tail, and notes the number
+/// of characters left out between them. All strings in traces are shortened this way.
 #[must_use]
 pub fn clip(text: &str, chars: usize) -> String {
     let count = text.chars().count();
@@ -109,7 +109,7 @@ pub fn clip(text: &str, chars: usize) -> String {
     format!("{begin} … {} characters … {end}", count - head - tail)
 }
 
-/// The agent that makes the calls of a run, and its session.
+/// The agent that makes the calls of a run, and the run's session.
 #[derive(Clone)]
 pub(crate) struct Author<'a> {
     pub(crate) agent: &'a str,
@@ -123,7 +123,7 @@ pub(crate) struct Trace<'a> {
     author: Author<'a>,
     mask: Mask,
     files: Option<Mutex<Files>>,
-    /// The lines that the run left before it was resumed, so that none is written twice.
+    /// The lines that the run had written before it was resumed, so that none is written twice.
     written: Mutex<WrittenLines>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Trace<'a> {
         self.run_id
     }
 
-    /// Writes a finished call of a step. The catalog has its program.
+    /// Writes a finished call in a step. `catalog` contains the called program.
     pub(crate) fn write(
         &self,
         (step, call, catalog): (u32, &Call, &Catalog),
@@ -224,7 +224,7 @@ fn by_name(catalog: &Catalog, program: &str, args: &[String]) -> Json {
     }
 }
 
-/// Returns the arguments, or an excerpt as text if they are too long for a line.
+/// Returns the arguments, or an excerpt of them as a string if they are too long for a line.
 fn bounded(args: Json) -> Json {
     let text = args.to_string();
     if text.len() <= ARGS_CHARS { args } else { json!({"clipped": clip(&text, ARGS_CHARS)}) }

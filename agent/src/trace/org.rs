@@ -57,7 +57,8 @@ impl Org {
         self.text
     }
 
-    /// Appends literal text. In Org, a fixed-width line is never a headline, a drawer or a keyword.
+    /// Appends text as fixed-width lines, which Org never reads as a headline, a drawer or a
+    /// keyword.
     fn fixed(&mut self, text: &str) {
         for line in text.lines() {
             _ = writeln!(self.text, ": {line}");

@@ -25,7 +25,7 @@ pub struct ReadSummary {
 /// order of files and lines. Links are not followed. Invalid lines are counted and skipped.
 ///
 /// # Errors
-/// The path does not exist or cannot be read, or `step` fails.
+/// If the path does not exist or cannot be read, or `step` fails.
 pub fn read<E: From<std::io::Error>>(
     path: &Path,
     mut step: impl FnMut(Step) -> Result<(), E>,

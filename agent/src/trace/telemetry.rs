@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Step, clip};
 
-/// Maximum number of distinct tools, agents or models. Further names are counted as one, so that
+/// Maximum number of distinct tools, agents or models. Further names are counted together, so that
 /// memory stays bounded for a trace of any size.
 const MAX_NAMES: usize = 2_000;
 /// Maximum number of characters of a name.
@@ -26,7 +26,7 @@ pub struct Telemetry {
     pub calls: usize,
     /// Number of failed calls.
     pub failures: usize,
-    /// The tools, the most called first.
+    /// The tools, most frequently called first.
     pub tools: Vec<Tool>,
     /// Number of calls by agent.
     pub agents: BTreeMap<String, usize>,
@@ -95,7 +95,7 @@ impl TelemetryBuilder {
     }
 }
 
-/// Returns the name under which a tool, agent or model is counted.
+/// Returns the name to count a tool, agent or model under.
 fn name<T>(known: &BTreeMap<String, T>, name: &str) -> String {
     let name = clip(name, NAME_CHARS);
     if known.len() < MAX_NAMES || known.contains_key(&name) { name } else { OTHERS.to_owned() }

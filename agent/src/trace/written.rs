@@ -1,5 +1,5 @@
-//! The lines that an earlier process of a resumed run wrote. It may have stopped between writing a
-//! line and recording its progress.
+//! The lines that an earlier process of a resumed run wrote. That process may have stopped between
+//! writing a line and recording its progress.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -18,7 +18,7 @@ impl WrittenLines {
         }
     }
 
-    /// Returns true if the line of a step is already written, and removes it from the set.
+    /// Returns true if the line of a step was already written, and removes it from the set.
     pub(super) fn take(&mut self, step: &Step) -> bool {
         if self.0.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! Agents as values.
+//! Agents that are declared in code.
 
 use std::process::Command;
 
@@ -31,7 +31,7 @@ fn the_fingerprint_depends_on_the_configuration_alone() {
     assert_ne!(typed.fingerprint(), without.fingerprint());
 }
 
-/// The variable with which the test runs itself in another process.
+/// The environment variable that is set when the test runs itself in another process.
 const PRINT: &str = "WATTLE_TEST_PRINT_FINGERPRINT";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Cancellation between and within trips.
+//! Tests cancellation between and within trips (exchanges with the model).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Conversations with agents that change.
+//! Tests conversations whose agent changes.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Models for Two {
     }
 }
 
-/// Agents of a folder, which is removed with the second value.
+/// Creates agents in a folder. The folder is removed when the second value is dropped.
 fn agents(files: &[(&str, &str)]) -> (Agents, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -1,4 +1,4 @@
-//! Agents that ask agents.
+//! Tests agents that ask other agents.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Runs that are recorded in a store: they are replayed and resumed.
+//! Tests runs that are recorded in a store, replayed and resumed.
 
 use std::sync::Arc;
 use std::time::Duration;

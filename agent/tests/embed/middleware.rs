@@ -1,4 +1,4 @@
-//! Middleware.
+//! Tests middleware.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use wattle_agent::prelude::*;
 
 use crate::{HOST, Log, Script, agent, call, say};
 
-/// Writes into a log what passes, with the number of what passed before in this run.
+/// A middleware that logs each trip and call, with the number of trips that the run has finished.
 struct Noting(Log, &'static str);
 
 impl Middleware for Noting {
@@ -65,7 +65,7 @@ async fn the_first_middleware_is_the_outermost_and_each_run_has_its_own_state() 
     assert_eq!(log.take()[..4], ["a asks", "b asks", "b is answered 1", "a is answered 2"]);
 }
 
-/// A middleware that is made of two functions.
+/// A middleware that consists of two functions.
 struct Both<T, C>(T, C);
 
 impl<T, C> Middleware for Both<T, C>

@@ -1,4 +1,4 @@
-//! The report of a run.
+//! Tests the report of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

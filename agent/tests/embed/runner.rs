@@ -1,4 +1,4 @@
-//! Runs that an application drives step by step.
+//! Tests runs that an application drives step by step.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! A run as a stream.
+//! Tests a run as a stream.
 
 use std::sync::Arc;
 use std::time::Duration;

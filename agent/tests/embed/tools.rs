@@ -1,4 +1,4 @@
-//! Closures as tools.
+//! Tests closures as tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ async fn a_program_calls_a_closure() {
     assert!(report.trips[0].calls[0].success);
 }
 
-/// Returns what the model reads after this program.
+/// Returns the observation that the model reads after this program.
 async fn observed(tool: Tool, program: &str) -> String {
     let answer = format!("ToolCall::Wat(```wat\n{program}\n```)");
     let script = Script::new(&[&answer, &say("done")]);

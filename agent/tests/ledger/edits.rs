@@ -1,4 +1,4 @@
-//! Generated edits of a trace or its ledger.
+//! Tests generated edits of a trace or its ledger.
 
 use wattle_agent::STEPS_FILE;
 use wattle_agent::ledger::{FinalSeal, LEDGER_FILE};
@@ -61,7 +61,7 @@ fn edits() -> impl proptest::strategy::Strategy<Value = Edit> {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
 
-    /// With the final seals of the store, every change of either file is detected.
+    /// With the final seals from the store, every change to either file is detected.
     #[test]
     fn every_edit_of_a_line_or_a_run_is_detected(in_ledger: bool, edit in edits()) {
         thread_local! {

@@ -1,4 +1,4 @@
-//! Folders with traces and ledgers.
+//! Creates folders with traces and ledgers.
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;

@@ -105,8 +105,8 @@ const V6: &[([u16; 8], u32, Class)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Multicast),
 ];
 
-/// IPv6 networks whose last 32 bits are the IPv4 address that traffic reaches, so the IPv4 address
-/// decides. In order: IPv4-mapped, IPv4-translated, NAT64.
+/// IPv6 networks whose last 32 bits are the IPv4 address that traffic reaches. The class of the
+/// IPv4 address applies. In order: IPv4-mapped, IPv4-translated, NAT64.
 const EMBEDS_V4: &[[u16; 8]] = &[
     [0, 0, 0, 0, 0, 0xffff, 0, 0],
     [0, 0, 0, 0, 0xffff, 0, 0, 0],
@@ -172,8 +172,8 @@ pub(crate) fn classify_name(name: &str) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// The first and the last address of each row have the row's class, unless an earlier row
-    /// matches.
+    /// Tests that the first and the last address of each row have the row's class, unless an
+    /// earlier row matches.
     #[test]
     fn every_row_decides_its_network() {
         for &(net, len, class) in V4 {
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The addresses just outside the refused networks are public.
+    /// Tests that the addresses just outside the refused networks are public.
     #[test]
     fn neighbours_are_public() {
         for text in [

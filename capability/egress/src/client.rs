@@ -25,10 +25,10 @@ use crate::resolve::{Resolver, check};
 /// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool
 /// of connections.
 ///
-/// A pooled connection is reused only within its reach, and leads to an address that the reach
-/// permits. So a later change of the name's addresses has no effect on it, and the resolver need
-/// not know the port. Plain HTTP has separate clients because it needs no certificates: they start
-/// faster, and work on systems without certificates.
+/// A pooled connection is reused only within its reach, and it is connected to an address that the
+/// reach permits. Therefore a later change of the name's addresses does not affect it, and the
+/// resolver need not know the port. Plain HTTP has separate clients because it needs no
+/// certificates: they start faster, and work on systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],
@@ -123,7 +123,7 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Builds a client that uses no settings of the environment, keeps no state between requests and
+/// Builds a client that uses no settings from the environment, keeps no state between requests and
 /// follows no redirects.
 fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
     let builder = reqwest::Client::builder()
@@ -146,7 +146,7 @@ fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client,
     })
 }
 
-/// Converts an error of the HTTP library. Returns an error of the resolver unchanged.
+/// Converts an error from the HTTP library. Returns an error from the resolver unchanged.
 fn classify_error(url: &Url, limit: Duration, why: &reqwest::Error) -> EgressError {
     let mut cause: &dyn Error = why;
     loop {

@@ -1,4 +1,4 @@
-//! The way out for requests from programs.
+//! The client that sends requests for programs.
 
 use std::sync::Arc;
 
@@ -51,8 +51,8 @@ impl Egress {
         self.policy.admit(&redirect::parse(url)?).map(drop)
     }
 
-    /// Returns a client for a configured endpoint. It reaches that scheme, host and port, even if
-    /// the host is not public, and nothing else.
+    /// Returns a client for a configured endpoint. The client reaches only that scheme, host and
+    /// port, even if the host is not public.
     ///
     /// # Errors
     /// If the URL has no host, a scheme other than HTTP and HTTPS, or credentials.
@@ -64,8 +64,7 @@ impl Egress {
     /// of 400 or above is not an error.
     ///
     /// # Errors
-    /// The same as for [`Egress::start`]. Also fails if the body is incomplete, too large or too
-    /// slow.
+    /// The same as for [`Egress::start`], and if the body is incomplete, too large or too slow.
     pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EgressError> {
         self.start(outgoing).await?.collect().await
     }

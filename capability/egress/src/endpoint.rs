@@ -1,4 +1,4 @@
-//! The way out to a configured endpoint: a model, an image generator, a search engine.
+//! The client for a configured endpoint: a model, an image generator or a search engine.
 
 use std::sync::Arc;
 
@@ -45,13 +45,13 @@ impl EndpointClient {
     /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// The same as for [`EndpointClient::start`]. Also fails if the body is incomplete, too large
-    /// or too slow.
+    /// The same as for [`EndpointClient::start`], and if the body is incomplete, too large or too
+    /// slow.
     pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
         self.start(request).await?.collect().await
     }
 
-    /// Sends a request and reads the whole response, with secrets replaced by references.
+    /// Sends a request and reads the whole response, replacing secrets with references.
     pub(crate) async fn send_cleaned(
         &self,
         request: Request,

@@ -11,7 +11,7 @@ use wattle_rt::truncate;
 use crate::address::Class;
 use crate::host::{DomainPattern, Target};
 
-/// An error of a request. The message is written for a model.
+/// An error that ended a request. Its message is written for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressError {
     kind: EgressErrorKind,
@@ -39,7 +39,7 @@ pub enum EgressErrorKind {
     TooLarge,
     /// A redirect is invalid, or there are too many.
     Redirect,
-    /// The connection broke, or the response is not HTTP.
+    /// The connection was lost, or the response is not HTTP.
     Broken,
 }
 
@@ -54,8 +54,8 @@ impl EgressError {
         self.kind == EgressErrorKind::Refused
     }
 
-    /// Returns true if a retry may succeed: the name had no address, the connection failed or
-    /// broke, or the time limit passed.
+    /// Returns true if a retry may succeed: the name had no address, the connection failed or was
+    /// lost, or the time limit passed.
     pub fn is_transient(&self) -> bool {
         use EgressErrorKind::*;
         matches!(self.kind, Resolve | Connect | Timeout | Broken)
@@ -224,7 +224,7 @@ impl EgressError {
         error(EgressErrorKind::Redirect, format!("redirect to an invalid location: {why}"))
     }
 
-    /// Returns the error for a redirect of an endpoint. The message omits the query, which may
+    /// Returns the error for an endpoint that redirects. The message omits the query, which may
     /// contain a secret of the request.
     pub(crate) fn endpoint_moved(url: &Url, location: &str) -> Self {
         let to = match url.join(location) {

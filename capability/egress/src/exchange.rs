@@ -71,7 +71,7 @@ pub struct StreamedResponse {
 }
 
 impl StreamedResponse {
-    /// Replaces secrets in the headers now, and in the body as it is read.
+    /// Replaces secrets in the headers now, and in each piece of the body when it is read.
     pub(crate) fn cleaned_by(mut self, cleaner: &Cleaner) -> StreamedResponse {
         cleaner.clean_headers(&mut self.headers);
         (self.clean, self.cleaner) = (cleaner.stream(), cleaner.clone());
@@ -82,7 +82,7 @@ impl StreamedResponse {
     /// end. Bytes that may be the start of a secret are held back until more bytes arrive.
     ///
     /// # Errors
-    /// If the connection breaks, or the body exceeds the size or the time limit.
+    /// If the connection is lost, or the body exceeds the size or the time limit.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
         let mut clean = Vec::new();
         while clean.is_empty() && !self.ended {

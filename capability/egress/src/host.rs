@@ -7,7 +7,7 @@ use std::str::FromStr;
 use url::{Host, Url};
 use wattle_rt::truncate;
 
-/// The normalized host and port of a URL, as compared with rules.
+/// The normalized host and port of a URL, for comparison with rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: Host,

@@ -1,11 +1,11 @@
-//! The only way out: every request from programs, tools and the model client goes through this
-//! crate.
+//! The only way to the network: every request from programs, tools and the model client goes
+//! through this crate.
 //!
 //! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the
 //! run's guard, refuses a request that contains a secret, and replaces references to secrets with
-//! their values. Nothing else creates an `Outgoing`, and nothing else is sent. The response is
-//! [`Incoming`], in which secrets have been replaced with references again. The operator's own
-//! clients reach one origin each, through an [`EndpointClient`].
+//! their values. Nothing else creates an `Outgoing`, and nothing else is sent. In the response,
+//! [`Incoming`], secrets have been replaced with references again. The operator's own clients reach
+//! one origin each, through an [`EndpointClient`].
 //!
 //! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
 //! host is public or allowed by the operator. A name is resolved once and every address is checked.
@@ -37,7 +37,7 @@
 //! - `secrets`: references to secrets, and the removal of secrets from responses.
 //! - `exchange`: the exchange of a request and its response, within the limits.
 //! - `passage`: the checks of a program's request, and the trait `Backend`.
-//! - `egress`, `endpoint`, `backend`: the two ways out.
+//! - `egress`, `endpoint`, `backend`: the clients for programs and for the operator.
 
 mod address;
 mod backend;

@@ -1,5 +1,5 @@
-//! The passage between a run's programs and the network. It applies the run's guard and its vault
-//! of secrets to requests and responses.
+//! The passage that every request takes from a run's programs to the network. It applies the run's
+//! guard and its vault of secrets to requests and responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,7 +62,7 @@ impl Passage {
     /// Sends a program's request, and returns the response.
     ///
     /// # Errors
-    /// The same as for [`pass`](Passage::pass). Also fails if the backend fails.
+    /// The same as for [`pass`](Passage::pass), and if the backend fails.
     pub async fn send(
         &self,
         backend: &dyn Backend,
@@ -95,7 +95,7 @@ impl Passage {
     /// is not asked and references are not replaced, but secrets in the response are.
     ///
     /// # Errors
-    /// Errors of the backend, and if the secrets cannot be read.
+    /// If the backend fails, or the secrets cannot be read.
     pub async fn ask(&self, endpoint: &dyn Backend, request: Request) -> Result<Response, Failure> {
         let known = self.vault.known().await?;
         Outgoing::new(request, Box::new(|_| Ok(())), known).send_by(endpoint).await
@@ -104,12 +104,13 @@ impl Passage {
     /// Checks that a program's text contains no secret. `what` names the text in the error.
     ///
     /// # Errors
-    /// `EACCESS`, with the name of the secret. Also fails if the secrets cannot be read.
+    /// `EACCESS` if the text contains a secret, which the error names. Also if the secrets cannot
+    /// be read.
     pub async fn check_text(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
         self.vault.known().await?.refuse(what, text)
     }
 
-    /// Replaces secrets in a text that was derived from responses of `urls`.
+    /// Replaces secrets in a string that was derived from responses of `urls`.
     ///
     /// # Errors
     /// If the secrets cannot be read.
@@ -180,7 +181,7 @@ impl Outgoing {
     /// Checks the URL of a redirect. A backend must call this before it follows a redirect.
     ///
     /// # Errors
-    /// The reason why the redirect is refused.
+    /// If the redirect is refused. The error is the reason.
     pub fn admit(&self, url: &Url) -> Result<(), String> {
         (self.0.admit)(url)?;
         self.0.urls.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());
@@ -222,7 +223,7 @@ impl Incoming {
 
 /// A carrier of requests: the egress client, or a fake in tests.
 pub trait Backend: Send + Sync {
-    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and makes the
+    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and creates the
     /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a refused request, `EPARSE` for
     /// an invalid URL, `ETIME` for a timeout and `EREMOTE` for everything else.
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;

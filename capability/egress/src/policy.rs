@@ -44,13 +44,14 @@ impl Default for Limits {
 pub(crate) enum Reach {
     /// Public addresses only.
     Public,
-    /// Any address of a single machine except for a metadata service, because the operator named
-    /// the host.
+    /// Any address of a single machine, because the operator allowed this host explicitly.
+    /// Addresses of metadata services are excluded.
     Named,
 }
 
 impl Reach {
-    /// Returns the class of a refused address, or `None` if connections to it are allowed.
+    /// Returns the class of the address if it is refused, or `None` if connections to it are
+    /// allowed.
     pub(crate) fn refuses(self, address: IpAddr) -> Option<Class> {
         classify(address).filter(|class| match self {
             Reach::Public => true,

@@ -1,4 +1,4 @@
-//! The hops of a request: the first one, and the one after each redirect.
+//! The hops of a request: its first URL, and one for each redirect.
 
 use bytes::Bytes;
 use url::Url;
@@ -11,8 +11,8 @@ use crate::request::Request;
 /// Maximum length of a URL in bytes. Most servers refuse longer ones.
 const MAX_URL: usize = 16 << 10;
 
-/// Headers that only the HTTP client sets: framing, connection, and the host that the policy
-/// checked.
+/// Headers that only the HTTP client sets: those for the framing, the connection, and the host,
+/// which the policy checked.
 static OWN_HEADERS: [HeaderName; 11] = [
     header::HOST,
     header::CONTENT_LENGTH,

@@ -26,8 +26,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Checks the addresses of a name. One refused address refuses all: a name with public and private
-/// addresses is either misconfigured or an attack.
+/// Checks the addresses of a name. If one address is refused, all of them are: a name with public
+/// and private addresses is either misconfigured or an attack.
 pub(crate) fn check(
     name: &str,
     answer: io::Result<Vec<IpAddr>>,

@@ -1,5 +1,5 @@
-//! The only way out: a single file uses the HTTP library, and everything that it sends has passed
-//! the guard and the vault.
+//! Tests that a single file uses the HTTP library, and that everything that it sends has passed the
+//! guard and the vault.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

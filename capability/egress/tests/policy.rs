@@ -1,4 +1,4 @@
-//! The checks before anything is sent: spellings of addresses, rules and domain lists.
+//! Tests the checks before anything is sent: spellings of addresses, rules and domain lists.
 
 use wattle_egress::{DomainPattern, Egress, HostRule, Policy};
 

@@ -31,8 +31,8 @@ pub struct Entry {
     /// The time when the content last changed. `None` for a link, or if the host does not know the
     /// time.
     pub modified: Option<SystemTime>,
-    /// The version of a file of the base, or `None` for files of the overlay and for every other
-    /// type.
+    /// The version of a file in the base. `None` for a file in the overlay, and for every other
+    /// type of entry.
     pub version: Option<Version>,
 }
 
@@ -58,8 +58,8 @@ pub enum ChangeKind {
     Modified,
 }
 
-/// A difference between the base as it was and the run's files. Replacing an entry with one of
-/// another type counts as two changes: deleted, then created.
+/// A difference between the original base and the run's files. Replacing an entry with one of a
+/// different type counts as two changes: deleted, then created.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Change {
     /// The path from the top of the workdir, without a leading `/`.

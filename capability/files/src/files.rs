@@ -66,9 +66,9 @@ impl Files {
     }
 
     /// Checks that a path, as its user wrote it, does not name a folder of the operating system or
-    /// anything below one, such as `/etc/shadow`. `/` is the top of the workdir, so such a path is
-    /// accepted if the workdir has the folder. `/bin` and other folders that are common in a
-    /// workdir, too, are accepted if the path is to be written.
+    /// anything below one, such as `/etc/shadow`. An absolute path starts at the top of the
+    /// workdir, so such a path is accepted if the workdir has the folder. Folders such as `/bin`,
+    /// which many workdirs have, are also accepted if the path is to be written.
     ///
     /// # Errors
     /// If the path leads out of the workdir.
@@ -115,15 +115,16 @@ impl Files {
     /// Writes a whole file and replaces an existing one. Creates missing parent folders.
     ///
     /// # Errors
-    /// If the path or a parent is an entry of another type, the overlay is full, or the base does
-    /// not allow it.
+    /// If the path or a parent is an entry of a different type, the overlay is full, or the base
+    /// does not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.on_file(path, Target::Write, |tree, path| change::write(tree, path, data))
     }
 
-    /// Checks that [`Files::write`] can write a file, as far as that can be known in advance.
+    /// Checks in advance whether [`Files::write`] can write a file. The write may still fail.
     ///
-    /// The error that [`Files::write`] would return.
+    /// # Errors
+    /// The same as for [`Files::write`].
     pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
         self.on_file(path, Target::Write, |tree, path| change::file_size(tree, path).map(drop))
     }
@@ -131,8 +132,8 @@ impl Files {
     /// Creates an empty file in an existing folder.
     ///
     /// # Errors
-    /// The same as for [`Files::write`]. Also fails if an entry exists at the path (even a link
-    /// whose target does not exist), or the folder does not exist.
+    /// The same as for [`Files::write`], and if an entry exists at the path (even a link whose
+    /// target does not exist), or the folder does not exist.
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
         let create =
             |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
@@ -142,8 +143,8 @@ impl Files {
     /// Appends to a file. Creates the file and its missing parent folders.
     ///
     /// # Errors
-    /// The same as for [`Files::write`]. Also fails if a file of the base is too large to be copied
-    /// into the overlay.
+    /// The same as for [`Files::write`], and if a file of the base is too large to be copied into
+    /// the overlay.
     pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.edit(path, Edit::Append(data))
     }
@@ -160,7 +161,7 @@ impl Files {
     /// Truncates a file to `size` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// The same as for [`Files::append`]. Also fails if the file does not exist.
+    /// The same as for [`Files::append`], and if the file does not exist.
     pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
         self.edit(path, Edit::Truncate(size))
     }
@@ -202,7 +203,7 @@ impl Files {
         self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| lookup::stat(tree, path))
     }
 
-    /// Returns the target of a link as it is stored.
+    /// Returns the stored target of a link.
     ///
     /// # Errors
     /// If the entry does not exist or is not a link.
@@ -239,8 +240,8 @@ impl Files {
     /// Creates a folder and its missing parents. Does nothing if the folder exists.
     ///
     /// # Errors
-    /// If an entry of another type exists at the path, the overlay is full, or the base does not
-    /// allow it.
+    /// If an entry of a different type exists at the path, the overlay is full, or the base does
+    /// not allow it.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Follow, change::create_folders)
     }
@@ -248,8 +249,8 @@ impl Files {
     /// Creates a folder in an existing folder.
     ///
     /// # Errors
-    /// The same as for [`Files::mkdir`]. Also fails if an entry exists at the path, or the parent
-    /// folder does not exist.
+    /// The same as for [`Files::mkdir`], and if an entry exists at the path, or the parent folder
+    /// does not exist.
     pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }
@@ -311,7 +312,7 @@ impl Files {
     /// Applies the overlay's changes to the base, and returns them sorted by path. Each file
     /// appears as a whole or not at all. An entry that somebody else has changed since the run read
     /// it is left unchanged, and nothing is removed unless everything else succeeded. In a run that
-    /// writes through, all changes are in the base already, so there are none to apply.
+    /// writes through, all changes are already in the base, so none are applied.
     ///
     /// # Errors
     /// If a change could not be applied. The error lists the changes that were applied and those
@@ -345,7 +346,7 @@ impl Files {
         matches!(&*self.store.lock(), Store::Overlay(_))
     }
 
-    /// Returns the changes to the overlay since the last call, as text for [`Files::restore`].
+    /// Returns the changes to the overlay since the last call, as a string for [`Files::restore`].
     /// Returns `None` if there are none, and in a run that writes through.
     #[must_use]
     pub fn take_delta(&self) -> Option<String> {
@@ -368,7 +369,7 @@ impl Files {
     /// which [`Files::take_delta`] returned them.
     ///
     /// # Errors
-    /// If the text is not a delta, or the run writes through.
+    /// If `delta` is not a delta, or the run writes through.
     pub fn restore(&self, delta: &str) -> Result<(), FilesError> {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.restore(delta),
@@ -376,7 +377,8 @@ impl Files {
         }
     }
 
-    /// Performs an operation on a file. The path must not be spelled like a folder's, as in `a/`.
+    /// Performs an operation on a file. The path must not be spelled like the path of a folder, as
+    /// in `a/`.
     fn on_file<T>(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! Names that some file system treats as the name of a repository's folder.
+//! Recognizes names that some file system treats as the name of a repository's folder.
 
 use crate::REPOSITORY;
 use crate::path::RunPath;

@@ -1,5 +1,5 @@
-//! The host's own files. They may be in a workdir, but runs cannot change them, and cannot see some
-//! of them.
+//! The host's own files. They may be in a workdir, but runs cannot change them, and some are hidden
+//! from runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
 const MAX_FOLDER_FILES: usize = 1_000;
 
 /// Minimum time between two refreshes of the inodes. No run can create a hard link, so a run cannot
-/// exploit a file that appears in between.
+/// exploit a file that appears between two refreshes.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A list of the host's own files and folders, by their paths on the host. They need not exist yet.
-/// A folder includes everything in it. Those in a workdir are protected from its runs under every
+/// A folder includes everything in it. Files in a workdir are protected from its runs under every
 /// name: other spellings, links, hard links and mounts.
 ///
 /// ```
@@ -44,7 +44,7 @@ pub struct HostFiles(Vec<HostFile>);
 struct HostFile {
     path: PathBuf,
     what: String,
-    /// If true, runs do not see it.
+    /// If true, runs cannot see the file.
     hidden: bool,
 }
 
@@ -199,8 +199,8 @@ impl HostFileRules {
         Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
     }
 
-    /// Returns the path and the name of a file below a folder that prevents the folder from being
-    /// moved or removed.
+    /// Returns a file below a folder that prevents moving or removing the folder: its path and its
+    /// name.
     pub(crate) fn below(&self, folder: &RunPath) -> Option<(&RunPath, &str)> {
         self.rules.iter().find_map(|rule| {
             let path = rule.paths.iter().find(|at| at.below(folder).is_some())?;
@@ -220,7 +220,7 @@ impl fmt::Debug for HostFileRules {
     }
 }
 
-/// Returns true if a file with this name at the top of a workdir is written by the host.
+/// Returns true if the host writes the file with this name at the top of a workdir.
 pub(crate) fn is_host_written(name: &str) -> bool {
     HOST_WRITTEN.iter().any(|(written, _)| *written == name)
 }
@@ -240,7 +240,7 @@ fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
 }
 
 /// Returns the absolute paths of a file: the path itself and, if it is a link, its target. Links in
-/// the parents are followed as far as the parents exist.
+/// existing parents are followed.
 fn spellings(path: &Path) -> Vec<PathBuf> {
     let Ok(path) = std::path::absolute(path) else { return Vec::new() };
     let mut named = path.clone();

@@ -15,7 +15,7 @@ use crate::jail::{NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 /// Appends a line to a file in one write. Creates the file if it does not exist.
 ///
 /// # Errors
-/// Fails if it is not a regular file, or if it cannot be written.
+/// If the path is not a regular file, or the file cannot be written.
 pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
     open(path, OpenOptions::new().create(true).append(true))?.write_all(line)
 }
@@ -23,7 +23,7 @@ pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
 /// Opens a file for reading and appending. Creates the file if it does not exist.
 ///
 /// # Errors
-/// Fails if it is not a regular file, or if it cannot be opened.
+/// If the path is not a regular file, or the file cannot be opened.
 pub fn open_lines(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().create(true).read(true).append(true))
 }
@@ -31,7 +31,7 @@ pub fn open_lines(path: &Path) -> io::Result<File> {
 /// Opens a file for reading. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// Fails if it is not a regular file, or if it cannot be opened.
+/// If the path is not a regular file, or the file cannot be opened.
 pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     match open(path, OpenOptions::new().read(true)) {
         Err(cause) if is_absent(&cause) => Ok(None),
@@ -43,8 +43,7 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
 /// such a line. Does nothing if the file does not exist.
 ///
 /// # Errors
-/// # Errors
-/// Fails if it is not a regular file, or if it cannot be changed.
+/// If the path is not a regular file, or the file cannot be changed.
 pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
     const CHUNK: u64 = 1 << 16;
     let file = match open(path, OpenOptions::new().read(true).write(true)) {

@@ -1,10 +1,10 @@
 //! The handle of the workdir's folder. The operating system resolves names below it without
 //! following any link.
 //!
-//! [`resolve`](crate::tree::resolve) follows links, in the base and the overlay as one tree, and
-//! asks the run's guard about each resolved path before it gets here. So a link on such a path
-//! appeared after the check. The operation then fails with `ELOOP`, and the caller resolves the
-//! path again.
+//! Every path that gets here has passed [`resolve`](crate::tree::resolve), which follows links, in
+//! the base and the overlay as one tree, and asks the run's guard about the resolved path. If there
+//! is a link on such a path, it appeared after the check. The operation then fails with `ELOOP`,
+//! and the caller resolves the path again.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -198,7 +198,7 @@ pub(crate) fn is_absent(cause: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// The single system call and the fallback for old kernels return the same results.
+    /// Tests that the single system call and the fallback for old kernels return the same results.
     #[test]
     fn no_name_of_a_path_may_be_a_link() {
         let dir = tempfile::tempdir().unwrap();

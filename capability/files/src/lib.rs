@@ -7,7 +7,7 @@
 //! - an overlay without a base: everything is in memory.
 //! - write-through, for a trusted run: each write goes to the base at once.
 //!
-//! Callers see no difference between the three, except for where the data is stored.
+//! The three differ for callers only in where the data is stored.
 //!
 //! ```
 //! use wattle_files::{Files, OVERLAY_LIMIT};
@@ -27,11 +27,11 @@
 //! A path is relative to the workdir. `/` is the top of the workdir, and nothing outside the
 //! workdir can be named. An absolute path below a folder of the operating system, such as
 //! `/etc/shadow`, is refused unless the workdir has such a folder. `.` and `..` are resolved in the
-//! text, before any link is followed. A link in the base is followed as long as it stays inside: a
-//! relative link from its own folder, an absolute link if its target is below the workdir's path on
-//! the host. Any other link is refused, and so is a path that climbs above the top. Devices, FIFOs
-//! and sockets are listed but never opened. A name in the base that is not UTF-8 is listed with
-//! replacement characters as [`EntryKind::Other`] and cannot be opened.
+//! path's string, before any link is followed. A link in the base is followed as long as it stays
+//! inside: a relative link from its own folder, an absolute link if its target is below the
+//! workdir's path on the host. Any other link is refused, and so is a path that climbs above the
+//! top. Devices, FIFOs and sockets are listed but never opened. A name in the base that is not
+//! UTF-8 is listed with replacement characters as [`EntryKind::Other`] and cannot be opened.
 //!
 //! # Listings
 //! The files that the host writes at the top of the workdir, such as the trace, are not listed.
@@ -52,7 +52,7 @@
 //!   `git_names`, `reader`: the vocabulary.
 //! - `base`: the workdir on disk.
 //! - `tree`: the trait `Tree`, and the rules that hold for both of its implementations: resolving
-//!   paths, looking entries up, changing them, and protecting repositories.
+//!   paths, looking up entries, changing them, and protecting repositories.
 //! - `overlay` and `write_through`: the two implementations of `Tree`.
 //! - `store`, `files`, `writer`: the public operations, which resolve a path, ask the guard and
 //!   call the tree.

@@ -12,7 +12,7 @@ const MAX_NAME: usize = 255;
 /// Maximum number of names in a path. It limits every walk and every recursion over a tree.
 const MAX_DEPTH: usize = 256;
 
-/// A reason why a text is not a path.
+/// A reason why a string is not a valid path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathFault {
     Empty,
@@ -44,11 +44,11 @@ impl Intent {
 }
 
 /// A path from the top of the workdir: names joined by `/`, without a leading or trailing `/`. The
-/// top is the empty text.
+/// top is the empty string.
 ///
 /// Invariant: no name is empty, `.` or `..`, no name contains `/` or NUL, and the limits on size
-/// and depth hold. `..` is resolved in the text, before any link is followed, so a path that climbs
-/// above the top is refused without a lookup.
+/// and depth hold. `..` is resolved in the string, before any link is followed, so a path that
+/// climbs above the top is refused without a lookup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RunPath(String);
 
@@ -58,8 +58,8 @@ impl RunPath {
         RunPath(String::new())
     }
 
-    /// Parses a path that a program or a model wrote. The text is relative or absolute, both from
-    /// the top of the workdir. Resolves `.`, `..` and repeated `/`.
+    /// Parses a path that a program or a model wrote. Relative and absolute paths both start at the
+    /// top of the workdir. Resolves `.`, `..` and repeated `/`.
     pub(crate) fn parse(text: &str) -> Result<RunPath, PathFault> {
         if text.is_empty() {
             return Err(PathFault::Empty);
@@ -116,14 +116,14 @@ impl RunPath {
         Ok(path)
     }
 
-    /// Returns the path that an entry at or below `from` has after `from` was moved to `to`.
+    /// Returns the new path of an entry at or below `from` after `from` was moved to `to`.
     pub(crate) fn relocate(&self, from: &RunPath, to: &RunPath) -> Result<RunPath, PathFault> {
         to.join_all(self.below(from).into_iter().flatten())
     }
 
     /// Returns the target to store in a link at this path. It is relative, with `..` only at its
-    /// start, so that it leads to the same entry for everybody who follows it. An absolute `target`
-    /// starts at the top of the workdir.
+    /// start, so that it leads to the same entry for every program that follows it. An absolute
+    /// `target` starts at the top of the workdir.
     pub(crate) fn link_to(&self, target: &str) -> Result<String, PathFault> {
         if target.is_empty() {
             return Err(PathFault::Empty);
@@ -152,8 +152,8 @@ impl RunPath {
         Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
     }
 
-    /// Returns true if a link at this path stays in the workdir, but would lead out of it from
-    /// `to`.
+    /// Returns true if a link with this target stays in the workdir at this path, but would lead
+    /// out of it at `to`.
     pub(crate) fn leaves_from(&self, to: &RunPath, target: &str) -> bool {
         self.link_to(target).is_ok() && to.link_to(target) == Err(PathFault::Escapes)
     }
@@ -205,7 +205,7 @@ impl RunPath {
             .then(|| rest.split('/').filter(|name| !name.is_empty()))
     }
 
-    /// Returns the text, which is empty for the top.
+    /// Returns the path as a string, which is empty for the top.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -29,8 +29,8 @@ pub(crate) enum CurrentEntry {
     Other,
 }
 
-/// A version of a file on the host: device, inode, size and times, which differ after the file was
-/// replaced or written. A program cannot set the time of the last status change.
+/// A version of a file on the host: device, inode, size and times. It differs after the file was
+/// replaced or written, because a program cannot set the time of the last status change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileStamp {
     device: u64,
@@ -77,8 +77,8 @@ impl FileStamp {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns true if both are versions of the same file with the same content, as far as that can
-    /// be known after a move: a move updates the time of the last status change.
+    /// Returns true if both are versions of the same file with the same content. Ignores the time
+    /// of the last status change, which a move updates.
     pub(crate) fn is_same_after_move(&self, other: &FileStamp) -> bool {
         self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }

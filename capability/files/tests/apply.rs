@@ -1,5 +1,5 @@
-//! Applying changes while somebody else changes the base: conflicts are reported, and nothing is
-//! lost.
+//! Tests applying changes while somebody else changes the base: conflicts are reported, and nothing
+//! is lost.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ impl World {
         world
     }
 
-    /// Writes a file of the base as the user.
+    /// Writes a file of the base, in the role of the user.
     fn user(&self, path: &str, data: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

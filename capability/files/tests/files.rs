@@ -1,4 +1,4 @@
-//! Reads, writes, moves and removals, over a base and without one.
+//! Tests reads, writes, moves and removals, with a base and without one.
 
 #![allow(
     clippy::unwrap_used,

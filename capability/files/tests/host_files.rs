@@ -1,5 +1,5 @@
-//! The host's own files in a workdir. A run cannot see a store or a key, or change a project file,
-//! under any name.
+//! Tests the host's own files in a workdir. A run cannot see a store or a key, or change a project
+//! file, under any name.
 
 #![allow(
     clippy::unwrap_used,
@@ -198,7 +198,7 @@ fn hidden_files_are_not_committed() {
     assert!(!listed.iter().any(|path| path.to_str() == Some("wattle.toml")));
 }
 
-/// A staging folder that came with a workdir can contain anything, such as forged records.
+/// Tests a staging folder that came with the workdir and contains forged records.
 #[test]
 fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
     use std::os::unix::fs::PermissionsExt as _;

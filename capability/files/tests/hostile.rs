@@ -1,5 +1,5 @@
-//! Paths that try to leave the workdir: each is refused or stays inside, and a file beside the
-//! workdir is never touched. The tests may run as root, where permissions protect nothing.
+//! Tests paths that try to leave the workdir: each is refused or stays inside, and a file beside
+//! the workdir is never touched. The tests may run as root, where permissions protect nothing.
 
 #![allow(
     clippy::unwrap_used,
@@ -218,7 +218,7 @@ fn unusual_paths_inside_are_used_literally() {
     }
 }
 
-/// An absolute path below a folder of the operating system, unless the workdir has the folder.
+/// Absolute paths below the system's folders are refused, unless the workdir has the folder.
 #[test]
 fn folders_of_the_system_are_outside() {
     let yard = Yard::new();

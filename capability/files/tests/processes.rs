@@ -1,5 +1,5 @@
-//! Several processes in one workdir: nothing is lost, and a killed process leaves only complete
-//! files.
+//! Tests several processes in one workdir: nothing is lost, and a killed process leaves only
+//! complete files.
 
 #![allow(
     clippy::unwrap_used,
@@ -110,8 +110,8 @@ fn three_processes_append_and_no_line_is_lost() {
     }
 }
 
-/// Another process repeatedly swaps a folder for a link to the repository while a run writes
-/// through it.
+/// Another process repeatedly replaces a folder with a link to the repository while a run writes
+/// below the folder.
 #[test]
 fn a_swapper_leads_no_write_into_a_repository() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! A run cannot create a repository, whatever its name and the order in which its parts are
-//! created.
+//! Tests that a run cannot create a repository, whatever its name and the order of its parts.
 
 #![allow(
     clippy::unwrap_used,

@@ -18,15 +18,16 @@ const MAX_PATTERNS: usize = 256;
 const MAX_DEPTH: usize = 64;
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN: usize = 256 << 10;
-/// Maximum number of reported faults of a value.
+/// Maximum number of faults that are reported for a value.
 const MAX_FAULTS: usize = 5;
 
 /// Limits of a schema, and the keywords that it checks.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaLimits {
-    /// Maximum length of the schema's text, in bytes.
+    /// Maximum length of the serialized schema, in bytes.
     pub text: usize,
-    /// Maximum number of parts, with references expanded. Every value in the schema is one.
+    /// Maximum number of parts, with references expanded. Every value in the schema counts as a
+    /// part.
     pub parts: usize,
     /// If true, the keyword `format` is checked.
     pub checks_formats: bool,
@@ -41,7 +42,7 @@ impl Schema {
     /// Parses a schema.
     ///
     /// # Errors
-    /// The reason why the schema is invalid or not supported.
+    /// If the schema is invalid or not supported. The error is the reason.
     pub fn parse(text: &str) -> Result<Schema, String> {
         check_length(text.len(), MAX_TEXT)?;
         let document: Json =
@@ -53,7 +54,7 @@ impl Schema {
     /// Compiles a schema within the limits.
     ///
     /// # Errors
-    /// The reason why the schema is invalid or not supported.
+    /// If the schema is invalid or not supported. The error is the reason.
     pub fn compile(document: &Json, limits: SchemaLimits) -> Result<Schema, String> {
         check_length(document.to_string().len(), limits.text)?;
         let mut cost = Cost {
@@ -78,7 +79,8 @@ impl Schema {
     /// Validates a value.
     ///
     /// # Errors
-    /// The first faults, each with its location in the value as a JSON pointer.
+    /// If the value does not match. The error is a list of the first faults, each with its location
+    /// in the value as a JSON pointer.
     pub fn check(&self, value: &Json) -> Result<(), String> {
         let faults = self.faults(value, MAX_FAULTS);
         if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
@@ -119,7 +121,7 @@ struct Cost<'a> {
 }
 
 impl<'a> Cost<'a> {
-    /// Adds an upper bound of the number of subschemas in `part`. Every object and array counts as
+    /// Adds an upper bound on the number of subschemas in `part`. Every object and array counts as
     /// one.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
         self.parts += 1;
@@ -198,7 +200,7 @@ fn nested_id() -> String {
     "an `$id` inside a schema is not supported; refer to `#/$defs/…`".to_owned()
 }
 
-/// Replaces `%41` by `A`, and so on.
+/// Decodes percent-encoding: replaces `%41` with `A`, and so on.
 fn percent_decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();

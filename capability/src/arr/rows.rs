@@ -40,7 +40,7 @@ fn compare(a: &Key, b: &Key) -> Ordering {
     }
 }
 
-/// The position of the value in each row.
+/// The location of the value in each row.
 enum Field<'k> {
     Path(Path),
     /// A column, with its number as written.
@@ -85,12 +85,12 @@ pub(super) fn sort(run: &mut Run, h: i32, key: &str, by: Option<&str>) -> Result
     Ok(())
 }
 
-/// Returns true for the text of a JSON object or array.
+/// Returns true if the string is a JSON object or array.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && Document::read(text).is_ok()
 }
 
-/// Reads a key. The first row determines if it is a path or a column.
+/// Reads a key. The first row determines whether it is a path or a column.
 fn field<'k>(first: &[u8], key: &'k str) -> Result<Field<'k>, Failure> {
     if is_json(&String::from_utf8_lossy(first)) {
         return Path::read(key).map(Field::Path);
@@ -123,7 +123,7 @@ impl Field<'_> {
     }
 }
 
-/// Returns the value in the form in which it is compared.
+/// Returns the value in the form that is used for comparisons.
 fn typed(value: Document, by: &str, at: usize) -> Result<Key, Failure> {
     match by {
         "text" => return Ok(Key::Text(value.plain())),

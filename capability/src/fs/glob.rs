@@ -46,7 +46,7 @@ struct State {
     folder: String,
     /// The index of the next segment.
     next: usize,
-    /// If true, a wildcard found the folder, and it is skipped if it may not be read.
+    /// If true, the folder was found by a wildcard. It is then skipped if it may not be read.
     found: bool,
 }
 
@@ -125,7 +125,8 @@ impl<'f> Search<'f> {
         Ok(states)
     }
 
-    /// Adds a path if it is that of a folder or of a file, as wanted.
+    /// Adds a path if it is a folder and `folders` is true, or if it is a file and `folders` is
+    /// false.
     fn check(&mut self, path: &str, folders: bool, found: bool) -> Result<(), Failure> {
         let stat = self.files.stat(path);
         match self.unless_missing(stat, found)?.map(|stat| stat.kind) {

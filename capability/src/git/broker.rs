@@ -23,8 +23,9 @@ const TIME: Duration = Duration::from_secs(120);
 /// Maximum length of `git`'s output in a failure, in characters.
 const QUOTED: usize = 400;
 
-/// The settings of every call, which override those of the repository. Each removes a way to
-/// start a program, to prompt a user, or to reach a location that the operator did not choose.
+/// The settings of every call, which override those of the repository. Each setting prevents `git`
+/// from starting a program, prompting a user, or reaching a location that the operator did not
+/// choose.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -56,7 +57,7 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Hints for the operator: messages of `git`, and the action that each calls for.
+/// Hints for the operator: messages of `git`, and the action that resolves each.
 const HINTS: &[(&[&str], &str)] = &[
     (
         &["Permission denied (", "Load key "],
@@ -104,8 +105,8 @@ pub struct Author {
 }
 
 impl Author {
-    /// Returns an author with the tenant's name. Without an email address, uses one that receives
-    /// no mail.
+    /// Returns an author with the tenant's name. If there is no email address, uses one that
+    /// receives no mail.
     #[must_use]
     pub fn of(tenant: &str, email: Option<&str>) -> Author {
         let plain = |text: &str| {
@@ -132,7 +133,7 @@ pub fn find_git(path: &OsStr) -> Option<PathBuf> {
         .find(|git| git.is_file())
 }
 
-/// Commits and pushes one workdir with this machine's `git`.
+/// A broker that commits and pushes one workdir with this machine's `git`.
 ///
 /// The calls are made in sequence, each with fixed arguments and its own environment. The caller
 /// supplies only the message, which is passed by stdin.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 /// Maximum number of bytes that are kept of each output.
 const MAX_OUTPUT: u64 = 64 << 10;
 
-/// The folders in which `git` finds its own programs.
+/// The folders where `git` finds its own programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A call of `git`.
@@ -26,9 +26,9 @@ pub(super) struct Call<'a> {
     pub(super) args: Vec<String>,
     /// Variables in addition to the fixed ones.
     pub(super) variables: Vec<(String, String)>,
-    /// The text that is written to its standard input.
+    /// The input for the process's stdin.
     pub(super) input: Option<Vec<u8>>,
-    /// The time at which the process is killed.
+    /// The time when the process is killed.
     pub(super) deadline: Instant,
 }
 
@@ -133,7 +133,7 @@ fn command(call: &Call<'_>) -> Command {
     command
 }
 
-/// Reads to the end, and returns the first part.
+/// Reads the stream to its end, and returns the first part.
 fn beginning(mut from: impl Read) -> io::Result<String> {
     let mut output = Vec::new();
     from.by_ref().take(MAX_OUTPUT).read_to_end(&mut output)?;

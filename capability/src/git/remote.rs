@@ -83,7 +83,8 @@ fn of_url(text: &str) -> Result<&'static str, RemoteError> {
     Ok(protocol)
 }
 
-/// Returns true for `user@host:path` of characters that are safe for a shell and an option parser.
+/// Returns true if the text has the form `user@host:path` and all its characters are safe for a
+/// shell and an option parser.
 fn is_scp_like(text: &str) -> bool {
     let plain = |part: &str, more: &str| {
         !part.is_empty()
@@ -96,7 +97,7 @@ fn is_scp_like(text: &str) -> bool {
 }
 
 impl Remote {
-    /// Returns the text for `git`.
+    /// Returns the string to pass to `git`.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
@@ -122,8 +123,8 @@ impl fmt::Display for Remote {
     }
 }
 
-/// The operator's files that verify a remote and authenticate to it. If one is not set, the one of
-/// the system or the user is used.
+/// The operator's files that verify a remote and authenticate to it. For a file that is not set,
+/// that of the system or the user is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFiles {
     ca: Option<PathBuf>,
@@ -166,7 +167,7 @@ impl RemoteFiles {
         self.ca.as_deref().and_then(Path::to_str)
     }
 
-    /// Returns the command with which `git` reaches a remote over ssh. It never prompts, reads no
+    /// Returns the command that `git` uses to reach a remote over ssh. It never prompts, reads no
     /// configuration, and rejects a host whose key is not known.
     pub(super) fn ssh_command(&self) -> String {
         let mut command = "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o \
@@ -231,7 +232,7 @@ impl fmt::Display for Branch {
     }
 }
 
-/// Returns a text for a message, truncated and without control characters.
+/// Returns a string for a message, truncated and without control characters.
 fn clip(text: &str) -> String {
     truncate(text, 80).chars().filter(|c| !c.is_control()).collect()
 }

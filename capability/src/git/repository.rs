@@ -62,7 +62,7 @@ pub(super) enum State {
 /// Inspects the workdir and its `.git`.
 ///
 /// # Errors
-/// If the workdir cannot be committed, with the reason.
+/// If the workdir cannot be committed. The error is the reason.
 pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
     let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     let mut left = MAX_ENTRIES;
@@ -109,7 +109,7 @@ fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
     })
 }
 
-/// Rejects nested repositories: `git` would enter them and obey their configuration.
+/// Rejects nested repositories, because `git` would enter them and obey their configuration.
 fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
         let is_git = path

@@ -20,8 +20,8 @@ const TIME: Duration = Duration::from_secs(120);
 /// Maximum length of the endpoint's error message in a failure, in characters.
 const QUOTED: usize = 200;
 
-/// Requests images from one configured endpoint. If the endpoint returns a URL, the image is
-/// fetched like any other page: from public hosts, without the key.
+/// A client that requests images from one configured endpoint. If the endpoint returns a URL, the
+/// image is fetched like any other page: from public hosts, without the key.
 pub struct Endpoint {
     client: EndpointClient,
     public: Egress,

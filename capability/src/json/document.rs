@@ -22,7 +22,7 @@ pub(crate) enum Document {
     Number(Box<str>),
     Text(String),
     Array(Vec<Document>),
-    /// The fields in the order of the text. If a key is repeated, its last value counts.
+    /// The fields in the order of the source. If a key is repeated, its last value counts.
     Object(Box<IndexMap<String, Document>>),
 }
 
@@ -59,12 +59,13 @@ impl Document {
         })
     }
 
-    /// Parses JSON; any other text becomes a string.
+    /// Parses JSON. Input that is not JSON becomes a string.
     pub(crate) fn read_or_text(text: &str) -> Document {
         Document::read(text).unwrap_or_else(|_| Document::Text(text.to_owned()))
     }
 
-    /// Returns the value as programs see it: a string without its quotes, anything else as JSON.
+    /// Returns the value in the form that programs see: a string without its quotes, anything else
+    /// as JSON.
     pub(crate) fn plain(&self) -> String {
         match self {
             Document::Text(text) => text.clone(),
@@ -155,7 +156,7 @@ fn position(text: &str, at: usize) -> String {
     format!("line {line}, column {column}")
 }
 
-/// Returns a text as a JSON string, with quotes.
+/// Returns a string as a JSON string, with quotes.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -18,7 +18,7 @@ enum Step {
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
-    /// The steps, each with its end in the text.
+    /// The steps, each with the offset of its end in the path's source.
     steps: Vec<(Step, usize)>,
     text: String,
 }
@@ -48,7 +48,8 @@ impl Path {
     /// Returns the value at the path.
     ///
     /// # Errors
-    /// `ENOENT` with the part of the path that exists, and the value there.
+    /// `ENOENT` if the path does not exist. The error names the part that exists, and the value
+    /// there.
     pub(crate) fn find<'d>(&self, document: &'d Document) -> Result<&'d Document, Failure> {
         let mut value = document;
         let mut from = 0;
@@ -59,8 +60,8 @@ impl Path {
         Ok(value)
     }
 
-    /// Sets the value at the path. Creates missing objects and arrays on the way, also in place of
-    /// `null`; the index after an array's last item appends.
+    /// Sets the value at the path. Creates missing objects and arrays on the way, and replaces
+    /// `null` with them. The index after an array's last item appends.
     ///
     /// # Errors
     /// `ENOENT` if the path leads through a value that has no such part; `EPARSE` if the document
@@ -106,10 +107,10 @@ impl Path {
         Ok(())
     }
 
-    /// Removes the value at the path; the items after it move up.
+    /// Removes the value at the path. In an array, the later items move up.
     ///
     /// # Errors
-    /// `ENOENT` as in [`find`](Path::find); `EPARSE` for the path of the whole document.
+    /// `ENOENT` as for [`find`](Path::find); `EPARSE` if the path is that of the whole document.
     pub(crate) fn take(&self, document: &mut Document) -> Result<(), Failure> {
         self.find(document)?;
         let Some(((last, _), way)) = self.steps.split_last() else {
@@ -139,7 +140,7 @@ impl Path {
         Ok(())
     }
 
-    /// Reports the missing part of the path, and the value that does not have it.
+    /// Reports the missing part of the path, and the value that lacks it.
     fn missing_part(&self, from: usize, to: usize, at: &Document) -> Failure {
         let part = |range| self.text.get(range).unwrap_or_default();
         let missing = part(from..to).trim_start_matches('.');
@@ -177,7 +178,7 @@ fn key(step: &Step) -> String {
     }
 }
 
-/// Returns the step as an index of an array of that length. The index is at most the length.
+/// Returns the step as an index into an array of that length. The index is at most the length.
 fn index(step: &Step, length: usize) -> Option<usize> {
     let index = match step {
         Step::AfterLast => return Some(length),

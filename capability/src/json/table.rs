@@ -11,7 +11,8 @@ use crate::QUOTED;
 
 /// Maximum number of fields in a formatted table. Every row has the columns of all rows.
 const MAX_FIELDS: usize = 4_000_000;
-/// A row that is appended to the text. The parser returns it as a row unless a quote is still open.
+/// A row that is appended to the input. The parser returns it as a row unless a quote is still
+/// open.
 const END: &[u8] = b"\n\0";
 
 /// Returns the separator byte; the default is a comma.
@@ -26,7 +27,7 @@ fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     }
 }
 
-/// Returns true if fields that are numbers become numbers; the default is false.
+/// Returns true if fields that contain a number become JSON numbers. The default is false.
 fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
     match types {
         None | Some("") => Ok(false),
@@ -42,8 +43,8 @@ fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
     }
 }
 
-/// Parses a table whose header line names the columns, into an array of objects of strings and, if
-/// `types` is "num", of numbers.
+/// Parses a table whose header line names the columns. Returns an array of objects whose values are
+/// strings or, if `types` is "num", also numbers.
 ///
 /// # Errors
 /// `EPARSE` if a quote is unclosed or a row has more fields than the header, or the types are
@@ -91,7 +92,7 @@ pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result
     Ok(json)
 }
 
-/// Returns the line at which a row starts.
+/// Returns the line where a row starts.
 fn line(row: &ByteRecord) -> u64 {
     row.position().map_or(0, csv::Position::line)
 }
@@ -124,8 +125,8 @@ fn push(
     Ok(())
 }
 
-/// Returns a field that is a JSON number, without the spaces around it. A field such as `007` is
-/// not one, so that no digit is lost.
+/// Returns a field that is a JSON number, without the spaces around it. A field such as `007` does
+/// not count as a number, so that no digit is lost.
 fn number(field: &str) -> Option<&str> {
     let text = field.trim();
     let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
@@ -167,7 +168,7 @@ fn a_kind(document: &Document) -> String {
 /// order of first occurrence.
 ///
 /// # Errors
-/// `EPARSE` if the document is something else; `ENOMEM` if the table would be too large.
+/// `EPARSE` if the document is not such an array; `ENOMEM` if the table would be too large.
 pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Failure> {
     let sep = separator(sep)?;
     let Document::Array(items) = document else {

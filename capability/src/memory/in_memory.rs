@@ -32,7 +32,7 @@ impl InMemory {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works on the items, and returns the result as a future that is ready.
+    /// Runs a function on the items, and returns its result as a completed future.
     fn now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Items) -> Result<T, Failure>,

@@ -8,7 +8,7 @@ use crate::search::{Nearest, Query};
 /// Maximum length of an item, in characters.
 pub const MAX_TEXT: usize = 4_000;
 
-/// Maximum number of items of a tenant, those of its sessions included.
+/// Maximum number of items of a tenant, including those of its sessions.
 pub const MAX_ITEMS: usize = 10_000;
 
 /// The owner of an item.
@@ -42,7 +42,7 @@ impl Scope {
 pub struct MemoryText(String);
 
 impl MemoryText {
-    /// Trims and validates a text.
+    /// Trims and validates an item's text.
     ///
     /// # Errors
     /// `EBOUND` if the text is empty or too long.
@@ -72,7 +72,7 @@ impl MemoryText {
     }
 }
 
-/// An item that is to be added.
+/// An item to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
     /// The text.
@@ -90,11 +90,11 @@ pub struct Item {
     pub text: String,
     /// The owner.
     pub scope: Scope,
-    /// The time of adding, in milliseconds since 1970.
+    /// The time when the item was added, in milliseconds since 1970.
     pub made: i64,
 }
 
-/// The failure of adding to a memory that has [`MAX_ITEMS`] items.
+/// Returns the failure for adding to a memory that has [`MAX_ITEMS`] items.
 #[must_use]
 pub fn full() -> Failure {
     let message = format!("the memory is full ({MAX_ITEMS} items); remove items first");
@@ -104,11 +104,11 @@ pub fn full() -> Failure {
 /// The port to the memory of a tenant, as one session sees it: the tenant's items and the session's
 /// own. A backend that fails returns `EREMOTE`.
 pub trait Memory: Send + Sync {
-    /// Adds an item and returns its id. A text that its owner has already keeps its id. The same
-    /// `call` adds only once.
+    /// Adds an item and returns its id. If the owner already has an item with this text, returns
+    /// the id of that item. A repeated `call` adds nothing and returns the same id.
     fn add(&self, call: Option<String>, item: NewItem) -> PortFuture<'_, i32>;
 
-    /// Removes an item. Returns false if there is no such item. The same `call` returns the same
+    /// Removes an item. Returns false if there is no such item. A repeated `call` returns the same
     /// result as before.
     fn remove(&self, call: Option<String>, id: i32) -> PortFuture<'_, bool>;
 
@@ -122,8 +122,8 @@ pub trait Memory: Send + Sync {
     /// [`POOL`](crate::search::POOL).
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>>;
 
-    /// Returns at most `max` texts that have no vector of the model and may have one, those of
-    /// `first` before the others.
+    /// Returns at most `max` items that have no vector of the model and may be embedded. The items
+    /// in `first` precede the others.
     fn without_vector(
         &self,
         model: String,

@@ -4,7 +4,8 @@ use super::Memory;
 use crate::PortFuture;
 use crate::search::{Nearest, Vectors};
 
-/// The items of a memory. Those that match by words get their vectors first.
+/// The items of a memory, as documents with vectors. Items that match by words get their vectors
+/// first.
 pub(super) struct ItemVectors<'a> {
     pub(super) memory: &'a dyn Memory,
     pub(super) by_words: &'a [(i32, f64)],

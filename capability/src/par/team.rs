@@ -1,4 +1,4 @@
-//! Concurrent programs of one call.
+//! Runs the concurrent programs of one call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Team {
         fits && self.running.len() < self.par.max_concurrent.get()
     }
 
-    /// Starts a program that is identified by a number.
+    /// Starts a program, which is identified by the number `at`.
     pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
         let (par, grants, exclusion, context) = (
             Arc::clone(&self.par),

@@ -10,15 +10,15 @@ use wattle_rt::{Service, Target};
 pub(super) enum Class {
     /// A request to a URL.
     Requests,
-    /// An access to the run's files.
+    /// Access to the run's files.
     Files,
-    /// An access to the state of the session or the tenant.
+    /// Access to the state of the session or the tenant.
     State,
     /// The start of a program.
     Programs,
     /// A question to an agent.
     Agents,
-    /// A call of a tool of the application.
+    /// A call to one of the application's tools.
     Tools,
     /// The use of a service that the operator configured.
     Service(Service),
@@ -69,7 +69,7 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
 }
 
 /// Returns true if effects of a class are the purpose of a capability. A rule that allows the
-/// capability allows only those, and not every effect that its functions could have.
+/// capability allows only those effects, even if its functions could have others.
 pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
     match capability {
         "web" => matches!(class, Class::Requests | Class::Service(Service::Engine)),

@@ -62,12 +62,12 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The resource that a call touches, as far as it is known before the run.
+/// The resource that a call touches, or the part of it that is known before the run.
 enum Subject {
     /// No resource.
     Nothing,
     Known(Target, Resource, String),
-    /// Any resource of that kind. The text is the known prefix.
+    /// An unknown resource of that kind. The string is the known prefix.
     Unknown(Target, String),
 }
 
@@ -96,7 +96,7 @@ impl Policy {
         decision
     }
 
-    /// Returns the resources that a call may touch for one of its reaches.
+    /// Returns the resources that a call may touch through `reach`, given the program's arguments.
     fn subjects(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Subject> {
         match reach {
             Reach::Named(target, Argument::Unknown) => {
@@ -149,8 +149,8 @@ impl Policy {
     }
 
     /// Returns the ruling before the run. An unknown resource is denied only if every possible
-    /// resource is denied. If some possible resource needs approval, the user is asked. A resource
-    /// that turns out to be denied is then denied at the call.
+    /// resource is denied. If some possible resource needs approval, the user is asked. If the
+    /// actual resource turns out to be denied, the call is refused.
     fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
         let (target, prefix) = match subject {
             Subject::Nothing => return self.on(function, TouchedResource::Nothing),
@@ -173,8 +173,8 @@ impl Policy {
         asked.copied().unwrap_or(Ruling::OPEN)
     }
 
-    /// Returns the setting that would permit the effect: the rule `allow` or, if that would not
-    /// suffice, the removal of the ruling's rule.
+    /// Returns the change of settings that would permit the effect: a new `allow` rule or, if that
+    /// would not suffice, the removal of the deciding rule.
     pub(super) fn remedy(
         &self,
         allow: &Rule,

@@ -1,8 +1,8 @@
-//! The policy of a run: the effects that its programs may have, that the user must approve first,
-//! and that are denied.
+//! The policy of a run: it determines which effects of its programs are allowed, need the user's
+//! approval, or are denied.
 //!
-//! Grants decide which capabilities exist; a policy narrows them. It is a set of rules, each with
-//! a verdict. A rule covers effects, whichever function has them:
+//! Grants decide which capabilities exist; a policy narrows them. It is a set of rules, each with a
+//! verdict. A rule covers effects, no matter which function causes them:
 //!
 //! | rule | covers |
 //! |---|---|
@@ -22,8 +22,8 @@
 //! | `program:NAME`, `agent:NAME`, `tool:NAME` | a catalog program, an agent or a tool that a program starts |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
-//! There are no other wildcards: a `*` within a path, a prefix or a name is an error, and `\*` is the
-//! character itself.
+//! There are no other wildcards: a `*` within a path, a prefix or a name is an error, and `\*` is
+//! the character itself.
 //!
 //! For each call, the most specific rule wins: a rule on the resource (a host before a wildcard, a
 //! longer path before a shorter one), then a rule on the class of effects, then `*`. Of equally
@@ -32,8 +32,9 @@
 //! rule on the class. An effect that no rule covers is allowed.
 //!
 //! The decision about a program is made [before its first instruction](Policy::decide), by its
-//! [`Authority`](wattle_rt::Authority). An argument that is unknown until then is decided at the
-//! call, by the same rules; the question about it is asked before the run, for any possible value.
+//! [`Authority`](wattle_rt::Authority). If an argument is still unknown then, the call is decided
+//! when it is made, by the same rules. A question about it is asked before the run, and covers
+//! every possible value.
 //!
 //! ```
 //! use wattle_capability::policy::{Policy, Verdict};
@@ -130,26 +131,26 @@ impl Policy {
         self
     }
 
-    /// Returns true if the policy denies and asks nothing.
+    /// Returns true if the policy denies nothing and requires no approvals.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.sets.iter().flatten().all(|(_, verdict)| *verdict == Verdict::Allow)
     }
 
-    /// Returns the verdict on a call of a function, such as `http.get`. `text` names the resource.
+    /// Returns the verdict on a call to a function, such as `http.get`. `text` names the resource.
     #[must_use]
     pub fn verdict(&self, function: &str, target: Target, text: &str) -> Verdict {
         self.on(function, TouchedResource::of(target, Resource::of(target, text).as_ref())).verdict
     }
 
-    /// Returns the ruling on a call of a function with that effect.
+    /// Returns the ruling on a call to a function with that effect.
     fn on(&self, function: &str, touched: TouchedResource<'_>) -> Ruling<'_> {
         let rulings = self.sets.iter().map(|set| on(set, function, touched));
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
 
-    /// Returns the possible rulings, in each set, on a call for which only a prefix of the resource
-    /// is known.
+    /// Returns the possible rulings of each set on a call when only a prefix of the resource is
+    /// known.
     fn on_unknown(&self, function: &str, target: Target, prefix: &str) -> Vec<Vec<Ruling<'_>>> {
         self.sets.iter().map(|set| on_unknown(set, function, target, prefix)).collect()
     }
@@ -162,7 +163,7 @@ enum TouchedResource<'c> {
     Nothing,
     /// A resource of the given kind that no rule names.
     Other(Target),
-    /// A resource of the given kind whose text is invalid.
+    /// A resource of the given kind whose name is invalid.
     Invalid(Target),
     /// A known resource.
     Resource(Target, &'c Resource),

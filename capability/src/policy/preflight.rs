@@ -10,7 +10,7 @@ use super::decide::{Decision, Question, with_service};
 use super::resource::Resource;
 use super::{Policy, Rule, TouchedResource, Verdict};
 
-/// The port to the user who approves effects of programs.
+/// The port to the user, who approves the effects of programs.
 pub trait Asker: Send + Sync {
     /// Asks all questions about a program in one request.
     fn ask<'a>(&'a self, request: Request<'a>)
@@ -22,11 +22,11 @@ pub trait Asker: Send + Sync {
 pub struct Request<'a> {
     /// The questions, each with the program's line that causes it.
     pub questions: &'a [(Question, Option<Line>)],
-    /// The program's text.
+    /// The program's source.
     pub program: &'a str,
 }
 
-/// A line of a program.
+/// A line of a program's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The number, from 1.
@@ -44,7 +44,7 @@ impl fmt::Display for Line {
 /// An answer to a request for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Denied: the program does not run. The text is the reason, which may be empty.
+    /// Denied: the program does not run. The string is the reason, which may be empty.
     No(String),
     /// Approved once.
     Yes,
@@ -86,7 +86,7 @@ impl Asker for NoApprover {
     }
 }
 
-/// A policy in force: the guard of the programs of one session.
+/// The guard of a session's programs, which enforces a policy.
 ///
 /// Clones share the approvals for the rest of the session.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ pub struct Preflight {
     once: Vec<Approval>,
 }
 
-/// An effect that the user approved for a function.
+/// An effect of a function that the user approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approval {
     function: String,
@@ -123,8 +123,8 @@ impl Preflight {
             || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
     }
 
-    /// Returns a guard whose policy also allows no more than `policy`. Both remember the same
-    /// approvals.
+    /// Returns a guard that allows only what both this guard's policy and `policy` allow. The two
+    /// guards share their approvals.
     #[must_use]
     pub fn narrowed(&self, policy: Policy) -> Preflight {
         Preflight { policy: Arc::new(self.policy.as_ref().clone().and(policy)), ..self.clone() }

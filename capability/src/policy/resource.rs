@@ -1,4 +1,4 @@
-//! The resources that calls name, parsed as the host parses them.
+//! The resources named by calls, parsed in the same way as by the host.
 
 use std::net::Ipv4Addr;
 
@@ -28,7 +28,7 @@ pub(super) enum Resource {
 }
 
 impl Resource {
-    /// Parses the text of a target. Returns `None` if it is invalid.
+    /// Parses the name of a target. Returns `None` if it is invalid.
     pub(super) fn of(target: Target, text: &str) -> Option<Resource> {
         let path =
             |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
@@ -50,7 +50,7 @@ impl Resource {
         })
     }
 
-    /// Parses a text of which only a prefix may be known. Returns `None` if the unknown rest could
+    /// Parses a string that may be known only in part. Returns `None` if the unknown rest could
     /// change the resource.
     pub(super) fn of_text(target: Target, text: &Text) -> Option<Resource> {
         match (text.whole(), target) {

@@ -37,7 +37,8 @@ enum Hosts {
 }
 
 impl Hosts {
-    /// Returns the rank of these hosts for a host on a port, if they include it.
+    /// Returns the rank of the rule's hosts for a host on a port, or `None` if they do not include
+    /// it.
     fn rank(&self, own_port: Option<u16>, host: &str, port: u16) -> Option<Rank> {
         if own_port.is_some_and(|own| own != port) {
             return None;
@@ -80,8 +81,8 @@ impl Rule {
         Rule(Scope::Function(name.to_owned()))
     }
 
-    /// Creates the narrowest rule that permits a function's effect: on the resource itself, on all
-    /// resources of its kind if it is unknown, or on the function if rules cannot name the
+    /// Creates the narrowest rule that permits a function's effect: a rule on the resource itself,
+    /// on all resources of its kind if it is unknown, or on the function if rules cannot name the
     /// resource.
     pub(super) fn exactly(function: &str, target: Target, resource: Option<&Resource>) -> Rule {
         let Some(resource) = resource else { return Rule::all(function, target) };
@@ -101,7 +102,7 @@ impl Rule {
         })
     }
 
-    /// Creates the rule on all resources that a function can name as a target of a kind.
+    /// Creates the rule on all resources of a kind that a function can name.
     pub(super) fn all(function: &str, target: Target) -> Rule {
         let path = |read, write| Scope::Path { names: Vec::new(), read, write };
         Rule(match target {
@@ -203,7 +204,7 @@ impl Rule {
         covers.then_some((0, 0, 0))
     }
 
-    /// Returns true if an approval of the rule, for that function, permits the effect.
+    /// Returns true if approving the rule for that function permits the effect.
     pub(super) fn approves(
         &self,
         function: &str,

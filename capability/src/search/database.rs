@@ -10,14 +10,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 /// The application id in the databases of the index.
 const APPLICATION: i32 = 0x5754_4c53;
 
-/// The version of tables and texts; a database of another version is recreated.
+/// The version of the tables and of the indexed text. A database of a different version is
+/// recreated.
 const VERSION: i32 = 3;
 
 /// Maximum time to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The tables. A row of `file` is the content of a path at one time; `version` is that of the
-/// host's file with this content. A row without a version is always read again.
+/// The tables. A row of `file` is the content of a path at one time, and its `version` is the
+/// version of the host's file with this content. A row without a version is always read again.
 const TABLES: &str = "
     CREATE TABLE file (
         id INTEGER PRIMARY KEY,
@@ -47,11 +48,11 @@ const TABLES: &str = "
     );
 ";
 
-/// An error of the database.
+/// An error from the database.
 pub(super) type Cause = rusqlite::Error;
 
-/// Opens the database in a file. A file that is broken, foreign, readable by others or of another
-/// version is replaced.
+/// Opens the database in a file. The file is replaced if it is corrupt, is not an index, can be
+/// read by others, or has a different version.
 pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
     if let Some(folder) = path.parent() {
         let mut builder = std::fs::DirBuilder::new();
@@ -105,7 +106,7 @@ pub(super) fn is_broken(cause: &Cause) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Removes the files of a database. A process that has it open can still use it.
+/// Removes the files of a database. A process that has the database open can still use it.
 pub(super) fn remove(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut file = path.as_os_str().to_owned();
@@ -115,7 +116,7 @@ pub(super) fn remove(path: &Path) {
     }
 }
 
-/// Opens a file. Returns `None` if it contains a different database, or one of another version.
+/// Opens a file. Returns `None` if it contains a different database, or one of a different version.
 fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -136,7 +137,8 @@ fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     Ok(prepare(&mut connection)?.then_some(connection))
 }
 
-/// Creates the tables of a new database. Returns true if the tables are those of this version.
+/// Creates the tables of a new database. Returns true if the database has the tables of this
+/// version.
 fn prepare(connection: &mut Connection) -> Result<bool, Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));

@@ -45,7 +45,7 @@ pub(super) struct Findings {
     pub(super) by_words: Vec<(PassageId, f64)>,
     /// The contents that the run sees.
     pub(super) view: View,
-    /// If true, time ran out before all files were indexed.
+    /// If true, the time ran out before all files were indexed.
     pub(super) timed_out: bool,
     /// Notes for the trace.
     pub(super) notes: Vec<String>,
@@ -68,7 +68,7 @@ impl Index {
         index
     }
 
-    /// Replaces the database in a file by one in memory.
+    /// Replaces the database in a file with one in memory.
     fn switch_to_memory(&mut self, cause: &Cause) {
         self.notes
             .push(format!("the index is in memory, because its file cannot be used: {cause}"));
@@ -145,14 +145,14 @@ impl Index {
         self.store(id.own).passage(id.id)
     }
 
-    /// Removes the indexed content that contains a passage. Its file has changed since it was
-    /// indexed.
+    /// Removes the indexed content that contains a passage. Called if the file has changed since it
+    /// was indexed.
     pub(super) fn forget(&mut self, id: PassageId, found: &StoredPassage) -> Result<(), Cause> {
         self.store(id.own).forget(found)
     }
 
-    /// Returns at most `max` passages of the run's view that have no vector of the model,
-    /// candidates first.
+    /// Returns at most `max` passages of the run's view that have no vector of the model. Passages
+    /// in `candidates` come first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,

@@ -1,5 +1,5 @@
-//! Search by meaning: a model's embeddings of texts, computed in small numbers and stored beside
-//! the texts.
+//! Search by meaning: a model's embeddings of documents (passages or memory items), which are
+//! computed a few at a time and stored with the documents.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::Embedder;
 use super::rank::POOL;
 use crate::{PortFuture, egress};
 
-/// Maximum number of texts that are embedded in one search.
+/// Maximum number of documents that are embedded in one search.
 const PER_SEARCH: usize = 16;
 
 /// Maximum number of embeddings per grant.
@@ -23,18 +23,18 @@ const MAX_CONCURRENT: usize = 8;
 /// Maximum time that a search waits for the model.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Texts with stored vectors.
+/// Documents with stored vectors.
 pub(crate) trait Vectors: Sync {
-    /// The identifier of a text.
+    /// The identifier of a document.
     type Id: Copy + Ord + Send + Sync;
 
-    /// Returns at most `max` texts that have no vector of the model.
+    /// Returns at most `max` documents that have no vector of the model.
     fn missing(&self, model: &str, max: usize) -> PortFuture<'_, Vec<(Self::Id, String)>>;
 
     /// Stores vectors that the model computed.
     fn add(&self, model: &str, vectors: Vec<(Self::Id, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Returns the texts whose vectors of the model are the nearest.
+    /// Returns the documents whose vectors, computed by the model, are nearest to the target.
     fn nearest(
         &self,
         model: &str,
@@ -42,12 +42,12 @@ pub(crate) trait Vectors: Sync {
     ) -> PortFuture<'_, Vec<(Self::Id, f64)>>;
 }
 
-/// The requests for embeddings that a grant may make.
+/// The number of embeddings that were requested under a grant. It is limited to [`PER_GRANT`].
 #[derive(Default)]
 pub(crate) struct Allowance(AtomicU32);
 
 impl Allowance {
-    /// Counts a request.
+    /// Counts a request. Fails with `EBUDGET` if the limit is reached.
     fn count(&self) -> Result<(), Failure> {
         let more = |count| (count < PER_GRANT).then_some(count + 1);
         match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
@@ -60,7 +60,7 @@ impl Allowance {
     }
 }
 
-/// Collects the vectors that are the nearest to a target.
+/// A collector of the vectors that are nearest to a target.
 #[derive(Clone, Debug)]
 pub struct Nearest<Id> {
     target: Vec<f32>,
@@ -86,9 +86,9 @@ impl<Id: Copy + Ord> Nearest<Id> {
     }
 }
 
-/// Returns texts by the distance of their vectors from the query's, nearest first. Texts without a
-/// vector are omitted, as are those that contain a secret. If the query contains one, fails with
-/// `EACCESS`.
+/// Returns documents by the distance of their vectors from the query's vector, nearest first. Omits
+/// documents without a vector and those that contain a secret. If the query contains a secret,
+/// fails with `EACCESS`.
 pub(crate) async fn rank<V: Vectors>(
     texts: &V,
     embedder: &Embedder,
@@ -132,7 +132,7 @@ async fn nearest<V: Vectors>(
     failed.map_or(Ok(near), Err)
 }
 
-/// Returns a text's embedding, normalized to length 1.
+/// Returns a string's embedding, normalized to length 1.
 async fn embed(
     embedder: &Embedder,
     allowance: &Allowance,

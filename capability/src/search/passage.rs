@@ -1,4 +1,4 @@
-//! Splits a text into passages with their line numbers.
+//! Splits a file's text into passages with line numbers.
 
 /// Maximum length of a passage, in characters.
 const MAX_CHARS: usize = 1_200;
@@ -6,11 +6,11 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. It also ends there after half
-/// of the maximum number of characters.
+/// Number of lines after which a passage ends at the next blank line. It also ends there once it
+/// has half of the maximum number of characters.
 const ENOUGH_LINES: usize = 20;
 
-/// A piece of a text.
+/// A passage: consecutive lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
     /// The number of the first line, from 1.

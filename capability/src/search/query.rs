@@ -1,5 +1,5 @@
-//! The words of texts and queries: prepares texts for the index, and converts queries to index
-//! expressions.
+//! The words of documents and queries: prepares documents for the index, and converts queries to
+//! index expressions.
 
 /// Maximum number of words of a query.
 const MAX_WORDS: usize = 48;

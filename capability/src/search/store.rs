@@ -25,9 +25,9 @@ const HEAD: usize = 8 << 10;
 /// again within the clock's precision.
 const UNSETTLED: i128 = 2_000_000_000;
 
-/// Seconds after which a content that no run has seen is removed.
+/// Time in seconds after which a content is removed if no run has seen it.
 const RETENTION: i64 = 86_400;
-/// Seconds after which the last use of a content is recorded again.
+/// Time in seconds after which the last use of a content is recorded again.
 const USE_PRECISION: i64 = 3_600;
 
 /// One database of the index.
@@ -37,7 +37,7 @@ pub(super) struct Store {
     pub(super) path: Option<PathBuf>,
     /// The contents that the run saw at the last search.
     pub(super) view: HashSet<i64>,
-    /// If true, the database is that of the run's overlay.
+    /// If true, this is the database of the run's overlay.
     own: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct StoredPassage {
 }
 
 impl StoredPassage {
-    /// Returns true if this is the given passage of a file.
+    /// Returns true if this equals the given passage of a file.
     pub(super) fn is(&self, passage: &Passage) -> bool {
         let line = |number: i64| usize::try_from(number).ok();
         (line(self.first), line(self.last)) == (Some(passage.first), Some(passage.last))
@@ -81,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Adds new and changed files. Returns true if time ran out before all of them were added.
+    /// Adds new and changed files. Returns true if the time ran out before all of them were added.
     pub(super) fn update(
         &mut self,
         searched: &SearchedFiles<'_>,
@@ -161,8 +161,8 @@ impl Store {
         clean_up(self.connection()?, &[passage.file], &[], now())
     }
 
-    /// Returns at most `max` passages of the run's view that have no vector of the model,
-    /// candidates first.
+    /// Returns at most `max` passages of the run's view that have no vector of the model. Passages
+    /// in `candidates` come first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -237,7 +237,7 @@ impl Store {
 
 /// Reads the content of a file, with the key of its version. The key is empty for a file of the
 /// overlay, and for a file that may change without a visible change of its version. Content and
-/// version are those of one open file that did not change while it was read.
+/// version both come from one open file that did not change while it was read.
 fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     let reader = files.open(&seen.path).ok()?;
     let data = reader.read_all().ok()?;
@@ -327,8 +327,8 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Removes the contents `gone` and those that no run has seen for a long time, and records the use
-/// of the others.
+/// Removes the contents in `gone` and those that no run has seen for a long time, and records the
+/// use of the others.
 fn clean_up(
     connection: &mut Connection,
     gone: &[i64],
@@ -365,7 +365,7 @@ fn clean_up(
 }
 
 /// Returns the passages of the run's view that match words of the query, best first. A word in a
-/// file's name has more weight than one in the text.
+/// file's name has more weight than a word in its content.
 fn by_words(
     connection: &Connection,
     query: &Query,

@@ -1,19 +1,19 @@
-//! Ranks texts by words without an index on disk.
+//! Ranks documents by words without an index on disk.
 
 use rusqlite::{Connection, params};
 
 use super::query::{Query, parts};
 use super::rank::POOL;
 
-/// The columns of an index of texts, and its tokenizer.
+/// The columns of an index of documents, and its tokenizer.
 const TABLE: &str = "CREATE VIRTUAL TABLE words USING fts5 (text, parts, content = '', tokenize = \
                      'porter unicode61 remove_diacritics 2')";
 
-/// Returns the texts that match words of a query, best first, at most [`POOL`]. The index of the
-/// texts is in memory and is dropped at the end.
+/// Returns the documents that match words of a query, best first, at most [`POOL`]. The index is in
+/// memory and is dropped at the end.
 ///
 /// # Errors
-/// SQLite has no memory.
+/// If SQLite cannot allocate memory.
 pub fn rank_texts<'a>(
     query: &Query,
     texts: impl IntoIterator<Item = (i64, &'a str)>,

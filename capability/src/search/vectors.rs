@@ -43,7 +43,7 @@ impl Vectors for PassageVectors<'_> {
 }
 
 impl PassageVectors<'_> {
-    /// Works on the index on a thread for blocking work.
+    /// Runs a function on the index, on a thread for blocking work.
     fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Index) -> Result<T, rusqlite::Error> + Send + 'static,

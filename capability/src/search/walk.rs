@@ -18,7 +18,8 @@ pub const MAX_BYTES: u64 = 256 << 20;
 /// Maximum size of a searched file, in bytes: 2 MiB.
 pub const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Folders of dependencies and build results. Folders whose names start with a dot are skipped too.
+/// Folders of dependencies and build results. Folders whose names start with a dot are also
+/// skipped.
 const SKIPPED_FOLDERS: &[&str] =
     &["node_modules", "target", "__pycache__", "venv", "bower_components"];
 
@@ -42,7 +43,7 @@ impl Default for Bounds {
     }
 }
 
-/// A signal that stops blocking work at its deadline, or when nobody waits for its result.
+/// A signal that stops blocking work at its deadline, or when its result is no longer needed.
 #[derive(Clone)]
 pub(crate) struct Stop {
     deadline: Instant,

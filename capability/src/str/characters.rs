@@ -1,4 +1,4 @@
-//! Characters of strings: code points by index, words, padding, pieces.
+//! Functions on the characters of strings: code points by index, words, padding, pieces.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use wattle_rt::{Code, Failure, Run};
@@ -22,8 +22,8 @@ pub(super) fn code(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
     Ok(first.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1))
 }
 
-/// Returns the offset of the character at an index. Whole blocks are counted before it, which a
-/// processor does many bytes at a time.
+/// Returns the offset of the character at an index. Counts the characters of whole blocks first,
+/// which is fast because a processor handles many bytes at a time.
 fn offset(s: &[u8], index: usize) -> Option<usize> {
     let starts = |byte: &u8| !is_continuation(Some(byte));
     let (mut left, mut at) = (index, 0);
@@ -76,8 +76,8 @@ pub(super) fn pad_right(
     Ok(s.to_owned() + &padding(s, n, fill)?)
 }
 
-/// Returns the characters that a text lacks to have `n`. Characters are grapheme clusters, so that
-/// an accent takes no column of its own.
+/// Returns the padding that a string needs to have `n` characters. Characters are grapheme
+/// clusters, so that an accent does not occupy its own column.
 fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
     let n = usize::try_from(n).map_err(|_| {
         Failure::new(Code::EBOUND, format!("cannot pad a string to {n} characters"))
@@ -123,7 +123,7 @@ pub(super) fn chunk_overlap(
     pieces(run, s, n, overlap)
 }
 
-/// Splits a text into pieces of `n` grapheme clusters, so that no accent is separated from its
+/// Splits a string into pieces of `n` grapheme clusters, so that no accent is separated from its
 /// letter. The last piece is omitted if it would consist only of the overlap.
 fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
     let mut rest = s;

@@ -1,4 +1,4 @@
-//! Encoding strings for other formats, and decoding them.
+//! Encodes strings for other formats, and decodes them.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -25,7 +25,7 @@ fn malformed(why: String) -> Failure {
     Failure::new(Code::EPARSE, why)
 }
 
-/// Checks that a text stays within the limit even if it grows up to `factor` times.
+/// Checks that a string stays within the limit even if it grows up to `factor` times.
 fn check_growth(s: &[u8], factor: usize) -> Result<(), Failure> {
     if s.len().saturating_mul(factor) > MAX_TEXT { Err(too_large()) } else { Ok(()) }
 }

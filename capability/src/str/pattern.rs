@@ -1,5 +1,5 @@
-//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. Time is linear in
-//! the text for every pattern.
+//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. The time is
+//! linear in the text for every pattern.
 //!
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
 //! then takes over if the pattern and the text are small enough; otherwise the call fails. Between
@@ -27,7 +27,7 @@ const MAX_PATTERN: usize = 4_096;
 const MAX_COMPILED: usize = 1 << 20;
 /// Maximum nesting depth of a pattern's groups.
 const MAX_NESTING: u32 = 100;
-/// Maximum number of slots that the engine for groups allocates, over all states.
+/// Maximum number of slots that the engine for groups allocates in all states together.
 const MAX_SLOTS: usize = 1 << 20;
 /// Maximum product of states and bytes in one search of the slower engine, which takes about a
 /// second.
@@ -137,7 +137,7 @@ impl Pattern {
         self.held.grow((self.size + caches).saturating_sub(self.held.used()))
     }
 
-    /// Returns true if the slower engine may search that many bytes.
+    /// Returns true if the slower engine may search `bytes` bytes.
     fn affords(&self, bytes: usize) -> bool {
         self.groups.get_nfa().states().len().saturating_mul(bytes) <= MAX_STEPS
     }
@@ -154,7 +154,7 @@ impl Pattern {
         })
     }
 
-    /// Returns the groups of a match.
+    /// Returns the capture groups of a match.
     fn groups_of(&mut self, s: &str, found: Match) -> Result<Captures, Failure> {
         if !self.affords(found.len()) {
             return Err(gave_up());
@@ -166,7 +166,7 @@ impl Pattern {
         Ok(captures)
     }
 
-    /// Returns the text of one group of a match, "" if the group did not take part in it.
+    /// Returns the text of one group of a match, or "" if the group did not take part in the match.
     fn group_text<'t>(
         &mut self,
         s: &'t str,

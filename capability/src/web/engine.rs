@@ -1,4 +1,4 @@
-//! Search engines: requests, and failures in their answers.
+//! Search engines: sends requests, and detects failures in the responses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ pub enum EngineKind {
     Searxng,
     /// The API of Brave Search, which needs a key.
     Brave,
-    /// A page of results for people, which needs no key.
+    /// A page of results in HTML, which is meant for people. It needs no key.
     Page,
 }
 
@@ -137,7 +137,7 @@ impl Engine {
         self.key.as_ref()
     }
 
-    /// Returns the URL to which queries are sent.
+    /// Returns the URL for queries.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -158,7 +158,7 @@ impl Engine {
         Ok(response)
     }
 
-    /// Parses at most 8 results of an answer, as JSON.
+    /// Parses at most 8 results of a response, and returns them as JSON.
     pub(super) async fn results(
         &self,
         account: &Account,
@@ -253,7 +253,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Returns the URL to which queries are sent. For SearXNG, the address of the instance is enough.
+/// Returns the URL for queries. For SearXNG, the address of the instance is enough.
 fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     let kind = settings.kind;
     let text = settings.url.map(str::trim).filter(|url| !url.is_empty()).or_else(|| kind.url());

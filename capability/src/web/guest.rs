@@ -14,7 +14,8 @@ static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const MEMORY: usize = 64 << 20;
 
-/// Maximum processor time for parsing a page. It is about four times what 5 MiB of tags take.
+/// Maximum processor time for parsing a page: about four times as long as parsing 5 MiB of tags
+/// takes.
 const STRUCTURE: Duration = Duration::from_secs(2);
 /// Maximum processor time for removing a page's tags without parsing it.
 const PLAIN: Duration = Duration::from_secs(4);
@@ -25,7 +26,7 @@ const OUTPUT: usize = 16 << 20;
 /// Maximum size of a body that the guest converts, in bytes; the rest of a larger one is ignored.
 pub(crate) const PAGE_BYTES: usize = 5 << 20;
 
-/// The guest's status for a converted body. The guest has the same list of statuses.
+/// The guest's status for a converted body. The guest defines the same list of statuses.
 const DONE: i32 = 0;
 /// The guest's status for a body that is not text.
 const NOT_TEXT: i32 = 1;
@@ -46,19 +47,20 @@ pub(super) struct Page<'a> {
 /// The text of a body.
 pub(super) struct Text {
     pub(super) text: String,
-    /// If true, the page was too expensive to parse, and this is its text with the tags removed.
+    /// If true, the page was too expensive to parse, and only its tags were removed.
     pub(super) plain: bool,
 }
 
 /// The reason why a body has no text.
 pub(super) enum NoText {
-    /// The body is not text. The string continues a sentence that starts with the URL.
+    /// The body is not text. The string explains this: it continues a sentence that starts with the
+    /// URL.
     Other(String),
     /// The conversion failed.
     Failed(Failure),
 }
 
-/// Starts compiling the guest, for a call that will need it soon.
+/// Starts compiling the guest, because a call will need it soon.
 pub(super) fn prepare() {
     PAGES.prepare();
 }
@@ -103,7 +105,8 @@ pub(super) async fn text(
 /// the guest's entry with its parameters.
 ///
 /// # Errors
-/// `Ok` with the reason why there are no results, or `Err` with a failure of the run's account.
+/// The error is `Ok` with the reason if there are no results, and `Err` with the failure if the
+/// run's account fails.
 pub(super) async fn results(
     account: &Account,
     request: Json,

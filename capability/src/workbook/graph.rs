@@ -11,7 +11,7 @@ use crate::par::{Call, Work};
 /// Maximum number of components in a workbook.
 const MAX_COMPONENTS: usize = 256;
 
-/// The components in the order of their names, without cycles, and the exports.
+/// The components sorted by name, without cycles, and the exports.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) components: Vec<Component>,
@@ -48,7 +48,8 @@ impl Graph {
     /// Parses and validates a workbook.
     ///
     /// # Errors
-    /// `EPARSE` if it is invalid: not TOML, a component that does not exist, or a cycle.
+    /// `EPARSE` if the workbook is invalid: it is not TOML, or it has a reference to a missing
+    /// component or a cycle.
     pub(super) fn read(book: &str) -> Result<Graph, Failure> {
         let book = text::read(book)?;
         if book.components.is_empty() {
@@ -101,8 +102,8 @@ impl Graph {
         self.components.get(at).into_iter().flat_map(|component| component.needs.iter().copied())
     }
 
-    /// Returns a cycle: the names of components, each of which needs the next one, with the first
-    /// one again at the end. Returns `None` if there is no cycle.
+    /// Returns a cycle of components, or `None` if there is none. Each component needs the next
+    /// one, and the first name is repeated at the end.
     fn cycle(&self) -> Option<Vec<String>> {
         let mut left: BTreeSet<usize> = (0..self.components.len()).collect();
         loop {
@@ -213,7 +214,7 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
     Ok(Component { name, work, args, needs })
 }
 
-/// Returns the number of the component with a name.
+/// Returns the number of the component with this name.
 fn find(names: &[String], name: &str, who: impl Fn() -> String) -> Result<usize, Failure> {
     names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| {
         const SHOWN: usize = 20;

@@ -16,8 +16,8 @@
 //! #+end_src
 //! ```
 //!
-//! The reader knows this part of Org and no more: headlines, their property drawers, blocks and
-//! prose. It reads each line once.
+//! The parser supports only this part of Org: headlines, their property drawers, blocks and prose.
+//! It reads each line once.
 
 use std::collections::BTreeMap;
 
@@ -67,8 +67,8 @@ enum Part {
     Other,
 }
 
-/// Returns true if a text is an Org document and not TOML: a headline or a keyword comes before the
-/// first table.
+/// Returns true if a string is an Org document and not TOML: a headline or a keyword comes before
+/// the first table.
 pub(super) fn is_org(text: &str) -> bool {
     let decides = |line: &str| {
         let is_org = level(line).is_some() || line.trim_start().starts_with("#+");
@@ -276,7 +276,7 @@ fn is_keyword(line: &str, keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword) && rest.chars().next().is_none_or(char::is_whitespace)
 }
 
-/// Removes the comma that Org puts before a line of a block that looks like Org.
+/// Removes the comma that Org inserts before a line of a block if the line looks like Org.
 fn unquoted(line: &str) -> &str {
     let rest = line.trim_start();
     let quoted = rest.strip_prefix(',').filter(|rest| {

@@ -9,7 +9,7 @@ use super::graph::Graph;
 use super::text::{self, Arg, Book, Export, Of};
 use crate::par::Programs;
 
-/// A component as the workbook's text declares it.
+/// A component as the workbook declares it.
 #[derive(Serialize)]
 pub struct ComponentOutline {
     /// The name.
@@ -20,23 +20,24 @@ pub struct ComponentOutline {
     /// The catalog program that it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The text of the program that it runs.
+    /// The source of the program that it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     args: Vec<Arg>,
-    /// The components that run first, those of its arguments included, sorted.
+    /// The components that run first, including those of its arguments, sorted.
     pub needs: Vec<String>,
-    /// The names under which the workbook exports its output, sorted.
+    /// The names that the workbook exports its output under, sorted.
     pub exports: Vec<String>,
     /// The prose below its headline.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
 }
 
-/// Returns the components of a workbook: those of an Org document in its order, others by name.
+/// Returns the components of a workbook: those of an Org document in document order, others sorted
+/// by name.
 ///
 /// # Errors
-/// `EPARSE` or `EBOUND` if the text is invalid. References to components are not checked.
+/// `EPARSE` or `EBOUND` if the workbook is invalid. References to components are not checked.
 pub fn outline(text: &str) -> Result<Vec<ComponentOutline>, Failure> {
     let Book { components, exports } = text::read(text)?;
     let mut exported: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -70,8 +71,8 @@ pub fn outline(text: &str) -> Result<Vec<ComponentOutline>, Failure> {
     Ok(all)
 }
 
-/// Returns the faults of a workbook: those of its text, or the programs that do not exist or do not
-/// compile. Nothing runs.
+/// Returns the faults of a workbook: those of its format or, if there are none, the programs that
+/// do not exist or do not compile. Runs nothing.
 pub async fn lint(text: &str, programs: &dyn Programs) -> Vec<String> {
     let graph = match Graph::read(text) {
         Ok(graph) => graph,

@@ -1,4 +1,4 @@
-//! The text of a workbook: TOML, or an Org document.
+//! Parses a workbook, which is TOML or an Org document.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct Book {
     pub(super) exports: BTreeMap<String, Export>,
 }
 
-/// A component: a catalog program or a program's text, with arguments.
+/// A component: a catalog program or a program's source, with arguments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Component {
@@ -74,10 +74,10 @@ pub(super) enum Export {
     Of(Of),
 }
 
-/// Parses the text.
+/// Parses a workbook.
 ///
 /// # Errors
-/// `EPARSE` with the line if the text is neither TOML nor Org, or has unknown keys.
+/// `EPARSE`, with the line, if the source is neither TOML nor Org, or has unknown keys.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
     if text.len() > MAX_LENGTH {
         let message = format!(

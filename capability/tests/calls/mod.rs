@@ -17,7 +17,7 @@ const MEMORY: usize = 1 << 20;
 /// Maximum number of calls in a sequence.
 const CALLS: usize = 32;
 
-/// Texts for operands: keys, paths, URLs, documents, patterns, programs, times.
+/// Strings for operands: keys, paths, URLs, documents, patterns, programs, times.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -100,7 +100,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Compiles the program over every function except those in `without`.
+    /// Compiles a program that can call every function except those in `without`.
     pub(crate) async fn new(without: &[&str]) -> Calls {
         let limits = Limits {
             memory: MEMORY,
@@ -148,7 +148,7 @@ impl Calls {
         }
     }
 
-    /// Encodes the sequence: for each call the function's number, then three numbers per operand.
+    /// Encodes the sequence: for each call, the function's number and three numbers per operand.
     fn script(&self, bytes: &[u8]) -> String {
         let mut bytes = bytes.iter().copied();
         let mut script = String::new();
@@ -165,7 +165,7 @@ impl Calls {
                 let (tag, value) = match kind % 8 {
                     // A result of an earlier call.
                     0..=2 => (1, u32::from(value) % 8),
-                    // A text.
+                    // A string.
                     3..=5 => (2, u32::from(value) % TEXTS.len() as u32),
                     6 => (0, NUMBERS[usize::from(value) % NUMBERS.len()].cast_unsigned()),
                     _ => {

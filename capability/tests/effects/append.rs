@@ -1,4 +1,4 @@
-//! Strings that `append` lets grow in place.
+//! Tests strings that `append` extends in place.
 
 use crate::world::World;
 
@@ -88,7 +88,7 @@ async fn a_variable_of_the_program_keeps_its_text_while_a_function_appends() {
     }
 }
 
-/// Whatever a program claims, only a string that an append returned grows in place.
+/// Only a string that an append returned grows in place, whatever a program claims.
 #[tokio::test]
 async fn a_literal_never_changes() {
     let program = r#"(let $s "abc") (let $t (str.append $s "X" 1)) (out $s) (out $t)

@@ -1,4 +1,5 @@
-//! Arithmetic whose bounds are known before the run has no checks. What it returns stays the same.
+//! Tests that arithmetic without run-time checks, whose bounds are known before the run, returns
+//! the same results.
 
 use wattle_rt::Exit;
 

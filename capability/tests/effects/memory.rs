@@ -9,14 +9,14 @@ use wattle_rt::{Account, AccountLimits, Code, Outcome};
 use crate::failure;
 use crate::world::World;
 
-/// Opens the account of a run that may hold that many bytes.
+/// Opens the account of a run that may hold at most `memory` bytes.
 fn account(memory: usize) -> Account {
     let limits = AccountLimits { memory, ..AccountLimits::default() };
     Account::of_process(usize::MAX).open_run(limits)
 }
 
 /// Runs a program on an account, with a state for the session. Checks that all memory is released
-/// at its end.
+/// at the program's end.
 async fn run(account: &Account, session: Arc<dyn Backend>, text: &str) -> Outcome {
     let world = World::new();
     let kv = Kv { session, tenant: Arc::new(InMemory::default()) };
@@ -26,7 +26,7 @@ async fn run(account: &Account, session: Arc<dyn Backend>, text: &str) -> Outcom
     outcome
 }
 
-/// Checks that a program succeeds, but not on an account that may hold that many bytes.
+/// Checks that a program succeeds, but fails on an account that may hold only `memory` bytes.
 async fn needs_more_than(memory: usize, session: Arc<dyn Backend>, text: &str) {
     let unlimited = run(&account(usize::MAX), Arc::clone(&session), text).await;
     assert!(unlimited.success(), "{text}: {:?}", unlimited.failure);

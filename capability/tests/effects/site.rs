@@ -9,8 +9,8 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// A backend that answers with the last part of the URL after a delay. It answers `404` with that
-/// status, and does not answer `broken`.
+/// A backend that responds with the last part of the URL after a delay. It responds to `404` with
+/// that status, and does not respond to `broken`.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) started: AtomicUsize,
@@ -26,7 +26,7 @@ impl Slow {
     }
 }
 
-/// Counts a request as finished on drop, whether it was answered or not.
+/// A guard that counts a request as finished when it is dropped, even if there was no response.
 struct Finish<'a>(&'a Slow);
 
 impl Drop for Finish<'_> {

@@ -1,4 +1,4 @@
-//! A minimal second implementation of the policy, with which the real one is compared.
+//! A minimal second implementation of the policy, for comparison with the real one.
 
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
@@ -23,7 +23,7 @@ const FOR: &[&str] = &[
 /// The specificity of a rule's match: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
 
-/// Returns the verdict of rules on a call of `function` that touches `text` as a `target`.
+/// Returns the verdict of the rules on a call of `function` that touches `text` as a `target`.
 pub(crate) fn verdict(
     rules: &[(String, Verdict)],
     function: &str,
@@ -44,7 +44,7 @@ pub(crate) fn verdict(
     name.max(place).unwrap_or(class)
 }
 
-/// Returns a target's class, and the classes whose denials apply to it too.
+/// Returns a target's class, and the classes whose denials also apply to it.
 fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
     match target {
         Target::Url => ("http", &[]),

@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// Waits until every connection is closed, so that no request is still being read. Returns the
-    /// number of requests.
+    /// total number of requests.
     async fn settled(&self) -> usize {
         let open =
             || self.connections.lock().unwrap().iter().any(|closed| !closed.load(Ordering::SeqCst));

@@ -1,4 +1,4 @@
-//! `sshd`, run by the user of the tests, with keys and host keys created for them.
+//! Runs `sshd` as the user of the tests, with keys and host keys that the tests create.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -80,7 +80,7 @@ impl Sshd {
     }
 }
 
-/// Returns a line of a `known_hosts` file.
+/// Creates a line of a `known_hosts` file.
 fn known(place: &Place, port: u16, key: &str) -> String {
     let public = std::fs::read_to_string(place.path(&format!("{key}.pub"))).unwrap();
     format!("[127.0.0.1]:{port} {public}")

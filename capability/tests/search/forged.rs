@@ -1,4 +1,5 @@
-//! Attacks on the index by a run, another user of the machine, or anybody who can write its file.
+//! Tests attacks on the index by a run, another user of the machine, or anybody who can write its
+//! file.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Search in the run's files: results, changed files, skipped files, and faults of the index.
+//! Tests search in the run's files: results, changed files, skipped files, and faults of the index.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 

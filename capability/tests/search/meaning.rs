@@ -1,4 +1,4 @@
-//! Search by meaning: the model's effect on results, its cost, and search without it.
+//! Tests search by meaning: the model's effect on results, its cost, and search without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,8 @@ use wattle_rt::{Code, Failure};
 
 use crate::{Place, overlay};
 
-/// A model that embeds words about the sea and about money. It fails after a number of answers.
+/// A model that embeds words about the sea and about money. It fails after a fixed number of
+/// answers.
 struct Model {
     requests: AtomicUsize,
     fails_after: usize,

@@ -1,4 +1,4 @@
-//! The broker with real repositories: its effects, and attacks by hostile repositories.
+//! Tests the broker with real repositories: its effects, and attacks by hostile repositories.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl Place {
         self.dir.path().join("remote.git")
     }
 
-    /// Returns the file that the hostile programs of these tests create when they run.
+    /// Returns the path of the file that the hostile programs of these tests create when they run.
     fn trap(&self) -> PathBuf {
         self.dir.path().join("sprung")
     }

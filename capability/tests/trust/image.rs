@@ -1,4 +1,4 @@
-//! Images from an endpoint: accepted and rejected ones, and the budget.
+//! Tests images from an endpoint: accepted and rejected ones, and the budget.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Attacks by repositories, endpoints, servers, paths and requests.
+//! Tests attacks by repositories, endpoints, servers, paths and requests.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Hostile paths: each is refused with the text of its row, in both kinds of run, and nothing
-//! outside the workdir changes.
+//! Tests hostile paths: each is refused with the message in its row, in both kinds of run, and
+//! nothing outside the workdir changes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -101,7 +101,7 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// A workdir in which somebody else put a link in place of the trace.
+/// Uses a workdir where somebody else has replaced the trace with a link.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();
@@ -117,7 +117,7 @@ fn the_hosts_own_lines_follow_no_link() {
     assert_eq!(std::fs::read_to_string(work.join("new.jsonl")).unwrap(), "{}\n{}\n");
 }
 
-/// A folder that is repeatedly replaced with a link while a run writes through it.
+/// Replaces a folder repeatedly with a link while a run writes below it.
 #[test]
 fn a_folder_that_becomes_a_link_while_it_is_written_to_leads_nowhere() {
     let dir = tempfile::tempdir().unwrap();

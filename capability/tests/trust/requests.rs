@@ -1,4 +1,4 @@
-//! Hostile requests: each is refused with the text of its row, before anything is sent.
+//! Tests hostile requests: each is refused with the message in its row, before anything is sent.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Rows of a data file. Each row is a JSON array and, after `=>`, the exact result. `UPDATE=1`
-//! updates the results.
+//! Compares the rows of a data file. Each row is a JSON array and, after `=>`, the exact result.
+//! `UPDATE=1` updates the results.
 
 use std::path::Path;
 

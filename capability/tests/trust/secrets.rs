@@ -147,7 +147,7 @@ async fn a_secret_is_not_sent_to_other_hosts() {
     assert!(server.requests().is_empty());
 }
 
-/// Returns a response with any bytes as its body.
+/// Returns a response with the given bytes as its body.
 fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n",
@@ -225,7 +225,7 @@ async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
         let marked = output.contains("${secret:api}") || shown.contains("utf-16");
         assert!(marked && !output.contains("tok/3n"), "{shown}\n{output}");
     }
-    // For a host without the secret, a text that happens to equal it is not changed.
+    // For a host without the secret, a string that happens to equal it is not changed.
     let server = serve(&[ok(VALUE)]).await;
     let url = server.url("/").replace("127.0.0.1", "localhost");
     let grants = grants_for(&world, &format!("localhost:{}", server.port()));
@@ -308,7 +308,7 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
     assert!(server.requests().is_empty(), "{:?}", server.requests());
 }
 
-/// Returns the full-width form of a letter or digit, which a host may contain in its place.
+/// Returns the full-width form of a letter or digit, which a host name may contain instead.
 fn wide(c: char) -> char {
     char::from_u32(u32::from(c) + 0xfee0).unwrap()
 }

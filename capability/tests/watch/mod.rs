@@ -1,5 +1,5 @@
-//! Backends that record the calls that reach them, so that a test can check which effects really
-//! took place.
+//! Backends that record the calls that reach them, so that a test can check which effects took
+//! place.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
@@ -224,8 +224,8 @@ pub(crate) fn written(
     all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// Creates a run's files. Each file contains a canary with its path, and each folder contains a
-/// file with the folder's canary.
+/// Creates a run's files. Each file contains a canary string with its path, and each folder
+/// contains a file with the folder's canary.
 pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {
@@ -242,7 +242,7 @@ pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
 
 const CANARY: &str = "CANARY[";
 
-/// Returns the paths whose canaries or names occur in a text.
+/// Returns the paths whose canaries or names occur in a string.
 pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     let lower = CANARY.to_lowercase();
     let after = text.split(CANARY).skip(1).chain(text.split(&lower).skip(1));

@@ -128,8 +128,8 @@ impl Manual for Tables {
     }
 }
 
-/// A backend that answers with status 200 and the request's path. It answers `/status/N` with
-/// status N, and does not answer `/hang`.
+/// A backend that responds with status 200 and the request's path. It responds to `/status/N` with
+/// status N, and does not respond to `/hang`.
 pub(crate) struct Web;
 
 impl http::Backend for Web {
@@ -177,7 +177,7 @@ impl http::Backend for Web {
     }
 }
 
-/// A catalog of programs with their texts.
+/// A catalog of programs with their sources.
 pub(crate) struct ProgramTexts(pub(crate) Runtime);
 
 const PROGRAMS: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! The lines of front matter, and the lines of errors in them.
+//! The lines of front matter, and the line numbers of errors in them.
 
 use toml::Spanned;
 use wattle_rt::truncate;
@@ -9,7 +9,7 @@ use crate::problem::Fault;
 /// The front matter of a file as TOML, with the same line numbers as the file.
 pub(super) struct Block {
     pub(super) toml: String,
-    /// The offset in the TOML of each line.
+    /// The offset of each line in the TOML.
     starts: Vec<usize>,
     /// The first line of front matter, counted from 1.
     pub(super) first: usize,
@@ -79,7 +79,7 @@ impl Block {
         self.line(value.span().start)
     }
 
-    /// Converts an error of the TOML reader into a fault.
+    /// Converts an error from the TOML reader into a fault.
     pub(super) fn fault(&self, error: &toml::de::Error) -> LineFault {
         let line = error.span().map_or(self.first, |span| self.line(span.start));
         let message = error.message();
@@ -120,7 +120,7 @@ fn describe_value(message: &str) -> String {
     format!("found {}, expected {expected}", truncate(found, MAX_QUOTED))
 }
 
-/// Maximum length of a text that an error quotes, in characters.
+/// Maximum length of a string that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
 /// Extracts the word and the known words from serde's ``unknown field `x`, expected one of `a`, `b`

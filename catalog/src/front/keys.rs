@@ -1,4 +1,4 @@
-//! The keys of front matter, as they are written in the file.
+//! The keys of front matter, in the form that the file contains.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ pub(super) struct RawHttp {
     pub(super) body: String,
 }
 
-/// A text, a number or a boolean. Programs get each of them as text.
+/// A string, a number or a boolean. Programs receive each of them as a string.
 pub(super) enum Scalar {
     Text(String),
     Int(i64),

@@ -1,4 +1,4 @@
-//! `wattle agents`: the declared agents, for their users and their authors.
+//! `wattle agents`: commands on declared agents, for their users and their authors.
 
 mod test;
 
@@ -92,10 +92,12 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// The value of a context in place of one that a request gives. It is a valid text, path and number.
+/// A placeholder for a context value that a request would supply. It is a valid string, path and
+/// number.
 const PLACEHOLDER: &str = "1";
 
-/// Returns the agent with values for those that its context lacks, and their keys.
+/// Returns the agent with placeholders for the values that its context lacks, and the keys of these
+/// values.
 fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String>) {
     let (mut agent, settings) = (agent.clone(), setup.settings(RUN_STEPS));
     let mut open = Vec::new();
@@ -106,7 +108,7 @@ fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String
     (agent, open)
 }
 
-/// Returns all agents, after it has checked that they include the named ones.
+/// Checks that all named agents exist, and returns all agents.
 fn known(agents: &Agents, names: &[String]) -> Result<Vec<Arc<AgentSpec>>, Fault> {
     let known = agents.list();
     match names.iter().find(|name| known.iter().all(|agent| agent.name != **name)) {

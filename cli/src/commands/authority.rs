@@ -1,4 +1,4 @@
-//! `wattle check --authority`: the resources that a program can access, as text and as JSON.
+//! `wattle check --authority`: prints the resources that a program can access, as text or as JSON.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::rt::{
@@ -7,13 +7,13 @@ use wattle_agent::rt::{
 
 use crate::output::{DIM, NAME, paint, visible};
 
-/// Returns the calls that reach outside the run, with their positions.
+/// Returns the calls that access anything outside the run, with their positions.
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
-/// Describes the resources that a program can access: one line for each call and each name.
+/// Describes the resources that a program can access, with one line for each call and each name.
 pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     let uses = reaching(runtime, program).await;
     if uses.is_empty() {
@@ -69,7 +69,7 @@ fn touched(one: &Use) -> Vec<String> {
         .collect()
 }
 
-/// Quotes a text that could be mistaken for another part of its line.
+/// Quotes a string that could be mistaken for another part of its line.
 fn quoted(text: &Text) -> String {
     let shown = text.to_string();
     let plain = !shown.is_empty()
@@ -97,7 +97,7 @@ fn noun(target: Target) -> &'static str {
 }
 
 /// Returns the resources that a program can access as JSON: one object for each call. `values` is
-/// null if any value is possible; `argument` is null if every call touches the target.
+/// null if any value is possible. `argument` is null if every call accesses the target.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {
@@ -137,7 +137,7 @@ fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
     json!({"argument": argument, "kind": noun(target).to_ascii_lowercase(), "values": values})
 }
 
-/// Returns a text as JSON: a string if all of it is known, otherwise its parts.
+/// Returns a string as JSON: a string if all of it is known, otherwise its parts.
 fn value(text: &Text) -> Json {
     let part = |part: &Part| match part {
         Part::Literal(text) => json!({"text": text}),

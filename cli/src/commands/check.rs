@@ -64,7 +64,7 @@ impl Finding {
 
 /// The result for a file.
 struct Checked {
-    /// The text that the findings are about.
+    /// The source that the findings are about.
     source: String,
     /// The applied fixes.
     fixed: Vec<Diagnostic>,

@@ -21,7 +21,7 @@ use crate::setup::{RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{input, output, threads};
 
-/// A program's text with its arguments and its time limit.
+/// A program's source with its arguments and its time limit.
 struct Found {
     source: String,
     args: Vec<String>,
@@ -164,7 +164,7 @@ fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fau
     Ok(Found { source: entry.source().to_string(), args, time })
 }
 
-/// Prints the results on stdout, and the code and the reason of a failure on stderr.
+/// Prints the results on stdout, and the code and the reason for a failure on stderr.
 pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));

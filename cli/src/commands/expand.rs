@@ -7,7 +7,7 @@ use crate::args::ExpandArgs;
 use crate::fault::{Exit, Fault};
 use crate::{input, output};
 
-/// Prints the module's text. Errors in the program go to stderr.
+/// Prints the module's source. Errors in the program go to stderr.
 pub(crate) fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
     let source = input::text(&args.file)?;
     let functions = capability::ALL.iter().flat_map(|c| c.functions);

@@ -17,7 +17,7 @@ use crate::{ask, threads};
 /// Maximum number of tokens of the answer to the test request.
 const MAX_TOKENS: u32 = 64;
 
-/// Writes the settings of the model to the user file, after one request to it succeeded.
+/// Sends one request to the model. If it succeeds, writes the model's settings to the user file.
 pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
     let Some(path) = Places::of_user().user_file else {
         return Err(Fault::configuration("there is no home directory for the user file")
@@ -43,7 +43,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Completes the flags by questions at a terminal.
+    /// Completes the settings that the flags lack by asking questions at a terminal.
     fn complete(args: &InitArgs) -> Result<Choice, Fault> {
         let (mut provider, base_url) = (args.provider.clone(), args.base_url.clone());
         if provider.is_none() && base_url.is_none() {
@@ -84,7 +84,7 @@ impl Choice {
         }
     }
 
-    /// Returns the user file with the choice. Everything else in the file stays as it is.
+    /// Returns the user file with the choice. Everything else in the file stays unchanged.
     fn written(&self, path: &Path) -> Result<DocumentMut, Fault> {
         let failed = |why: String| {
             Fault::configuration(format!("failed to read `{}`: {why}", path.display()))

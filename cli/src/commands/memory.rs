@@ -1,4 +1,5 @@
-//! `wattle memory`: the texts that programs of all the tenant's sessions find through `memory`.
+//! `wattle memory`: reads and changes the items that programs in all of the tenant's sessions find
+//! through `memory`.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::StoredMemory;

@@ -76,7 +76,7 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     Ok(Exit::Status(status))
 }
 
-/// Ends an input at a line that completes the script.
+/// A validator that ends an input when its last line completes the script.
 #[derive(Completer, Helper, Highlighter, Hinter)]
 struct CompleteLine;
 

@@ -1,4 +1,4 @@
-//! `wattle token`: the tokens of the HTTP server. The store has only their hashes.
+//! `wattle token`: manages the tokens of the HTTP server. The store contains only their hashes.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::{Scope, TenantStore, is_session_id};

@@ -1,4 +1,5 @@
-//! `wattle trust`, `wattle untrust`, `wattle status`: the user's trust in project files.
+//! `wattle trust`, `wattle untrust`, `wattle status`: change and show the user's trust in project
+//! files.
 
 use std::path::PathBuf;
 

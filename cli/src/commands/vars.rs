@@ -1,5 +1,5 @@
-//! `wattle vars`: the tenant's variables, which programs read through `kv` as `tenant:NAME`, and
-//! its secrets, which programs can refer to but not read.
+//! `wattle vars`: manages the tenant's variables, which programs read through `kv` as
+//! `tenant:NAME`, and its secrets, which programs can refer to but not read.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::kv::Backend;

@@ -69,7 +69,7 @@ fn list(components: &[ComponentOutline], as_json: bool) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Checks the text and compiles the programs. Nothing runs.
+/// Checks the workbook and compiles its programs. Runs nothing.
 async fn lint(file: PathBuf, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     let book = input::text(&file)?;
     let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
@@ -80,7 +80,7 @@ async fn lint(file: PathBuf, flags: CatalogFlags, outer: Layer) -> Result<Exit, 
     Ok(if faults.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes the programs into files, and prints their paths.
+/// Writes the programs to files, and prints their paths.
 fn tangle(components: &[ComponentOutline], dir: &Path) -> Result<Exit, Fault> {
     for component in components {
         let Some(source) = &component.source else { continue };

@@ -1,4 +1,4 @@
-//! The classes of settings. The class of a setting decides if a project file may set it.
+//! The classes of settings. The class of a setting determines whether a project file may set it.
 
 use std::num::NonZeroU32;
 
@@ -7,14 +7,14 @@ use wattle_agent::machine::Dollars;
 
 use super::{SearchEngine, Span};
 
-/// The condition under which a project file may set a value of type `T`. Each row of the table of
-/// settings has one.
+/// The class of a setting of type `T`: the condition for a project file to set it. Each row of the
+/// table of settings has a class.
 pub(crate) enum Class<T> {
-    /// It changes only the form of output or of a run: any project file may set it.
+    /// The setting changes only the form of the output or of a run. Any project file may set it.
     Presentation,
-    /// A limit or a switch. Any project file may set a value that the function accepts. Its
-    /// arguments are the project's value and the value without the file; the first must not permit
-    /// more. Any other value needs trust.
+    /// A limit or a switch. Any project file may set a value that the function accepts. The
+    /// function's arguments are the project's value and the value without the file. It accepts the
+    /// first if it permits no more than the second. Any other value needs trust.
     Narrows(fn(&T, &T) -> bool),
     /// A project file may set it only in a folder that the user trusts.
     NeedsTrust,
@@ -74,12 +74,12 @@ pub(super) fn always<T>(_: &T, _: &T) -> bool {
     true
 }
 
-/// A project may switch web search off.
+/// Accepts the value `off`, because a project may switch web search off.
 pub(super) fn no_search(given: &SearchEngine, _: &SearchEngine) -> bool {
     *given == SearchEngine::Off
 }
 
-/// Accepts a permission that is switched off, or that is on even without the file.
+/// Accepts a permission that is switched off, or that is switched on even without the file.
 pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }
@@ -89,8 +89,8 @@ pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
     given <= otherwise
 }
 
-/// Accepts a limit on steps that does not exceed the current one. Without one, each command has its
-/// own limit, the lowest of which is [`FEWEST_STEPS`].
+/// Accepts a limit on steps that does not exceed the current one. If there is no current limit,
+/// each command has its own, and the lowest of these is [`FEWEST_STEPS`].
 pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
     let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
     given.is_some_and(|given| given.get() <= bound)
@@ -109,7 +109,7 @@ pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -
     }
 }
 
-/// Compares two times like [`bounded`].
+/// Compares two durations like [`bounded`].
 pub(super) fn shorter(given: &Option<Span>, otherwise: &Option<Span>) -> bool {
     bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
 }

@@ -54,7 +54,7 @@ pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
     Ok(table.into_iter().flat_map(|(key, value)| dotted(key, value)).collect())
 }
 
-/// Joins the keys of a table with dots, if the table's own name is not a key: `calls` in `[ai]` is
+/// Joins the keys of a table with dots, unless the table's own name is a key: `calls` in `[ai]` is
 /// `ai.calls`.
 fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     match value {
@@ -65,7 +65,7 @@ fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     }
 }
 
-/// Returns the class of a key, or `None` for an unknown one.
+/// Returns the class of a key, or `None` if the key is unknown.
 pub(super) fn kind(key: &str) -> Option<Kind> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }

@@ -114,7 +114,7 @@ impl Value for Dollars {
     }
 }
 
-/// In a variable, prices are TOML: `my-model = { prompt = 1.0, completion = 2.0 }`.
+/// In an environment variable, prices are TOML: `my-model = { prompt = 1.0, completion = 2.0 }`.
 impl Value for Prices {
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =
@@ -147,7 +147,8 @@ pub(crate) struct ContentGuard {
     pub(crate) deny: Vec<Denied>,
     /// If true, the guard also asks the model.
     pub(crate) classifier: bool,
-    /// The categories that the model looks for. If empty, those that have a message.
+    /// The categories that the model looks for. If the set is empty, the categories that have a
+    /// message are used.
     pub(crate) categories: Vec<String>,
     /// The messages to the user, by category.
     pub(crate) messages: BTreeMap<String, String>,

@@ -12,12 +12,12 @@ use rustix::io::Errno;
 pub(crate) const LARGEST: u64 = 1 << 20;
 
 /// Reads the file `name` of a folder. Returns `None` if it is absent. The folder is opened first,
-/// and the file relative to it, so that no symbolic link is followed, even if one replaces the file
-/// or the folder meanwhile.
+/// and then the file relative to it, so that no symbolic link is followed, even if a link replaces
+/// the file or the folder meanwhile.
 ///
 /// # Errors
 /// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or
-/// if it cannot be read. The text names the reason.
+/// if it cannot be read. The error names the reason.
 pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
     let folder =

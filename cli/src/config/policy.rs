@@ -5,8 +5,8 @@ use wattle_agent::capability::policy::{Policy, Rule, Verdict};
 use super::{File, Layer};
 
 /// Merges the rules of all layers. A rule of a higher layer replaces the same rule of a lower one.
-/// The `ask` and `deny` rules of a project file only narrow what the other layers allow, so no file
-/// that comes with a folder widens the user's own policy.
+/// The `ask` and `deny` rules of a project file only narrow what the other layers allow, so a file
+/// that comes with a folder never widens the user's own policy.
 pub(super) fn of_layers(
     flags: &[Layer],
     environment: &Layer,

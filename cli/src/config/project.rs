@@ -14,7 +14,7 @@ use crate::fault::Fault;
 pub(crate) struct Project {
     /// The folder, with links resolved.
     pub(crate) folder: PathBuf,
-    /// The path, which messages show and relative paths start from.
+    /// The path that messages show. Relative paths in the file start from its folder.
     pub(crate) path: PathBuf,
     /// The content.
     pub(crate) bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The setting `secrets`: each secret has a name, a variable that holds it, and the hosts that may
-//! receive it.
+//! The setting `secrets`: each secret has a name, a variable that contains it, and the hosts that
+//! may receive it.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 pub(crate) struct SecretEntry {
     /// The name in programs.
     pub(crate) name: String,
-    /// The variable that holds it.
+    /// The variable that contains the secret.
     pub(crate) variable: String,
-    /// The hosts that may receive it.
+    /// The hosts that may receive the secret.
     pub(crate) hosts: Vec<SecretHost>,
 }
 
 const FORM: &str = "expected `{ env = \"VARIABLE\", hosts = [\"api.example.com\"] }`";
 
 impl Value for SecretList {
-    /// Parses the form of a file on one line: `{ github = { env = "GITHUB_TOKEN", hosts =
-    /// ["api.github.com"] } }`.
+    /// Parses the secrets in their file format, on one line: `{ github = { env = "GITHUB_TOKEN",
+    /// hosts = ["api.github.com"] } }`.
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =
             format!("secrets = {text}").parse().map_err(|_| format!("{FORM} for each name"))?;

@@ -59,7 +59,7 @@ const DEMOS: &[Demo] = &[
     },
 ];
 
-/// Plays one demo or all, or lists them.
+/// Plays one demo or all demos, or lists them.
 pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     if args.list {
         let line = |demo: &Demo| format!("{:<8} {}\n", demo.name, demo.title);
@@ -195,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// Each recorded demo replays without differences, and without its model, its site and its
-    /// files.
+    /// Tests that each recorded demo replays without differences, and without its model, its site
+    /// and its files.
     #[tokio::test]
     async fn every_demo_plays_back_as_it_was() {
         let host =

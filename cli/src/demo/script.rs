@@ -1,4 +1,4 @@
-//! The script of a recorded run: a text in sections, which is easy to read and edit.
+//! The script of a recorded run: a text file in sections, which is easy to read and edit.
 //!
 //! A section begins with a line such as `=== reply`. `about` and `ask` come first. Each turn of the
 //! model is a `reply`, followed by `observed` with lines that the observation must contain.
@@ -59,8 +59,8 @@ impl Script {
         Cassette::parse(&std::iter::once(header).chain(turns).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Compares a run with the script: each reply but the last led to its observation, and the last
-    /// one is the answer.
+    /// Checks that a run followed the script: each reply except the last led to its observation,
+    /// and the last reply is the answer.
     pub(super) fn compare(&self, seen: &[String], ending: &Ending) -> Result<(), String> {
         let Some((last, acting)) = self.turns.split_last() else {
             return Err("the script has no reply".to_owned());

@@ -1,7 +1,7 @@
 //! Highlighting of programs.
 //!
-//! It must cope with any text, complete or not, so it has its own small lexer: that of the language
-//! stops at the first error.
+//! The highlighter must cope with any input, complete or not. Therefore it has its own small lexer:
+//! the language's own lexer stops at the first error.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -97,7 +97,7 @@ fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     }
 }
 
-/// Returns the end of the string at the start of a text.
+/// Returns the end of the string literal at the start of `rest`.
 fn text_end(rest: &str) -> usize {
     if let Some(inner) = rest.strip_prefix("\"\"\"") {
         return inner.find("\"\"\"").map_or(rest.len(), |end| end + 6);

@@ -1,7 +1,7 @@
 //! The standard streams. All output of the binary passes through here: data goes to stdout,
 //! everything else to stderr.
 //!
-//! On a terminal, every text is made [`visible()`] first. A test checks that no other code writes
+//! On a terminal, all output is made [`visible()`] first. A test checks that no other code writes
 //! to the streams. Files and pipes receive the bytes unchanged.
 
 pub(crate) mod highlight;
@@ -39,7 +39,7 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// The placeholder for the escape character in our own styles, until a line is written. It contains
-/// a random number, so that no other text can contain it. A real escape character in a line is
+/// a random number, so that no other output can contain it. A real escape character in a line is
 /// therefore never part of our own styles.
 static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     let drawn = || RandomState::new().hash_one(std::process::id());
@@ -54,7 +54,7 @@ pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
 
-/// Returns a handle of the terminal, from which another program can read.
+/// Returns a handle of the terminal that another program can read from.
 ///
 /// # Errors
 /// If stdout is closed.
@@ -65,7 +65,7 @@ pub(crate) fn terminal() -> std::io::Result<std::os::fd::OwnedFd> {
 /// Writes data to stdout: unchanged, or made visible on a terminal.
 ///
 /// # Errors
-/// [`Fault::ReaderGone`] if stdout is closed; another fault if it cannot be written.
+/// [`Fault::ReaderGone`] if stdout is closed, and another fault if it cannot be written.
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     if !stdout().is_terminal() {
         return to_stdout(bytes);
@@ -75,7 +75,7 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     to_stdout(shown.as_bytes())
 }
 
-/// Writes a text to stdout. Adds a final newline if there is none.
+/// Writes a string to stdout. Adds a final newline if there is none.
 ///
 /// # Errors
 /// The same as for [`data`].
@@ -86,7 +86,7 @@ pub(crate) fn text(text: &str) -> Result<(), Fault> {
     }
 }
 
-/// Writes one JSON document in one line to stdout.
+/// Writes a JSON document to stdout, on one line.
 ///
 /// # Errors
 /// The same as for [`data`].
@@ -126,14 +126,14 @@ pub(crate) fn fault(fault: &Fault) {
     }
 }
 
-/// Applies a style to a text, for [`styled`] or [`note`].
+/// Applies a style to a string, for [`styled`] or [`note`].
 pub(crate) fn paint(style: Style, text: &str) -> String {
     let own = |styles: String| styles.replace('\u{1b}', &ESCAPE);
     format!("{}{text}{}", own(style.render().to_string()), own(style.render_reset().to_string()))
 }
 
-/// Turns a text into a link, for [`styled`] or [`note`]. Returns the plain text if the address
-/// could control the terminal, or is not one of the web or of mail.
+/// Turns a string into a link, for [`styled`] or [`note`]. Returns the string unchanged if the
+/// address could control the terminal, or is not a web or mail address.
 pub(crate) fn link(address: &str, text: &str) -> String {
     let is_known =
         ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme));
@@ -149,8 +149,8 @@ pub(crate) fn is_styled() -> bool {
     stdout().is_terminal() && AutoStream::choice(&stdout()) != ColorChoice::Never
 }
 
-/// Returns a text in the form that a line editor prints: with styles as they are, and without any
-/// other control characters.
+/// Returns a string in the form that a line editor prints: with its styles, and without any other
+/// control characters.
 pub(crate) fn for_editor(line: &str) -> String {
     shown(line, true, AutoStream::choice(&stdout()))
 }

@@ -83,7 +83,7 @@ fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
 struct Shown<W> {
     sink: W,
     filter: Arc<Mutex<Visible>>,
-    /// The filtered text that is not written yet.
+    /// The filtered output that is not written yet.
     pending: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The transient line: the last line on the terminal, which shows what is under way. All other
+//! The transient line: the last line on the terminal, which shows the work in progress. All other
 //! output appears above it.
 
 use std::io::{IsTerminal, Write, stderr};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
 
-/// Erases the line of the cursor.
+/// The escape sequence that erases the line of the cursor.
 const ERASE: &[u8] = b"\r\x1b[K";
 
 /// The transient line on the screen. Empty if there is none. The lock is held while a stream is
@@ -17,7 +17,7 @@ static LINE: Mutex<String> = Mutex::new(String::new());
 /// Number of questions that a user is answering.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A user's line on the terminal. No transient line is shown before this is dropped.
+/// A guard for a line that a user types. No transient line is shown until it is dropped.
 pub(crate) struct Hold(());
 
 /// Removes the transient line while a user answers a question.
@@ -39,7 +39,7 @@ pub(crate) fn is_live() -> bool {
 }
 
 /// Shows a styled line below all other output, in place of the previous one. The line must fit the
-/// width of the terminal. Does nothing unless the terminal [`is_live`].
+/// width of the terminal. Does nothing unless [`is_live`] returns true.
 pub(crate) fn transient(line: &str) {
     let mut current = lock();
     if HELD.load(Ordering::SeqCst) > 0 || !is_live() {

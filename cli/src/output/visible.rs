@@ -1,9 +1,9 @@
-//! Makes texts harmless for a terminal: characters that control it are printed as escapes.
+//! Makes output harmless for a terminal: characters that control it are printed as escapes.
 
 use std::fmt::Write;
 
-/// Returns true if a character controls the terminal, or hides or reorders the text around it.
-/// Line ends and tabs are text.
+/// Returns true if a character controls the terminal, or hides or reorders the text around it. Line
+/// ends and tabs count as text.
 fn is_control(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -24,8 +24,8 @@ fn is_control(c: char) -> bool {
 /// A filter that turns a stream of bytes into harmless text. A control character becomes an escape
 /// such as `\u{1b}`, and a byte that is not UTF-8 becomes an escape such as `\x9b`. A carriage
 /// return before a line end is dropped. The result does not depend on how the stream is divided
-/// into pieces. An incomplete character is withheld, so that two streams cannot form a character on
-/// the screen.
+/// into pieces. An incomplete character is withheld, so that bytes of two streams never combine
+/// into one character on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
     /// The bytes of an incomplete character.
@@ -84,7 +84,7 @@ impl Visible {
         }
     }
 
-    /// Escapes a withheld carriage return that no line end followed.
+    /// Escapes a withheld carriage return that is not followed by a line end.
     fn end_return(&mut self, shown: &mut String) {
         if std::mem::take(&mut self.returned) {
             push(shown, '\r');
@@ -96,7 +96,7 @@ fn push(shown: &mut String, c: char) {
     shown.extend(c.escape_unicode());
 }
 
-/// Returns a text in a harmless form, which neither moves the cursor nor changes colours.
+/// Returns a string in a harmless form, which neither moves the cursor nor changes colours.
 pub(crate) fn visible(text: &str) -> String {
     let mut filter = Visible::default();
     let mut shown = filter.feed(text.as_bytes());

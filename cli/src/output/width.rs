@@ -1,5 +1,5 @@
-//! The columns that a text occupies on a terminal. Wide characters occupy two, and combining ones
-//! none.
+//! The columns that a string occupies on a terminal. Wide characters occupy two columns, and
+//! combining characters none.
 
 use std::io::{stderr, stdout};
 use std::os::fd::AsFd;
@@ -22,18 +22,18 @@ pub(crate) fn columns() -> usize {
     columns.unwrap_or(USUAL).max(LEAST)
 }
 
-/// Returns the number of columns of a layout: those of the terminal, up to a readable maximum.
+/// Returns the number of columns of a layout: that of the terminal, up to a readable maximum.
 pub(crate) fn layout() -> usize {
     columns().min(MOST)
 }
 
-/// Returns the number of columns that a text without line ends occupies.
+/// Returns the number of columns that a string without line ends occupies.
 pub(crate) fn width(text: &str) -> usize {
     text.graphemes(true).map(UnicodeWidthStr::width).sum()
 }
 
-/// Returns a text on one line of at most `columns` columns. Line ends and tabs become spaces, and
-/// the end is cut off if necessary.
+/// Returns a string on one line of at most `columns` columns. Line ends and tabs become spaces, and
+/// the string is truncated if necessary.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     let line: String =
         text.trim_end().chars().map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c }).collect();
@@ -52,8 +52,8 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     fitting
 }
 
-/// Breaks a text at spaces into lines of at most `columns` columns. A longer word has a line of its
-/// own.
+/// Breaks a string at spaces into lines of at most `columns` columns. A longer word gets its own
+/// line.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

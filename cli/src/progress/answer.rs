@@ -29,7 +29,7 @@ impl Answer {
             return output::text(&output::visible(text));
         }
         let text = text.trim_start();
-        // An answer that differs from what was received is printed whole.
+        // An answer that differs from the received one is printed in full.
         let rest = self.blocks.rest(text).unwrap_or(text).to_owned();
         if rest.trim().is_empty() { Ok(()) } else { self.print(&rest) }
     }

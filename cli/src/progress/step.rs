@@ -5,7 +5,7 @@ use wattle_agent::machine::Event;
 use super::line;
 use crate::output::WARN;
 
-/// A call of a step, and its result.
+/// A call in a step, and its result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     /// The step, counted from 1.
@@ -14,7 +14,7 @@ pub(crate) struct Step {
     pub(crate) call: u32,
     /// The catalog program's name, or `wat`.
     pub(crate) label: String,
-    /// The text of an inline program.
+    /// The source of an inline program.
     pub(crate) body: Option<String>,
     /// The arguments.
     pub(crate) args: Vec<String>,

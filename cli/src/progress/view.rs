@@ -15,12 +15,12 @@ use crate::output::{self, BAD, DIM, NAME, WARN, paint, visible};
 /// The frames of the spinner.
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// The command that shows the run.
+/// The kind of command that shows the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// A command that prints the answer itself.
     Command,
-    /// A session, whose commands show more about the run.
+    /// An interactive session, which has commands that show more about the run.
     Session,
 }
 
@@ -40,7 +40,8 @@ pub(super) struct View {
     has_ended: bool,
     /// The parts of the run that have been shown.
     pub(super) record: RunView,
-    /// The error of stdout. After it, nothing more is printed there.
+    /// The error that occurred while writing to stdout. Nothing is printed to stdout after an
+    /// error.
     pub(super) fault: Option<Fault>,
 }
 
@@ -142,7 +143,7 @@ impl View {
         String::new()
     }
 
-    /// Begins to wait for something else.
+    /// Clears the draft and restarts the clock, because the run now waits for something else.
     fn wait(&mut self, step: u32) {
         self.draft.clear();
         self.waiting = (Instant::now(), step);

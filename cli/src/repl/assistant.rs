@@ -1,5 +1,5 @@
-//! The help that the line editor gives while a user types: colours, completions, hints, and further
-//! lines for an incomplete input.
+//! The line editor's help while a user types: colours, completions, hints, and further lines for an
+//! incomplete input.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::output::{self, BAD, DIM, NAME, highlight, paint};
 /// The helper of the line editor.
 pub(super) struct Assistant {
     known: SharedKnown,
-    /// If true, the user answers a question, and needs no help.
+    /// If true, the user is answering a question, and needs no help.
     pub(super) is_idle: bool,
 }
 
@@ -31,10 +31,10 @@ impl Assistant {
 
 impl Helper for Assistant {}
 
-/// A text after the cursor.
+/// The hint that is shown after the cursor.
 pub(super) struct After {
     shown: String,
-    /// The text that → inserts.
+    /// The text that the right arrow key inserts.
     inserted: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl Hinter for Assistant {
             return None;
         }
         let from_history = HistoryHinter::new().hint(line, at, context);
-        // A text with control characters, or of several lines, cannot be shown after the cursor.
+        // A string with control characters, or of several lines, cannot be shown after the cursor.
         if let Some(rest) = from_history.filter(|rest| !rest.contains(char::is_control)) {
             return Some(After { shown: rest.clone(), inserted: Some(rest) });
         }

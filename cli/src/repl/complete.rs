@@ -1,4 +1,4 @@
-//! Completion: the texts that may follow at the cursor.
+//! Completion: suggests continuations at the cursor.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::output::visible;
 /// Maximum number of entries of a folder that are read.
 const MOST: usize = 1_000;
 
-/// Returns the completions of a line that ends at the cursor, and the start of the text that they
+/// Returns the completions of a line that ends at the cursor, and the start of the part that they
 /// replace.
 pub(super) fn complete(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     let text = line.trim_start();
@@ -29,8 +29,8 @@ pub(super) fn complete(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     if word.is_empty() { (line.len(), Vec::new()) } else { (start, files(word, known)) }
 }
 
-/// Returns the usage of the host function or form whose first operand is typed next, at the end of
-/// an unfinished program.
+/// Returns the usage of the last host function or form in an unfinished program, if its first
+/// operand is next.
 pub(super) fn signature(line: &str) -> Option<String> {
     let text = line.trim_start();
     if !text.starts_with('(') || !line.ends_with(' ') {

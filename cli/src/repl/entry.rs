@@ -19,7 +19,7 @@ pub(super) enum Entry {
 /// Parses an input.
 ///
 /// # Errors
-/// If it is an unknown command, or one with a wrong number of arguments.
+/// If the input is an unknown command, or a command with a wrong number of arguments.
 pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     let text = input.trim();
     if text.is_empty() {
@@ -47,16 +47,16 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
 }
 
-/// Returns the first word of a text if it is a command. A word such as `/etc/hosts` is a path, and
-/// a text that begins with a path is a message.
+/// Returns the first word of an input if it is a command. A word such as `/etc/hosts` is a path,
+/// and an input that begins with a path is a message.
 fn command_word(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;
     (!name.contains('/')).then_some(word)
 }
 
-/// Splits a line into words at whitespace, except inside quotes. Between `'` every character is
-/// literal. Between `"` the escapes `\"`, `\\`, `\n` and `\t` are replaced.
+/// Splits a line into words at whitespace, except inside quotes. Inside `'…'` every character is
+/// literal. Inside `"…"` the escapes `\"`, `\\`, `\n` and `\t` are replaced.
 fn words(line: &str) -> Result<Vec<String>, Fault> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();

@@ -24,11 +24,11 @@ struct Ready {
 
 /// The end of a program that was started.
 enum Ended {
-    /// It ran.
+    /// The program ran to its end.
     Ran(Box<Outcome>),
-    /// It did not run to its end, which was reported.
+    /// The program did not run to its end, and this has been reported.
     Reported,
-    /// The user leaves.
+    /// The user left the session.
     Left,
 }
 
@@ -36,7 +36,7 @@ impl Session {
     /// Runs a program of the catalog.
     ///
     /// # Errors
-    /// If there is no such program, its arguments are wrong, or it may not run.
+    /// If there is no such program, its arguments are invalid, or it may not run.
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let catalog = self.setup.host.catalog();
         let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
@@ -184,7 +184,7 @@ impl Session {
     }
 }
 
-/// Returns grants whose programs run on a tape.
+/// Returns grants that make programs use this tape.
 fn taped(grants: Arc<Grants>, tape: Option<Arc<InputTape>>) -> Arc<Grants> {
     match tape {
         Some(tape) => Arc::new(grants.as_ref().clone().taped(tape)),

@@ -66,7 +66,7 @@ fn home_relative(root: &str) -> String {
 }
 
 impl Session {
-    /// Returns the name of the model, with that of its provider if it is known.
+    /// Returns the name of the model, with the name of its provider if that is known.
     pub(super) fn model_name(&self) -> String {
         let config = self.config();
         if let Some(model) = &self.model {

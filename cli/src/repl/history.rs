@@ -11,7 +11,7 @@ use crate::fault::Fault;
 
 /// A state of a session.
 pub(super) struct Undo {
-    /// What was done after it.
+    /// A description of the action that followed.
     pub(super) what: &'static str,
     /// The conversation.
     pub(super) messages: Vec<Message>,
@@ -28,7 +28,7 @@ struct FilesState {
 }
 
 impl Session {
-    /// Returns the present state, before something is done.
+    /// Returns the current state. Called before an action changes it.
     ///
     /// # Errors
     /// If the conversation cannot be read.
@@ -57,15 +57,15 @@ impl Session {
         written.map_err(|error| Fault::failed(error.to_string()))
     }
 
-    /// Locks the session, because another process may run a message of it.
+    /// Locks the session, because another process may run one of its messages.
     async fn lock(&self) -> Result<Lock, Fault> {
         let journal: SharedJournal = Arc::new(self.kept.store.clone());
         let held = journal::lock_session(&journal, &self.kept.id).await;
         held.map_err(|error| Fault::failed(error.to_string()))
     }
 
-    /// Returns the files to an earlier state. Returns false if they stay as they are, because
-    /// changes were applied or written to the workdir since.
+    /// Restores the files of an earlier state. Returns false, and changes nothing, if changes have
+    /// been applied or written to the workdir since then.
     ///
     /// # Errors
     /// If the root cannot be opened.
@@ -92,8 +92,8 @@ pub(super) fn delta(files: &Files) -> Option<String> {
     delta
 }
 
-/// Returns the positions of the messages that the user wrote. The others of the role are
-/// observations and recalled items.
+/// Returns the positions of the messages that the user wrote. The other messages with the user's
+/// role are observations and recalled items.
 pub(super) fn exchanges(messages: &[Message]) -> Vec<usize> {
     let by_user = messages.iter().enumerate().filter(|(_, message)| {
         message.role == Role::User

@@ -13,7 +13,7 @@ use crate::setup::INTERRUPTED;
 /// Maximum time between two interrupts that end the session.
 pub(super) const TWICE: Duration = Duration::from_secs(2);
 
-/// Runs `work`. The first interrupt cancels, which `work` observes. If another one
+/// Runs `work`. The first interrupt triggers `cancel`, which `work` observes. If another one
 /// follows within [`TWICE`], `work` is dropped, and `None` is returned.
 pub(super) async fn stoppable<T>(work: impl Future<Output = T>, cancel: &Cancel) -> Option<T> {
     let mut work = pin!(work);

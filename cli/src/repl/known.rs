@@ -1,4 +1,4 @@
-//! The names that a user may complete.
+//! The names that the line editor can complete.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub(super) struct Known {
     pub(super) changes: Vec<String>,
     /// Number of steps of the last run.
     pub(super) steps: u32,
-    /// The text of the open program.
+    /// The source of the open program.
     pub(super) program: String,
     /// The workdir.
     pub(super) root: PathBuf,

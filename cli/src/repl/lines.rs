@@ -27,7 +27,7 @@ const REMEMBERED: usize = 1_000;
 /// The prompt.
 const PROMPT: &str = "› ";
 
-/// An event of the source.
+/// An event from the source of inputs.
 pub(super) enum Line {
     /// A complete input.
     Text(String),
@@ -47,10 +47,10 @@ enum Source {
     Terminal {
         editor: Box<Editor<Assistant, FileHistory>>,
         history: Option<PathBuf>,
-        /// The text that the user wants to edit elsewhere.
+        /// The text that the user wants to edit in the editor.
         wanted: Wanted,
     },
-    /// A program or a file. Lines of one input are joined.
+    /// A program or a file. The lines of one input are joined.
     Pipe,
 }
 
@@ -126,7 +126,7 @@ impl Lines {
         self.away(move |source| source.read(&question, "")).await
     }
 
-    /// Works with the source on a thread that may block.
+    /// Runs a function on the source, on a thread that may block.
     async fn away<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Source) -> Result<T, Fault> + Send + 'static,
@@ -171,8 +171,8 @@ pub(super) fn is_terminal() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
-/// The text that the user wants to edit elsewhere. The key leaves the line editor as an interrupt
-/// does, and the text tells the two apart.
+/// The text that the user wants to edit in the editor. Both Ctrl-X Ctrl-E and Ctrl-C leave the line
+/// editor as an interrupt, but only the former sets the text.
 #[derive(Clone, Default)]
 struct Wanted(Arc<Mutex<Option<String>>>);
 

@@ -1,9 +1,9 @@
 //! `wattle repl`: an interactive session.
 //!
-//! [`lines`] reads inputs, each complete according to [`open`]; [`assistant`] helps the user to type
-//! them. [`entry`] parses an input: a message goes to [`session`], a program to [`execute`], and a
-//! command to its row in [`commands`]. No line is edited while an input is processed, so output
-//! appears above the next prompt.
+//! [`lines`] reads inputs, each complete according to [`open`]; [`assistant`] helps the user to
+//! type them. [`entry`] parses an input: a message goes to [`session`], a program to [`execute`],
+//! and a command to its row in [`commands`]. No line is edited while an input is processed, so
+//! output appears above the next prompt.
 
 mod assistant;
 mod commands;
@@ -44,7 +44,7 @@ struct Repl {
     editor: Option<EditorBroker>,
 }
 
-/// Runs the conversation until the user leaves. The agents are given the values of `context`.
+/// Runs the conversation until the user leaves. The agents receive the values of `context`.
 pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[flags, outer])?;
     let editor = lines::is_terminal().then(EditorBroker::start).flatten();
@@ -100,7 +100,7 @@ async fn converse(
 }
 
 impl Repl {
-    /// Puts a text on the next prompt, after the user edited it if there is an editor.
+    /// Lets the user edit a text if there is an editor, and puts it on the next prompt.
     async fn edit(&mut self, text: String) -> Result<(), Fault> {
         let Some(mut editor) = self.editor.take() else {
             self.session.next = text;

@@ -1,8 +1,8 @@
-//! The lexer for multi-line input, which decides whether an input is complete.
+//! The lexer for multi-line input, which determines if an input is complete.
 //!
 //! It examines only programs (the first line begins with `(`), quoted messages (they begin with
-//! `"""`) and fences. Prose is complete at the end of its line, whatever quotes and parentheses it
-//! contains.
+//! `"""`) and fences. Prose is complete at the end of its line, regardless of quotes and
+//! parentheses.
 
 /// A partial input. Each line is scanned once, when it is added.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ struct Fence {
 pub(super) const QUOTES: &str = "\"\"\"";
 
 impl Input {
-    /// Creates an input of these lines.
+    /// Creates an input that consists of these lines.
     pub(super) fn of(text: &str) -> Input {
         let mut input = Input::default();
         text.lines().for_each(|line| input.feed(line));

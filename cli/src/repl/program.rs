@@ -1,13 +1,13 @@
 //! The open program: the inputs of a session that continue each other.
 //!
 //! A program that is typed in several inputs is one program. Each input is compiled together with
-//! those before it, and all of them run from the start. The host calls of the earlier inputs are
-//! not made again: the program gets their recorded results. So every variable has the value that it
-//! had before, nothing is written or sent twice, and a later input cannot see something else.
+//! the previous ones, and all of them run from the start. The host calls of the earlier inputs are
+//! not made again: the program gets their recorded results. Thus every variable has the same value
+//! as before, and nothing is written or sent twice.
 //!
 //! An input is kept only if it ran without a failure and another one can follow: its forms leave no
-//! value, and it does not end the program. Everything else runs after the kept inputs, too, but
-//! later inputs do not see its variables.
+//! value, and it does not end the program. Any other input also runs after the kept ones, but later
+//! inputs do not see its variables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ const ENDS: &[&str] = &["ret", "return", "fail", "done", "unreachable", "module"
 /// The kept inputs, and their effects.
 #[derive(Debug, Default)]
 pub(super) struct OpenProgram {
-    /// The text of the inputs.
+    /// The source of the inputs.
     text: String,
     /// The results of their host calls.
     calls: Vec<(CallId, CallResult)>,
@@ -34,7 +34,7 @@ pub(super) struct OpenProgram {
 }
 
 impl OpenProgram {
-    /// Returns the text of the kept inputs.
+    /// Returns the source of the kept inputs.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -87,7 +87,7 @@ impl OpenProgram {
     }
 }
 
-/// Returns true if a later input may want to see what an input declares or changes.
+/// Returns true if a later input may depend on something that this input declares or changes.
 pub(super) fn declares(input: &str) -> bool {
     let words = ["let", "set", "fn", "global", "catch"];
     heads(input).any(|(_, head)| words.contains(&head))
@@ -182,7 +182,8 @@ impl InputTape {
     }
 }
 
-/// Returns true for the program itself and the question about it, which differ with each input.
+/// Returns true if the id is that of the program itself or of the question about it, which differ
+/// for each input.
 fn is_whole(id: &CallId) -> bool {
     id.path.is_empty() && [PROGRAM, QUESTION].contains(&&*id.function)
 }

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// The reason of a run that is cancelled by an interrupt.
+/// The reason for cancelling a run on an interrupt.
 pub(crate) const INTERRUPTED: &str = "interrupted by the user";
 
 /// Returns a token that the first interrupt cancels. A second interrupt ends the process. The
@@ -15,7 +15,7 @@ pub(crate) fn interrupt() -> CancellationToken {
     cancel
 }
 
-/// Cancels the token at an interrupt, like [`interrupt`].
+/// Cancels the token on an interrupt, like [`interrupt`].
 pub(crate) fn interrupt_to(cancel: &CancellationToken) {
     let token = cancel.clone();
     // Without a handler, the system's default remains: an interrupt ends the process.

@@ -66,7 +66,7 @@ fn class_names(config: &Config) -> Vec<String> {
 
 impl Setup {
     /// Returns the models that agents can name. `configured` is the model of [`Setup::model`]. If
-    /// it is a recording or is being recorded, every name is that model.
+    /// it is a recording or is being recorded, every name refers to that model.
     pub(crate) fn models(&self, configured: Arc<dyn Model>) -> Arc<dyn Models> {
         if self.config.cassette.value.is_some() || self.config.record.value.is_some() {
             return Arc::new(OneModel::new(configured));
@@ -85,12 +85,12 @@ impl Setup {
 pub(crate) struct NamedEndpoint {
     /// The endpoint.
     pub(crate) endpoint: Endpoint,
-    /// The effort of requests that name none.
+    /// The default effort of requests.
     pub(crate) thinking_effort: Option<ThinkingEffort>,
 }
 
-/// Resolves a model's name, or that of a class, to its endpoint. `None` is the configured model,
-/// whose name may be that of a class, too.
+/// Resolves the name of a model or a class to its endpoint. `None` means the configured model,
+/// whose name may also be that of a class.
 ///
 /// # Errors
 /// If no setting names an endpoint, a setting is invalid, or the class is unknown.
@@ -124,7 +124,7 @@ pub(crate) fn endpoint(config: &Config, name: Option<&str>) -> Result<NamedEndpo
     })
 }
 
-/// Returns a class, or `None` for the class that is the configured model.
+/// Returns a class, or `None` for the class that stands for the configured model.
 fn find_class<'a>(config: &'a Config, name: &str) -> Result<Option<&'a ModelClass>, Fault> {
     let class = config.models.value.0.get(name);
     if class.is_some() || name == BALANCED_CLASS {

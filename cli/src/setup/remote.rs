@@ -46,7 +46,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Returns the fault of an endpoint that cannot be resolved.
+/// Returns the fault for an endpoint that cannot be resolved.
 pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
@@ -65,7 +65,8 @@ const SEARCH_OFF: &str = "web search is off; the operator sets `search.engine` t
 /// Creates the search engine that the settings name.
 ///
 /// # Errors
-/// The fault in the settings. Searches report it, because everything else works without an engine.
+/// If a setting is invalid. Searches report the fault, because everything else works without an
+/// engine.
 pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
     let SearchEngine::Kind(kind) = config.search_engine.value else {
         return Err(SEARCH_OFF.to_owned());

@@ -1,10 +1,10 @@
 //! Trust in folders. A project file may do more than narrow the user's settings only if the user
 //! trusts its folder.
 //!
-//! The user trusts a folder by `wattle trust`, or when asked on a terminal. Trust applies to
-//! content: the project file and the programs of the catalog folders in it, each by its hash
-//! ([`pins`]), recorded in the user's data folder ([`record`]). After any change, the folder is not
-//! trusted until the user trusts it again.
+//! The user trusts a folder with `wattle trust`, or when asked on a terminal. Trust applies to
+//! content: the project file and the programs of the catalog folders in it, each identified by its
+//! hash ([`pins`]). It is recorded in the user's data folder ([`record`]). After any change, the
+//! folder is not trusted until the user trusts it again.
 
 mod pins;
 mod record;
@@ -65,7 +65,7 @@ impl State {
 /// Decides which settings of a project file take effect: all of them if the folder is trusted or if
 /// they only narrow the user's settings. Otherwise the user is asked if there is a terminal, and
 /// the command fails if there is none. If the user declines, the settings that need trust are
-/// ignored, and the same content is not asked about again.
+/// ignored, and the user is not asked about the same content again.
 ///
 /// # Errors
 /// If the folder is not trusted and nobody can be asked, or if the record cannot be read.
@@ -97,7 +97,7 @@ pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
     }
 }
 
-/// Lists the keys that need trust, for a sentence.
+/// Lists the keys that need trust, as part of a sentence.
 fn names(project: &Project) -> String {
     project.untrusted().map(|request| format!("`{}`", request.key)).collect::<Vec<_>>().join(", ")
 }
@@ -127,7 +127,7 @@ fn command(project: &Project) -> String {
     }
 }
 
-/// Lists the changes of a file, and asks the user.
+/// Lists the changes to a file, and asks the user.
 fn ask(project: &Project, pins: &Pins, state: &State) {
     let path = project.path.display();
     let head = match state {

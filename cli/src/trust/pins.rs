@@ -76,14 +76,14 @@ impl Pins {
     }
 }
 
-/// The name under which the project file is pinned.
+/// The name of the project file in the pins.
 const FILE: &str = crate::config::PROJECT_FILE;
 
 fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// Returns the names of a folder's programs, sorted, as the catalog selects them.
+/// Returns the sorted names of a folder's programs, selected in the same way as by the catalog.
 fn programs(folder: &Path, project: &Project) -> Result<Vec<String>, Fault> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut names = Vec::new();

@@ -7,11 +7,11 @@ use landlock::{
 
 use super::{Reach, Rule, Walls};
 
-/// The newest version of Landlock whose rights are used. An older kernel enforces fewer.
+/// The newest version of Landlock whose rights are used. An older kernel enforces fewer rights.
 const NEWEST: ABI = ABI::V6;
 
 /// Restricts this thread, and everything that it starts, to the rules: other files cannot be
-/// opened, changed or executed. Unless the command `listens`, no TCP port can be bound. The egress
+/// opened, changed or executed. Unless `listens` is true, no TCP port can be bound. The egress
 /// guard restricts connections, because Landlock can restrict ports but not hosts.
 pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetError> {
     let mut ruleset = Ruleset::default()
@@ -55,8 +55,8 @@ mod tests {
     use super::*;
 
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    /// Runs a function on a thread that these rules confine. Returns `None` if the kernel has no
-    /// Landlock.
+    /// Runs a function on a thread that is confined by these rules. Returns `None` if the kernel
+    /// has no Landlock.
     fn behind<T: Send + 'static>(
         rules: Vec<Rule>,
         listens: bool,

@@ -3,7 +3,7 @@
 //! sandbox. The confinement is a second barrier, in case the sandbox has a flaw.
 //!
 //! The files that a command may access are data ([`Rule`]), derived from its settings. Landlock
-//! enforces them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
+//! enforces the rules if the kernel supports it ([`kernel`]). Core dumps are disabled everywhere.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 
 pub(crate) use rules::{Reach, Rule};
 
-/// The access that a command needs in addition to that for its settings.
+/// The access that a command needs in addition to the access that its settings require.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     /// The files on the command line that are read.
@@ -40,13 +40,13 @@ pub(crate) struct Needs {
 /// The confinement of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Walls {
-    /// Complete.
+    /// All rules are enforced.
     Complete,
-    /// As far as an older kernel supports it.
+    /// Some rules are enforced, because the kernel is older.
     Partial,
-    /// None: the kernel has no Landlock, or it is disabled.
+    /// No rule is enforced: the kernel has no Landlock, or it is disabled.
     Missing,
-    /// None: a setting or a flag disables it.
+    /// No rule is enforced: a setting or a flag disables the confinement.
     Off,
 }
 

@@ -74,7 +74,7 @@ fn requests(served: Served, row: &Row, values: &Values, faults: &mut Vec<String>
     faults.extend(served.stop());
 }
 
-/// Returns the faults in an output: missing texts, and texts that must not appear.
+/// Returns the faults in an output: missing strings, and strings that must not appear.
 fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> Vec<String> {
     let mut faults = Vec::new();
     let has = |text: &str| contains(output, &values.bytes(text));

@@ -71,7 +71,7 @@ pub(crate) struct Page {
 pub(crate) struct Model {
     /// A message.
     pub(crate) text: Option<String>,
-    /// All bytes of the answer, including status line and headers.
+    /// All bytes of the response, including status line and headers.
     pub(crate) raw: Option<String>,
     /// A status without a body.
     pub(crate) status: Option<u16>,
@@ -124,7 +124,8 @@ impl Exit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     pub(crate) raw: String,
-    /// The expected status of the answer. 0 means that the connection is closed without an answer.
+    /// The expected status of the response. 0 means that the connection is closed without a
+    /// response.
     pub(crate) status: u16,
     #[serde(default)]
     pub(crate) says: Vec<String>,

@@ -2,9 +2,9 @@
 //! class.
 //!
 //! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher
-//! observes the whole process tree. A row has the attacker's goal, the expected texts and exit
+//! observes the whole process tree. A row has the attacker's goal, the expected strings and exit
 //! codes, the files that may change, and the limits on memory and time. No attack may read the file
-//! `outside/secret.txt`: its text must appear nowhere.
+//! `outside/secret.txt`: its content must appear nowhere.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// A lock that lets attacks run one at a time, because the watcher observes all children of this
+/// A lock that runs attacks one at a time, because the watcher observes all children of this
 /// process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -82,7 +82,7 @@ macro_rules! classes {
     };
 }
 
-/// Minimum number of attacks. Fewer attacks mean that rows were lost.
+/// Minimum number of attacks. If there are fewer, rows were lost.
 const LEAST: usize = 1_100;
 
 classes! {

@@ -1,4 +1,4 @@
-//! Calls of the binary, with pipes or in a terminal.
+//! Runs the binary, with pipes or in a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ pub(crate) struct Done {
     pub(crate) output: Vec<u8>,
 }
 
-/// The cache of compiled code for all attacks. Compiling the shell's commands takes long.
+/// The cache of compiled code for all attacks. Compiling the shell's commands takes a long time.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
 
 /// Prepares a command in the workdir, with an empty environment.

@@ -10,7 +10,7 @@ use crate::format::Serve;
 use crate::process::wattle;
 use crate::text::Values;
 
-/// Maximum time to wait for an answer.
+/// Maximum time to wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A listening server.
@@ -43,7 +43,7 @@ impl Served {
         }
     }
 
-    /// Sends the bytes, and returns the whole answer.
+    /// Sends the bytes, and returns the whole response.
     pub(crate) fn ask(&self, request: &[u8]) -> Vec<u8> {
         let mut answer = Vec::new();
         let mut exchange = || -> std::io::Result<()> {
@@ -58,8 +58,8 @@ impl Served {
         answer
     }
 
-    /// Asks the server to end. Returns a fault if it had already ended, or does not end with
-    /// success.
+    /// Asks the server to end. Returns a fault if the server had already ended, or does not exit
+    /// successfully.
     pub(crate) fn stop(mut self) -> Option<String> {
         if let Some(ended) = self.child.try_wait().unwrap() {
             return Some(format!("the server ended by itself: {ended}"));
@@ -80,7 +80,7 @@ impl Drop for Served {
 /// The server's token.
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Returns the status of an answer, or 0 if it has none.
+/// Returns the status of a response, or 0 if it has none.
 pub(crate) fn status(answer: &[u8]) -> u16 {
     let head = String::from_utf8_lossy(&answer[..answer.len().min(32)]).into_owned();
     head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Templates of texts in rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` is N copies of a text, and
-//! `⟦byte:HH⟧` is a byte.
+//! Templates in rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` is N copies of a string, and `⟦byte:HH⟧` is a
+//! byte.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ impl Values {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Expands a text to UTF-8.
+    /// Expands a template to a string.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8(self.bytes(text)).expect("the text of a row is UTF-8 here")
     }
 
-    /// Expands a text to bytes.
+    /// Expands a template to bytes.
     pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         let (mut out, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find('⟦') {

@@ -1,4 +1,4 @@
-//! Declared agents on the command line.
+//! Tests declared agents on the command line.
 
 use serde_json::json;
 use wattle_tests::provider::{Answer, Provider};
@@ -278,7 +278,8 @@ fn the_examples_of_an_agent_run_from_their_recordings() {
                     1 agent, 2 examples, 1 not run: all pass\n";
     assert_eq!((done.code, done.stdout.as_str()), (0, expected), "{}", done.stderr);
 
-    // A wrong answer fails its example, and a program that changes what it should not, too.
+    // An example fails if its answer is wrong, or if its program makes a change that it should not
+    // make.
     let wrong = NOTES.replace("There are 2 notes", "There are 3 notes");
     place.write("agents/counter/notes.txt", &wrong);
     let removes = "(fs.write \"count.txt\" \"1\") (fs.remove \"notes/a.txt\")";
@@ -373,7 +374,7 @@ fn invalid_examples_are_named_by_their_agent_their_number_and_their_key() {
     assert!(done.stderr.contains("no example of these agents has a recording"), "{}", done.stderr);
 }
 
-/// The blocks of the manual's page about agents: the kind of each, and its content.
+/// Returns the blocks of the manual's page about agents: the kind and the content of each.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let manual = include_str!("../../../docs/agents.md");
     let blocks = manual.split("\n```").skip(1).step_by(2);

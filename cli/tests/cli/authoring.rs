@@ -1,7 +1,7 @@
-//! The tutorial for authors: its files are written, its commands run, and their output is compared
+//! Tests the tutorial for authors: writes its files, runs its commands, and compares their output
 //! with the page.
 //!
-//! A block after a line that ends with a file's name and a colon is the content of that file. A
+//! If a line ends with a file's name and a colon, the next block is the content of that file. A
 //! `console` block has commands after `$ `, each followed by its output: stdout, then stderr.
 //! `UPDATE=1` updates the outputs.
 

@@ -1,4 +1,4 @@
-//! The sources of settings, and the limits on files.
+//! Tests the sources of settings, and the limits on files.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! Runs that outlive their process: killed at any moment and resumed, parked, replayed, forked.
+//! Tests runs that outlive their process: they are killed at any moment and resumed, parked,
+//! replayed and forked.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -10,8 +11,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// Starts an endpoint whose answer depends on the number of earlier answers in the request. Every
-/// other path accepts POST requests.
+/// Starts an endpoint whose answer depends on the number of earlier answers in the request. All
+/// other paths accept POST requests.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -81,7 +82,7 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
     }
 }
 
-/// The moments at which processes are killed. They are the same each time the test runs. The delays
+/// The delays before processes are killed. They are the same each time the test runs. The delays
 /// within one run increase, so that it makes progress.
 struct Moments(u64, u64);
 
@@ -298,7 +299,7 @@ fn sessions_are_listed_copied_exported_and_removed() {
         .reports(&["a session id is"]);
 }
 
-/// Four processes add to one key of one session: none of 10,000 additions is lost.
+/// Four processes add to one key of one session. None of 10,000 additions is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! `wattle eval`: the built-in set, from recordings and against an endpoint, and the commands and
-//! files of its manual page.
+//! Tests `wattle eval`: the built-in set, with recordings and with an endpoint, and the commands
+//! and files of its manual page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

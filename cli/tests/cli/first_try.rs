@@ -1,8 +1,9 @@
-//! Programs that two writers wrote from the prompt alone, without running them: a careful one, and
-//! a hurried one with the habits of Python and Clojure. The programs are kept as they were written.
+//! Tests programs that two writers wrote from the prompt alone, without running them: a careful
+//! one, and a hurried one with the habits of Python and Clojure. The programs are unchanged since
+//! then.
 //!
-//! `first_try/tasks.md` has the tasks, `careful/` and `hurried/` the programs, `one/` and `two/` the
-//! files of two worlds, and `cases.txt` cases of this form:
+//! `first_try/tasks.md` has the tasks, `careful/` and `hurried/` the programs, `one/` and `two/`
+//! the files of two worlds, and `cases.txt` cases of this form:
 //!
 //! ```text
 //! === task world

@@ -1,4 +1,4 @@
-//! `wattle init`.
+//! Tests `wattle init`.
 
 use wattle_tests::provider::{Answer, Provider};
 

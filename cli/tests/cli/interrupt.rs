@@ -1,4 +1,4 @@
-//! Interrupts by the user, and a stdout that is closed.
+//! Tests interrupts by the user, and a closed stdout.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `wattle memory`, and programs that find what it added.
+//! Tests `wattle memory`, and programs that find the added items.
 
 use crate::place::Place;
 

@@ -1,4 +1,4 @@
-//! `wattle run` against a chat-completions endpoint.
+//! Tests `wattle run` with a chat-completions endpoint.
 
 use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider};
@@ -185,7 +185,7 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's text runs and reaches the user unchanged. The records of that text do not contain
+/// The model's answer runs and reaches the user unchanged. The records of the answer do not contain
 /// the key.
 #[test]
 fn the_models_text_is_unchanged_and_its_records_have_no_key() {

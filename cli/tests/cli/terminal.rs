@@ -1,8 +1,8 @@
-//! All output to the terminal passes through one module.
+//! Tests that all output to the terminal passes through one module.
 
 use std::path::Path;
 
-/// Collects the sources below a folder, with their texts.
+/// Collects the source files below a folder, with their contents.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -15,7 +15,7 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Uses of the streams that are allowed everywhere, because they print no untrusted text.
+/// Uses of the streams that are allowed everywhere, because they print nothing untrusted.
 const HARMLESS: &[&str] = &["stdout().is_terminal()", "stderr().is_terminal()"];
 
 #[test]

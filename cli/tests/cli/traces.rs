@@ -1,4 +1,5 @@
-//! `wattle trace`, `telemetry`, `ledger` and `vars`: reading and verifying the records of runs.
+//! Tests `wattle trace`, `telemetry`, `ledger` and `vars`: reading and verifying the records of
+//! runs.
 
 use serde_json::{Value as Json, json};
 

@@ -1,8 +1,9 @@
-//! Transcripts: commands and their exact output.
+//! Tests transcripts: commands and their exact output.
 //!
-//! A transcript in `tests/transcripts` contains calls. Each is a line that begins with `$ `, followed
-//! by the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless it is 0.
-//! `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the transcripts.
+//! A transcript in `tests/transcripts` contains calls. Each is a line that begins with `$ `,
+//! followed by the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless
+//! it is 0. `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the
+//! transcripts.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Trusted runs and secrets, as an operator configures them.
+//! Tests trusted runs and secrets, configured by an operator.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `wattle workbook` on an Org document.
+//! Tests `wattle workbook` on an Org document.
 
 use crate::place::Place;
 

@@ -1,4 +1,4 @@
-//! `wattle repl` on a pseudo-terminal.
+//! Tests `wattle repl` on a pseudo-terminal.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use terminal::{Place, content};
 
-/// A program that prints a number that no test types.
+/// A program that prints a number that no test contains.
 const ANSWER: &str =
     "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
 

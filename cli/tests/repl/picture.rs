@@ -1,4 +1,4 @@
-//! A screen as a picture.
+//! Renders a screen as a picture.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const COLORS: [&str; 16] = [
     "#585b70", "#f38ba8", "#a6e3a1", "#f9e2af", "#89b4fa", "#cba6f7", "#94e2d5", "#ffffff",
 ];
 
-/// How a character is shown.
+/// The style of a character.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Look {
     is_bold: bool,
@@ -66,8 +66,8 @@ impl Look {
     }
 }
 
-/// Returns the picture of a screen with escape sequences. `shown` returns the text that is shown for
-/// a line.
+/// Renders a screen with escape sequences as a picture. `shown` returns the text to show for a
+/// line.
 pub(crate) fn svg(styled: &str, columns: usize, shown: impl Fn(&str) -> String) -> String {
     let mut look = Look::default();
     let lines: Vec<Vec<(char, Look)>> = styled
@@ -100,7 +100,8 @@ pub(crate) fn svg(styled: &str, columns: usize, shown: impl Fn(&str) -> String) 
     svg + "</svg>\n"
 }
 
-/// Returns the characters of a line with their looks, which last beyond its end.
+/// Returns the characters of a line with their styles. The last style also applies to the next
+/// line.
 fn cells(line: &str, look: &mut Look) -> Vec<(char, Look)> {
     let (mut cells, mut rest) = (Vec::new(), line);
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
@@ -115,8 +116,8 @@ fn cells(line: &str, look: &mut Look) -> Vec<(char, Look)> {
     cells
 }
 
-/// Replaces a line by what is shown for it. Characters after the first difference have the look of
-/// the line's last character.
+/// Replaces a line with the text to show for it. Characters after the first difference have the
+/// style of the line's last character.
 fn replaced(line: Vec<(char, Look)>, shown: impl Fn(&str) -> String) -> Vec<(char, Look)> {
     let text: String = line.iter().map(|(c, _)| *c).collect();
     let last = line.last().map_or_else(Look::default, |(_, look)| *look);
@@ -128,8 +129,8 @@ fn replaced(line: Vec<(char, Look)>, shown: impl Fn(&str) -> String) -> Vec<(cha
     shown(text.trim_end()).trim_end().chars().enumerate().map(look).collect()
 }
 
-/// Returns the longest parts of a line with one look, each with its column, without the blanks at
-/// their ends.
+/// Splits a line into the longest parts with one style, each with its column and without trailing
+/// spaces.
 fn runs(line: &[(char, Look)]) -> Vec<(usize, &[(char, Look)])> {
     let is_blank = |(c, _): &&(char, Look)| *c == ' ';
     let mut column = 0;

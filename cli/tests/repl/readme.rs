@@ -1,4 +1,4 @@
-//! The session in the README, as it is on a screen.
+//! Tests the session in the README: it must be the same as on a screen.
 
 use wattle_tests::provider::{Answer, Provider};
 
@@ -70,7 +70,7 @@ fn the_session_in_the_readme_is_one_on_a_screen() {
     assert_eq!(shown, written, "the session in the README is stale; `UPDATE=1` writes it");
 }
 
-/// Returns a line without what differs from one session to the next: ids, folders, times, tokens.
+/// Removes the parts of a line that differ between sessions: ids, folders, times, tokens.
 fn steady(line: &str) -> String {
     let line = if line.starts_with("wattle ") {
         let (about, _) = line.rsplit_once(' ').unwrap();

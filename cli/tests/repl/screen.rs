@@ -1,4 +1,4 @@
-//! The output of commands on a terminal. Untrusted text in it cannot control the terminal.
+//! Tests the output of commands on a terminal: untrusted text in it cannot control the terminal.
 
 use rexpect::reader::Options;
 use rexpect::session::spawn_with_options;
@@ -37,7 +37,7 @@ fn output_of(mut command: std::process::Command, typed: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Fails if the output would control a terminal or does not contain a text.
+/// Fails if the output would control a terminal or does not contain a string.
 #[track_caller]
 fn harmless(shown: &str, has: &str) {
     let text = shown.replace("\r\n", "\n");

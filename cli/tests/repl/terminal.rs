@@ -7,10 +7,10 @@ use rexpect::process::WaitStatus;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
 
-/// Maximum time to wait for an expected text, in milliseconds.
+/// Maximum time to wait for an expected string, in milliseconds.
 const NEVER: u64 = 30_000;
 
-/// The prompt. The reader of the terminal takes each byte for one character.
+/// The prompt. The reader of the terminal treats each byte as one character.
 const PROMPT: &str = "\u{e2}\u{80}\u{ba} ";
 
 /// A home and a workdir for the sessions of one test, which are removed at its end.
@@ -68,7 +68,7 @@ impl Terminal {
         self.0.send_control(key).unwrap();
     }
 
-    /// Waits for a text in the output, and returns the output before it.
+    /// Waits for a string in the output, and returns the output before it.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> String {
         self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))

@@ -1,4 +1,4 @@
-//! A screen of tmux, whose content tests read as a user sees it.
+//! A screen of tmux. Tests read its content as a user sees it.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -10,13 +10,13 @@ use crate::terminal::Place;
 /// Maximum time to wait for a prompt, and for a typed line to be shown.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Maximum time to wait for an expected text.
+/// Maximum time to wait for an expected string.
 const NEVER: Duration = Duration::from_secs(60);
 
 /// Number of screens that this process has started.
 static SCREENS: AtomicU32 = AtomicU32::new(0);
 
-/// A screen with a session in it. Each has its own server, which ends with it.
+/// A screen with a session in it. Each screen has its own tmux server, which ends with the screen.
 pub(crate) struct Screen {
     socket: String,
     columns: usize,
@@ -78,13 +78,13 @@ impl Screen {
         self.run(&[&["send-keys"], keys].concat());
     }
 
-    /// Types a text.
+    /// Types a string.
     pub(crate) fn text(&self, text: &str) {
         self.run(&["send-keys", "-l", "--", text]);
     }
 
-    /// Types a line. Waits for a prompt, and until the line is shown, so that the prompt before it is
-    /// not taken for the next one. During a run there is neither.
+    /// Types a line. Waits for a prompt, and until the line is shown, so that a later wait does not
+    /// mistake this prompt for the next one. During a run, neither appears.
     pub(crate) fn types(&self, line: &str) {
         let prompts = |content: &str| {
             content.trim_end().lines().last().is_some_and(|last| last.starts_with('›'))
@@ -105,7 +105,7 @@ impl Screen {
         }
     }
 
-    /// Pastes a text.
+    /// Pastes a string.
     pub(crate) fn paste(&self, text: &str) {
         let mut load = self.tmux(&["load-buffer", "-"]).stdin(Stdio::piped()).spawn().unwrap();
         load.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
@@ -113,19 +113,19 @@ impl Screen {
         self.run(&["paste-buffer", "-p"]);
     }
 
-    /// Returns the content of the screen and of what has scrolled off it.
+    /// Returns the content of the screen, including lines that have scrolled off.
     pub(crate) fn content(&self) -> String {
         String::from_utf8(self.run(&["capture-pane", "-p", "-S", "-500"]).stdout).unwrap()
     }
 
-    /// Returns the content with the escape sequences of its styles, except those that only reset the
-    /// background.
+    /// Returns the content with the escape sequences of its styles, except those that only reset
+    /// the background.
     pub(crate) fn styled(&self) -> String {
         let shown = self.run(&["capture-pane", "-p", "-e", "-S", "-500"]).stdout;
         String::from_utf8(shown).unwrap().replace("\u{1b}[49m", "")
     }
 
-    /// Returns the process of the session.
+    /// Returns the id of the session's process.
     pub(crate) fn process(&self) -> String {
         let shown = self.run(&["display-message", "-p", "#{pane_pid}"]).stdout;
         String::from_utf8(shown).unwrap().trim().to_owned()
@@ -145,7 +145,7 @@ impl Screen {
         }
     }
 
-    /// Waits for a text.
+    /// Waits for a string.
     #[track_caller]
     pub(crate) fn shows(&self, text: &str) -> String {
         self.waits(text, |content| content.contains(text))

@@ -1,4 +1,4 @@
-//! The session as a user sees it on a screen.
+//! Tests the session as a user sees it on a screen.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::terminal::Place;
 use crate::tmux::Screen;
 use crate::{ANSWER, acts, responds};
 
-/// Starts a session whose model is a fake provider. Returns from the test without tmux.
+/// Starts a session whose model is a fake provider. Returns from the test if tmux is not installed.
 macro_rules! screen {
     ($place:expr, $columns:expr, $($arg:expr),*) => {
         match Screen::start(&$place, $columns, &[$($arg),*]) {
@@ -101,7 +101,7 @@ fn an_interrupt_within_a_step_keeps_the_steps_before_it() {
     let (place, provider) = (Place::new(), Provider::start(script));
     let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
     screen.types("begin");
-    // The line below the step says what the run waits for.
+    // The line below the step shows what the run waits for.
     screen.shows("s · model");
     screen.shows("● 1  program, 1 line");
     screen.waits("the second request", |_| provider.requests().len() == 2);
@@ -398,7 +398,7 @@ fn an_input_is_edited_in_the_users_editor() {
     screen.press(&["Enter"]);
     screen.shows("\ntwo\n");
     screen.prompts();
-    // The key opens what is typed, complete or not.
+    // The key opens the typed text, even if it is incomplete.
     screen.text("say one");
     screen.shows("› say one");
     screen.press(&["C-x", "C-e"]);

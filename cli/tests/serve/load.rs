@@ -1,4 +1,4 @@
-//! A server under the load of hostile programs.
+//! Tests a server under the load of hostile programs.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::Served;
 
-/// Maximum time for one answer of `/healthz`, far above the time that an idle server needs.
+/// Maximum time for one response of `/healthz`, far above the time that an idle server needs.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Returns programs that are expensive to parse, to check or to compile.

@@ -1,4 +1,5 @@
-//! `wattle serve` as a process. The tests of the server crate cover its answers to requests.
+//! Tests `wattle serve` as a process. The tests of the server crate cover its responses to
+//! requests.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The examples of `docs/http.md`, run by `sh` against a real server.
+//! Tests the examples of `docs/http.md`, which `sh` runs against a real server.
 
 use std::process::{Command, Stdio};
 

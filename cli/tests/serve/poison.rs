@@ -1,4 +1,4 @@
-//! A run that kills its server.
+//! Tests a run that kills its server.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! A client that follows a run through the death of its server.
+//! Tests a client that follows a run while its server is killed and restarted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use super::Served;
 
-/// Sends a request, and returns a reader of the answer.
+/// Sends a request, and returns a reader of the response.
 fn send(
     served: &Served,
     token: &str,
@@ -28,7 +28,7 @@ fn send(
     BufReader::new(stream)
 }
 
-/// Reads the next event of a stream, and its id if it is a kept one.
+/// Reads the next event of a stream, and its id if the event is a kept one.
 fn event(stream: &mut BufReader<TcpStream>) -> Option<(Option<u64>, Json)> {
     let mut id = None;
     loop {

@@ -1,4 +1,4 @@
-//! A tree of agents whose server is killed again and again.
+//! Tests a tree of agents whose server is killed repeatedly.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const KILLS: u32 = 30;
 const ANSWER: &str = "lead a: wa1+wa2+wa3+wa4; lead b: wb1+wb2+wb3+wb4; lead c: \
                       wc1+wc2+wc3+wc4; lead d: wd1+wd2+wd3+wd4";
 
-/// Writes the agents: `boss` asks four times `lead`, who asks four times `worker`.
+/// Writes the agents: `boss` asks `lead` four times, and `lead` asks `worker` four times.
 fn agents(home: &Path) {
     let folder = home.join("agents");
     std::fs::create_dir(&folder).unwrap();
@@ -37,7 +37,7 @@ fn respond(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// Answers as each agent would. The answers depend on the conversation alone.
+/// Returns the answer of the agent that is asked. The answers depend only on the conversation.
 fn answer(request: &Recorded) -> Answer {
     let messages = request.messages();
     let (prompt, last) = (&messages[0], messages.last().unwrap());

@@ -17,9 +17,9 @@ pub(super) enum Argument {
     Map(Json),
 }
 
-/// A program that calls one function and outputs its result: a string as it is, an i32 in digits, a
-/// wider number as eight bytes, an array or a map as JSON. If the function returns nothing and
-/// changes an array or a map, the program outputs that.
+/// A program that calls one function and outputs its result: a string unchanged, an i32 in digits,
+/// a wider number as eight bytes, an array or a map as JSON. If the function returns nothing and
+/// changes an array or a map, the program outputs that array or map.
 pub(super) struct OneCall {
     source: String,
     args: Vec<String>,
@@ -76,7 +76,7 @@ impl OneCall {
     /// Runs the program and renders its outcome for the model.
     ///
     /// # Errors
-    /// The host fails.
+    /// If the host fails.
     pub(super) async fn run(
         self,
         runtime: &Runtime,
@@ -101,7 +101,7 @@ fn namespace(ty: Ty) -> &'static str {
     if ty == Ty::Arr { "arr" } else { "map" }
 }
 
-/// Writes a call of a function that returns (value, err). The value is stored in the local `name`.
+/// Writes a call to a function that returns (value, err). The value is stored in the local `name`.
 fn fallible(call: &str, name: &str, ty: ValType) -> String {
     format!(
         "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set \
@@ -109,7 +109,7 @@ fn fallible(call: &str, name: &str, ty: ValType) -> String {
     )
 }
 
-/// Returns the text that outputs the local `name`.
+/// Returns the code that outputs the local `name`.
 fn output_of(ty: Ty, name: &str) -> String {
     match ty {
         Ty::Int | Ty::Bool | Ty::Addr => {

@@ -1,9 +1,9 @@
 //! The baseline: the model works on the same tasks by calling host functions one by one, as JSON
 //! tools.
 //!
-//! Programs are compared with the baseline, so it has the same grants, limits and costs: every call
-//! runs in the sandbox, as a program of one call. It is a small separate loop that shares no code
-//! with the agent's loop.
+//! The baseline has the same grants, limits and costs as the programs that are compared with it:
+//! every call runs in the sandbox, as a program of one call. The baseline is a small separate loop
+//! that shares no code with the agent's loop.
 
 mod call;
 mod tool;
@@ -28,7 +28,7 @@ const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool 
                       and objects of strings; a tool that changes one returns it. When the task \
                       is done, answer with the result only, without calling a tool.";
 
-/// The request when the steps are used up.
+/// The message that asks for an answer when no steps are left.
 const CONCLUDE: &str =
     "All steps are used up. Answer now with what you know; no more tools can be called.";
 
@@ -86,7 +86,7 @@ impl<'a> Conversation<'a> {
         Conversation { host, settings, model, grants, tools, messages, steps: 0, count }
     }
 
-    /// Asks the model and makes its calls, until it answers or its steps are used up.
+    /// Asks the model and makes its calls, until the model answers or its steps are used up.
     async fn run(&mut self) -> Ending {
         while self.steps < self.settings.machine.max_steps {
             let reply = match self.ask(true).await {
@@ -145,7 +145,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Truncates a text, and appends the number of omitted characters.
+/// Truncates a string, and appends the number of omitted characters.
 fn truncated(text: String, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text,

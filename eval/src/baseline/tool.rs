@@ -81,8 +81,8 @@ fn words(ty: Ty) -> &'static str {
     }
 }
 
-/// Converts a JSON value to an argument. Models often write numbers in quotes, and values that are
-/// not strings in place of strings. Both are accepted.
+/// Converts a JSON value to an argument. Models often put numbers in quotes, or write other values
+/// where a string is expected. Both are accepted.
 fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
     let given = given.filter(|value| !value.is_null());
     let Some(value) = given else { return ty.missing().map(Argument::Int) };

@@ -1,6 +1,6 @@
 //! Removes the decoration that models put around a value: Markdown, quotes, a code fence.
 
-/// Returns a text with `\n` as its only line ending, and without leading whitespace, trailing
+/// Returns a string with `\n` as its only line ending, and without leading whitespace, trailing
 /// whitespace, and whitespace at the ends of lines. All rules ignore these differences.
 pub(super) fn normalised(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
@@ -16,7 +16,7 @@ pub(super) fn unfenced(text: &str) -> &str {
     else {
         return text;
     };
-    // The language stands behind the opening fence.
+    // The language follows the opening fence.
     match inside.split_once('\n') {
         Some((language, rest)) if !language.trim().contains(char::is_whitespace) => rest,
         _ => inside,

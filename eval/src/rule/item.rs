@@ -1,4 +1,4 @@
-//! The items of a rule: a text or a number each.
+//! The items of a rule. Each is a string or a number.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::number::numbers;
 pub(super) enum Item {
     /// A number, in any notation.
     Number(f64),
-    /// A text, to the letter apart from its decoration.
+    /// A string, which must match exactly apart from its decoration.
     Text(String),
 }
 

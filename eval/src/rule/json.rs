@@ -9,7 +9,7 @@ use super::clean::unfenced;
 use super::item::is_near;
 use super::quoted;
 
-/// A JSON value written in TOML, which has no null: a document with one is written as a
+/// A JSON value written in TOML. TOML has no null, so a document with a null is written as a
 /// [`Document`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "toml::Value")]
@@ -54,7 +54,7 @@ impl TryFrom<String> for Document {
     }
 }
 
-/// Returns the reasons why the text is not JSON with these values at these pointers, or not this
+/// Returns the reasons why the text is not JSON with these values at these pointers, or is not this
 /// document.
 pub(super) fn wrong(
     subject: &str,

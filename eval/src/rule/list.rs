@@ -1,4 +1,4 @@
-//! The rules `list` and `set`: the items of a list, in whatever notation the list is written.
+//! The rules `list` and `set`: the items of a list in any notation.
 
 use serde_json::Value as Json;
 
@@ -6,7 +6,7 @@ use super::clean::{bare, normalised, unfenced};
 use super::item::{Item, joined};
 use super::quoted;
 
-/// Returns the reason why the text is not a list of these items. With `ordered`, their order
+/// Returns the reason why the text is not a list of these items. If `ordered` is true, their order
 /// counts.
 pub(super) fn wrong(
     subject: &str,
@@ -39,7 +39,7 @@ fn is_permutation(found: &[String], expected: &[Item], within: f64) -> bool {
     each_is_there && left.is_empty()
 }
 
-/// Returns the items of a text, in each of the notations in which it may be written.
+/// Returns the items of a list, for each notation that the string may have.
 fn readings(text: &str) -> Vec<Vec<String>> {
     let text = normalised(unfenced(text));
     if let Ok(Json::Array(items)) = serde_json::from_str(&text) {
@@ -73,7 +73,7 @@ fn readings(text: &str) -> Vec<Vec<String>> {
     readings
 }
 
-/// Reads a list in one line, with and without the words before its colon.
+/// Reads a list on one line, with and without the words before its colon.
 fn single_line(line: &str, readings: &mut Vec<Vec<String>>) {
     let led = line.split_once(": ").map(|(_, rest)| rest);
     for line in std::iter::once(line).chain(led) {

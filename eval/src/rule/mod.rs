@@ -1,4 +1,4 @@
-//! Rules: conditions on one text, strict about its value and lenient about its form.
+//! Rules: conditions on a string, strict about its value and lenient about its form.
 
 mod clean;
 mod csv;
@@ -17,12 +17,12 @@ use crate::number::readings;
 use clean::normalised;
 use item::{Item, Items, is_near};
 
-/// Conditions that a text must meet. Leading and trailing whitespace, whitespace at the ends of
+/// Conditions that a string must meet. Leading and trailing whitespace, whitespace at the ends of
 /// lines, and the kind of line ending are ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
-    /// The exact text.
+    /// The exact string.
     equals: Option<String>,
     /// Strings that the text must contain.
     contains: Texts,
@@ -85,7 +85,7 @@ impl TryFrom<String> for Pattern {
 }
 
 impl Rule {
-    /// Returns true if every text meets the rule.
+    /// Returns true if every string meets the rule.
     pub(crate) fn is_empty(&self) -> bool {
         let Rule { equals, contains, lacks, matches, says, among: _, list, set, csv, .. } = self;
         let Rule { number, within: _, json, document, absent, .. } = self;
@@ -128,7 +128,7 @@ impl Rule {
         problems
     }
 
-    /// Returns the problems of the text as it is written.
+    /// Returns the problems with conditions on the exact text.
     fn verbatim(&self, subject: &str, text: &str) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(expected) =
@@ -158,7 +158,7 @@ impl Rule {
     }
 }
 
-/// Returns a text in quotes, for a message.
+/// Returns a string in quotes, for a message.
 fn quoted(text: &str) -> String {
     quote(text, 200)
 }

@@ -8,14 +8,14 @@ use crate::number::numbers;
 /// Maximum number of words around the values.
 const MAX_OTHER_WORDS: usize = 40;
 
-/// Words with which an answer avoids an answer, or takes it back.
+/// Words that evade the question or express doubt.
 const HEDGES: &[&str] = &[
     "or", "either", "neither", "nor", "not", "no", "maybe", "perhaps", "possibly", "probably",
     "might", "unsure", "unclear", "unknown", "unable", "cannot", "can't", "couldn't", "isn't",
     "wasn't", "don't", "doesn't", "didn't", "guess", "failed", "error",
 ];
 
-/// Returns the reason why the text does not say the items, and only them.
+/// Returns the reason why the text does not name exactly these items.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -25,7 +25,7 @@ pub(super) fn wrong(
 ) -> Option<String> {
     let spoken = plain(unfenced(text)).to_lowercase();
     let expected = joined(items);
-    // Texts are taken out first, since they may contain digits.
+    // Strings are removed first, because they may contain digits.
     let mut rest = spoken.clone();
     let mut from = 0;
     for item in items {
@@ -72,7 +72,7 @@ pub(super) fn wrong(
     })
 }
 
-/// Returns the position of a phrase that is not a part of a longer word or name: `north` is not in
+/// Returns the position of a phrase, if it is not part of a longer word or name: `north` is not in
 /// `north-east`, and `b.txt` is not in `a/b.txt`.
 fn find_phrase(text: &str, phrase: &str, from: usize) -> Option<usize> {
     if phrase.is_empty() {

@@ -1,15 +1,15 @@
-//! Tests of the rules: right texts in many forms, and wrong ones in good form.
+//! Tests the rules with right answers in many forms, and wrong answers in the right form.
 
 use super::Rule;
 
-/// Returns the number of problems of a text.
+/// Returns the number of problems of a string.
 fn problems(rule: &str, text: &str) -> usize {
     let rule: Rule = toml::from_str(rule).unwrap_or_else(|why| panic!("{rule}: {why}"));
     assert!(!rule.is_empty(), "{rule:?}");
     rule.problems("it", Some(text)).len()
 }
 
-/// Checks that the rule accepts each right text and rejects each wrong one.
+/// Checks that the rule accepts each right answer and rejects each wrong one.
 fn check(rule: &str, right: &[&str], wrong: &[&str]) {
     for text in right {
         assert_eq!(problems(rule, text), 0, "{rule}: {text:?}");

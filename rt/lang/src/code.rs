@@ -17,8 +17,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub i32);
 
-/// The meaning of a number without a name. A program that pops value and err in the wrong order
-/// returns a pointer.
+/// The meaning of a number without a name. For example, a program that pops value and err in the
+/// wrong order returns a pointer.
 const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a \
                        string that should be returned with `(ret …)`, or a value popped instead \
                        of err (err is on top of the value and is popped first)";
@@ -159,8 +159,8 @@ const OTHER_NAMES: &[(&str, Code)] = &[
 ];
 
 impl Code {
-    /// Returns the code that a name means: its own name, in any case, or that of a code of another
-    /// system, such as `EINVAL`.
+    /// Returns the code that a name means. The name may be that of the code, in any case, or of a
+    /// code on another system, such as `EINVAL`.
     pub(crate) fn meant(name: &str) -> Option<Code> {
         let upper = name.to_ascii_uppercase();
         let other =
@@ -174,7 +174,7 @@ impl Code {
         self.0
     }
 
-    /// Returns true for [`Code::SUCCESS`].
+    /// Returns true if this is [`Code::SUCCESS`].
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 == 0

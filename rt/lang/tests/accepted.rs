@@ -1,5 +1,5 @@
-//! Programs that are valid although other languages, or the first edition, would write them
-//! otherwise: each in `tests/accepted.txt`.
+//! Tests programs that are valid although they use the syntax of other languages or of the first
+//! edition. They are in `tests/accepted.txt`.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Diagnosing takes time in proportion to the text.
+//! Tests that diagnosing takes time proportional to the length of the source.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -6,12 +6,12 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-/// Returns a function that nothing calls.
+/// Returns a function that is never called.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
 
-/// Programs on which a naive diagnosis takes more than linear time.
+/// Covers programs that a naive diagnosis would need more than linear time for.
 #[test]
 fn diagnosing_takes_time_in_proportion_to_the_text() {
     let host = common::host();

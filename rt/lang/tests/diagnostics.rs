@@ -1,4 +1,4 @@
-//! Broken programs, the diagnostic of each, and the program after its safe fixes.
+//! Tests broken programs: the diagnostic of each, and the program after its safe fixes.
 //! `tests/diagnostics/*.txt` contain cases of this form:
 //!
 //! ```text

@@ -1,5 +1,5 @@
-//! Programs and their modules. Each `tests/expand/*.wat` has its module in a `.out` file beside it.
-//! `UPDATE=1` rewrites these.
+//! Compares programs with their modules. Each `tests/expand/*.wat` has its module in a `.out` file
+//! next to it. `UPDATE=1` rewrites the modules.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

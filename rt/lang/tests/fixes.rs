@@ -1,4 +1,4 @@
-//! Properties of fixes: a valid program needs none, and no fix loses a literal or a call.
+//! Tests properties of fixes: a valid program needs none, and no fix loses a literal or a call.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -67,7 +67,7 @@ fn count(words: &mut BTreeMap<String, usize>, word: &str) {
     }
 }
 
-/// Splits a text into tokens: strings, parentheses, and words. Comments are left out.
+/// Splits a source into tokens: strings, parentheses, and words. Comments are left out.
 fn tokens(source: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut rest = source;
@@ -104,7 +104,7 @@ fn tokens(source: &str) -> Vec<&str> {
     all
 }
 
-/// Returns the words of a string. What a placeholder says about the format is left out.
+/// Returns the words of a string, without the format specifications in placeholders.
 fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut rest = text.chars().peekable();
@@ -156,7 +156,7 @@ fn parts(source: &str) -> Parts {
     parts
 }
 
-/// Counts the words of a whole text, in strings and comments, too.
+/// Counts the words of a whole source, including those in strings and comments.
 fn all_words(source: &str, separates: impl Fn(char) -> bool) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
     source.split(separates).for_each(|word| count(&mut all, word));
@@ -219,8 +219,7 @@ fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     None
 }
 
-/// Checks the properties of the fixes of a program, whatever is wrong with it. Returns the property
-/// that is broken.
+/// Checks the properties of the fixes of any program, valid or not. Returns the violated property.
 fn check_fixes(source: &str, host: &Signatures) -> Result<(), String> {
     let Some(fault) = explain(source, host) else { return Ok(()) };
     if let Some(fix) = &fault.fix {

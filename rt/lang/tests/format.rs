@@ -1,4 +1,4 @@
-//! The formatter's output, and the properties that it keeps.
+//! Tests the formatter's output and its properties.
 //!
 //! Each `tests/format/*.txt` contains programs after `=== title`, each followed by its layout after
 //! `---`. `UPDATE=1` rewrites the layouts.
@@ -129,7 +129,7 @@ fn rearranged() -> impl Strategy<Value = (String, String)> {
     )
 }
 
-/// Returns the tokens of a text without blocks, block comments and fences.
+/// Returns the tokens of a source that has no blocks, block comments or fences.
 fn tokens(text: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {

@@ -1,4 +1,4 @@
-//! Assembling any text returns a module or a diagnostic, whatever the text contains.
+//! Tests that assembling arbitrary text returns a module or a diagnostic.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use proptest::prelude::*;
 use wattle_lang::{FixResult, Signatures, assemble, check, explain, fix, locate};
 
-/// Passes a text through all stages. The walk and the validator must agree on whether it is valid.
+/// Passes a source through all stages. The walk and the validator must agree about its validity.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let diagnostic = explain(source, host);
     if source.len() <= 1 << 16 {

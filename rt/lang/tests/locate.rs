@@ -1,4 +1,4 @@
-//! Positions in a module map to the source.
+//! Tests that positions in a module map to the source.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

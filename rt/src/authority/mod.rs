@@ -1,13 +1,13 @@
-//! Authority: the resources that a compiled program can access, found without running it.
+//! Authority: the resources that a compiled program can access, determined without running it.
 //!
 //! This is an abstract interpretation of the module's binary. A value is an address of static data,
-//! an argument of the program, a text composed of such parts, or unknown. The result is sound:
+//! an argument of the program, a string composed of such parts, or unknown. The result is sound:
 //!
-//! - Where branches meet, the values of both are kept.
+//! - Where branches meet, the values of both branches are kept.
 //! - If memory may have been overwritten, or if the walk takes too long, nothing is known.
-//! - A function whose reference is taken may be called with any arguments.
+//! - A function whose reference is taken is assumed to be called with any arguments.
 //!
-//! Code that can never run is left out.
+//! Unreachable code is left out.
 
 mod module;
 mod value;
@@ -17,7 +17,7 @@ use std::fmt;
 
 use crate::{Names, Signature, Target, Touch};
 
-/// The resources that a program can access: every call of a host function that it may make, with
+/// The resources that a program can access: every call to a host function that it may make, with
 /// everything that is known about the arguments.
 ///
 /// ```
@@ -44,7 +44,7 @@ pub struct Authority {
     uses: Vec<Use>,
 }
 
-/// A call of a host function.
+/// A call to a host function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     /// The function.
@@ -56,28 +56,28 @@ pub struct Use {
     pub offset: Option<usize>,
 }
 
-/// An argument of a call, as far as it is known.
+/// The known values of a call's argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// One of these texts. If the argument is none of them, it is not a valid text and the call
-    /// fails.
+    /// One of these strings. If the argument is none of them, it is not a valid string, and the
+    /// call fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,
 }
 
-/// A text, as far as it is known.
+/// A string that may be known only in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text(Vec<Part>);
 
-/// A part of a text.
+/// A part of a string.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// Known characters.
     Literal(String),
     /// The program's argument with this index, counted from 0.
     Argument(u32),
-    /// Any text, which may be empty.
+    /// Any string, which may be empty.
     Unknown,
 }
 
@@ -124,12 +124,12 @@ pub enum Reach<'a> {
     Named(Target, &'a Argument),
     /// Any resource of these kinds. The names are inside an argument.
     Any(&'static [Target]),
-    /// A resource that every call of the function accesses.
+    /// A resource that every call to the function accesses.
     Always(Touch),
 }
 
 impl Text {
-    /// Creates a text from its parts. Adjacent literals are joined, and so are adjacent unknown
+    /// Creates a string from its parts. Adjacent literals are joined, and so are adjacent unknown
     /// parts.
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Text {
         let mut joined: Vec<Part> = Vec::new();
@@ -144,13 +144,13 @@ impl Text {
         Text(joined)
     }
 
-    /// Returns the parts in order. The empty text has none.
+    /// Returns the parts in order. The empty string has none.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
 
-    /// Returns the whole text, if all of it is known.
+    /// Returns the whole string, if all of it is known.
     #[must_use]
     pub fn whole(&self) -> Option<&str> {
         match self.0.as_slice() {
@@ -160,7 +160,7 @@ impl Text {
         }
     }
 
-    /// Returns the known prefix of the text.
+    /// Returns the known prefix of the string.
     #[must_use]
     pub fn prefix(&self) -> &str {
         match self.0.first() {
@@ -170,7 +170,7 @@ impl Text {
     }
 
     /// Replaces each argument part with the value of that argument in `args`. Returns `None` if the
-    /// text contains an argument that `args` does not have.
+    /// string contains an argument that is missing in `args`.
     #[must_use]
     pub fn with(&self, args: &[String]) -> Option<Text> {
         let parts: Option<Vec<Part>> = self
@@ -196,7 +196,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Shows the texts separated by `or`, and an unknown argument as `{?}`.
+/// Shows the strings separated by `or`, and an unknown argument as `{?}`.
 impl fmt::Display for Argument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -174,7 +174,7 @@ impl<'b> Module<'b> {
         (function as usize).checked_sub(self.imports.len())
     }
 
-    /// Returns the text at an address of static data, if it has at most `limit` bytes.
+    /// Returns the string at an address of static data, if it has at most `limit` bytes.
     pub(super) fn text(&self, address: i32, limit: usize) -> StaticText<'_> {
         let start = address.cast_unsigned();
         if start < abi::MIN_ADDRESS {
@@ -227,13 +227,13 @@ impl ModuleArity for Module<'_> {
     }
 }
 
-/// A text at an address of static data.
+/// A string at an address of static data.
 pub(super) enum StaticText<'a> {
-    /// No text can be at the address, so a call with it fails.
+    /// There cannot be a string at the address, so a call with it fails.
     Invalid,
     /// The initial bytes, and the range of addresses that they occupy together with their length.
     Bytes(&'a [u8], Range<u64>),
-    /// Any text.
+    /// Any string.
     Unknown,
 }
 

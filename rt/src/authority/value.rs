@@ -6,11 +6,11 @@ use super::walk::Effort;
 
 /// Maximum number of known values. A value with more possibilities is unknown.
 const MAX_ATOMS: usize = 8;
-/// Maximum number of pieces of a text. The rest of a longer text is unknown.
+/// Maximum number of pieces of a string. The rest of a longer string is unknown.
 const MAX_PIECES: usize = 64;
 
-/// A 32-bit value, as far as it is known. Values only grow: a join represents every value that
-/// either side represents.
+/// The set of values that a 32-bit value may have. A join only adds possibilities: its result
+/// represents every value that either side represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// Any value.
@@ -25,26 +25,26 @@ pub(super) enum Value {
 pub(super) enum Atom {
     /// A number, which may be the address of static data.
     Number(i32),
-    /// The address of a text that the host composed of these pieces, or null if the host failed to
-    /// compose it.
+    /// The address of a string that the host composed of these pieces, or null if the host failed
+    /// to compose it.
     Text(Rc<[Piece]>),
     /// An address in a block of `size` bytes that the host allocated, `at` bytes from its start.
     Allocation { size: u32, at: u32 },
 }
 
-/// A piece of a text that the host composed.
+/// A piece of a string that the host composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
-    /// The text at this address of static data.
+    /// The string at this address of static data.
     At(i32),
     /// The program's argument with this index.
     Argument(u32),
-    /// Any text.
+    /// Any string.
     Unknown,
 }
 
 impl Value {
-    /// Returns the value that no execution computes. Every join starts with it.
+    /// Returns the value that no execution computes. It is the start of every join.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }
@@ -135,14 +135,14 @@ impl Value {
         })
     }
 
-    /// Returns the address of the concatenation of the texts at two addresses.
+    /// Returns the address of the concatenation of the strings at two addresses.
     pub(super) fn concatenated(&self, other: &Value) -> Value {
         let (left, right) = (self.texts(), other.texts());
         let all = left.iter().flat_map(|a| right.iter().map(move |b| join_pieces(a, b)));
         Value::of(all.map(Atom::Text))
     }
 
-    /// Returns the texts whose address the value may be.
+    /// Returns the strings whose address the value may be.
     pub(super) fn texts(&self) -> Vec<Rc<[Piece]>> {
         let Value::OneOf(atoms) = self else { return vec![Rc::new([Piece::Unknown])] };
         let texts = atoms.iter().map(|atom| match atom {

@@ -14,9 +14,9 @@ use writes::Writes;
 
 /// Maximum effort of the walk. A program of typical size takes a few thousand units.
 const MAX_EFFORT: u64 = 1_000_000;
-/// Maximum length of one literal text, in bytes.
+/// Maximum length of one string literal, in bytes.
 const MAX_TEXT: usize = 16 << 10;
-/// Maximum length of all literal texts together, in bytes.
+/// Maximum length of all string literals together, in bytes.
 const MAX_TEXTS: usize = 4 << 20;
 
 /// The effort that the walk may still spend: one unit for an instruction, for a copied value and
@@ -35,7 +35,7 @@ impl Effort {
     }
 }
 
-/// The arguments and results of all calls of a function.
+/// The arguments and results of all calls to a function.
 #[derive(Clone, Debug)]
 struct Function {
     /// If true, the function can run.
@@ -44,7 +44,7 @@ struct Function {
     results: Vec<Value>,
 }
 
-/// The state of the walk. Everything that it has found only grows.
+/// The state of the walk. Findings are never removed, so the state only grows.
 struct Walk<'m, 'b> {
     module: &'m Module<'b>,
     /// The signatures of the imported functions.
@@ -146,7 +146,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         self.call(None, function, vec![Value::Any; params]).map(drop)
     }
 
-    /// Records a call. Returns its results, as far as they are known.
+    /// Records a call. Returns what is known about its results.
     fn call(
         &mut self,
         offset: Option<u64>,
@@ -245,8 +245,8 @@ impl<'m, 'b> Walk<'m, 'b> {
         }
     }
 
-    /// Resolves a text argument once the walk is done. `room` is the number of bytes of literal
-    /// text that may still be copied. Returns `None` if the effort is used up.
+    /// Resolves a string argument once the walk is done. `room` is the number of bytes of string
+    /// literals that may still be copied. Returns `None` if the effort is used up.
     fn argument(&mut self, value: &Value, room: &mut usize) -> Option<Argument> {
         if self.writes.is_anywhere() || *value == Value::Any {
             return Some(Argument::Unknown);
@@ -262,7 +262,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         })
     }
 
-    /// Resolves the pieces of a text. Returns `None` if a piece is not a text, so that the call
+    /// Resolves the pieces of a string. Returns `None` if a piece is not a string, so that the call
     /// fails.
     fn text(&self, pieces: &[Piece], room: &mut usize) -> Option<Text> {
         let mut left = MAX_TEXT.min(*room);

@@ -51,7 +51,7 @@ impl Args {
 
 /// An argument of a host function.
 pub trait Arg {
-    /// Adds the argument to the others.
+    /// Adds the argument to `args`.
     fn feed(&self, args: &mut Args);
 }
 

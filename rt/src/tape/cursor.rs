@@ -28,7 +28,7 @@ struct CurrentCall {
     starts: u32,
     /// Number of keys that it has received.
     keys: u32,
-    /// If true, it waits for a person's answer, and is made again when the run is resumed.
+    /// If true, the call waits for a person's answer, and is made again when the run is resumed.
     is_suspended: bool,
 }
 
@@ -47,9 +47,9 @@ impl TapeCursor {
         TapeCursor { tape, path: Arc::from([]), next: FIRST_CALL, current: None }
     }
 
-    /// Returns the cursor under which the call in progress starts programs. A call may start
-    /// programs several times, with a different cursor each time. A call that is not recorded gets
-    /// a number for this purpose.
+    /// Returns the cursor for programs that the call in progress starts. A call may start programs
+    /// several times, with a different cursor each time. A call that is not recorded gets its own
+    /// number for this purpose.
     pub(crate) fn nested(&mut self) -> TapeCursor {
         let (number, starts) = match &mut self.current {
             Some(call) => {
@@ -61,7 +61,7 @@ impl TapeCursor {
         self.child(number).child(starts)
     }
 
-    /// Returns the cursor whose path extends this one's by a number.
+    /// Returns the cursor whose path is this cursor's path followed by `number`.
     pub(crate) fn child(&self, number: u32) -> TapeCursor {
         let path = self.path.iter().copied().chain([number]).collect();
         TapeCursor { tape: Arc::clone(&self.tape), path, next: FIRST_CALL, current: None }
@@ -100,8 +100,8 @@ impl TapeCursor {
         self.id(number, function, effect, args)
     }
 
-    /// Ends the recorded call in progress. Returns true if it waits for a person, and so has no
-    /// result.
+    /// Ends the recorded call in progress. Returns true if it waits for a person and therefore has
+    /// no result.
     pub(crate) fn end_call(&mut self) -> bool {
         self.current.take().is_some_and(|call| call.is_suspended)
     }
@@ -124,7 +124,7 @@ impl TapeCursor {
         }
     }
 
-    /// Returns the identity of a question about the program. Its text is not truncated.
+    /// Returns the identity of a question about the program. The question is not truncated.
     pub(crate) fn question(&self, question: &str) -> CallId {
         let mut args = Args::default();
         args.add(&question);
@@ -132,7 +132,8 @@ impl TapeCursor {
     }
 
     /// Records that the program begins. If the program timed out or was refused in an earlier run,
-    /// also returns that end: the clock would not stop the program at the same instruction again.
+    /// also returns that end, because the clock would not stop the program at the same instruction
+    /// again.
     pub(crate) fn open(
         &self,
         source: &str,
@@ -152,7 +153,7 @@ impl TapeCursor {
         Ok((id, prior))
     }
 
-    /// Records that the guard refused the program.
+    /// Records that the guard refused to run the program.
     pub(crate) fn refuse(&self, id: &CallId, why: &str) {
         self.tape.end(id, Err(Failure::new(Code::EACCESS, why)));
     }

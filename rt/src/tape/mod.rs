@@ -1,14 +1,14 @@
 //! The tape of a program: the results of its host functions, in the order of its calls.
 //!
 //! Every host function with an effect outside the program passes through here before it does
-//! anything. A tape that records notes the call before it is performed, and its result afterwards.
-//! A tape that is replayed returns the recorded result, and the call is not performed. Apart from
-//! these results, a program is a function of its text and its arguments, so a replay repeats the
-//! run exactly.
+//! anything. A recording tape records the call before it is performed, and its result afterwards. A
+//! replaying tape returns the recorded result, and the call is not performed. Apart from these
+//! results, a program is a function of its source and its arguments, so a replay repeats the run
+//! exactly.
 //!
 //! A call is identified by the program's own [`path`](CallId::path) and the number of the call
-//! within the program. The path of a nested program extends the path of the call that starts it,
-//! so the order in which concurrent programs make progress does not matter.
+//! within the program. The path of a nested program extends the path of the call that starts it, so
+//! the relative progress of concurrent programs does not matter.
 
 mod args;
 mod cursor;
@@ -32,7 +32,7 @@ pub struct CallId {
     /// that call had started programs before, and the program's index among those started together.
     pub path: Arc<[u32]>,
     /// The number within the program: 0 for the program itself, 1 for the guard's question about
-    /// it, and from 2 on its calls in order.
+    /// it, and 2 onwards for its calls in order.
     pub number: u32,
     /// The function's full name, or [`PROGRAM`] or [`QUESTION`].
     pub function: Cow<'static, str>,
@@ -44,9 +44,9 @@ pub struct CallId {
     pub args: String,
 }
 
-/// The function name that stands for the program itself on its tape.
+/// The function name for the program itself on the tape.
 pub const PROGRAM: &str = "program";
-/// The function name that stands for a guard's question about a program.
+/// The function name for a guard's question about a program on the tape.
 pub const QUESTION: &str = "question";
 
 /// A value that a host function returned to a program.
@@ -60,7 +60,7 @@ pub enum RecordedValue {
     Long(i64),
     /// A 64-bit float.
     Float(f64),
-    /// Text or bytes.
+    /// A string or bytes.
     Bytes(Vec<u8>),
     /// The items of an array.
     Items(Vec<Vec<u8>>),
@@ -107,7 +107,7 @@ pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>
 /// The tape of one program that a run calls, and of its nested programs. Programs that run at the
 /// same time share it.
 pub trait Tape: Send + Sync {
-    /// Records that a call begins, and decides whether it is performed.
+    /// Records that a call begins, and decides if it is performed.
     ///
     /// # Errors
     /// If the program must not continue. The tape is then [halted](Tape::halted).
@@ -116,7 +116,7 @@ pub trait Tape: Send + Sync {
     /// Records the result of a call that was performed.
     fn end(&self, id: &CallId, result: CallResult);
 
-    /// Returns true if the notes must be [flushed](Tape::flush) before the call is performed, and
+    /// Returns true if the records must be [flushed](Tape::flush) before the call is performed, and
     /// again afterwards if the call must not be performed twice.
     fn needs_flush(&self, id: &CallId) -> bool;
 
@@ -124,7 +124,7 @@ pub trait Tape: Send + Sync {
     /// key of every other call in any run.
     fn key(&self, path: &[u32], number: u32) -> String;
 
-    /// Writes all notes to durable storage.
+    /// Writes all records to durable storage.
     fn flush(&self) -> Flush<'_>;
 
     /// Records that nobody can answer a question now. The tape is halted, and the program waits for

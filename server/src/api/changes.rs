@@ -1,8 +1,8 @@
-//! `GET /api/runs/stream`: the changes of the tenant's runs, as they happen.
+//! `GET /api/runs/stream`: sends the changes of the tenant's runs as they happen.
 //!
-//! A stream has no state that it could lose: it sends `ready`, after which it misses no change, and
-//! then each run that changed. A client reads the list of runs after each `ready`. Each stream looks
-//! for changes at most five times a second, however many there are.
+//! A client never resumes a stream at a position. Each stream first sends `ready`, and then each
+//! run that changes after that. A client therefore reads the list of runs after each `ready`. Each
+//! stream reads the store at most five times a second, regardless of the number of changes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -28,15 +28,15 @@ use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::frames;
 
-/// Minimum time between two looks at the store.
+/// Minimum time between two reads of the store.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Maximum time between two looks. The start and the end of a run of this server are noticed at once;
-/// its steps, and the runs of other processes, are found by looking.
+/// Maximum time between two reads. The start and the end of a run of this server are noticed at
+/// once. Its steps, and the runs of other processes, are found by the next read.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum number of runs that one look reads.
+/// Maximum number of runs in one read.
 const MAX_RUNS: u32 = 200;
-/// The time before the newest change that a look reads again, in milliseconds, because a change may
-/// be recorded some time after its own time.
+/// Time before the newest change that each read covers again, in milliseconds. This is needed
+/// because a change may be recorded some time after its timestamp.
 const OVERLAP_MS: u64 = 2_000;
 /// Maximum duration of a stream. The client connects again, and its token is checked again.
 const MAX_AGE: Duration = Duration::from_secs(600);
@@ -78,14 +78,14 @@ struct Changes {
     notices: watch::Receiver<()>,
     /// The time of the newest change, in milliseconds since 1970.
     newest: u64,
-    /// The states of the runs that the last look read.
+    /// The states of the runs that the last read returned.
     sent: HashMap<String, Sent>,
     ready: VecDeque<RunChange>,
     looked: Instant,
     ends: Instant,
 }
 
-/// The parts of a run that are compared with its next state.
+/// The parts of a run's state that are compared to detect a change.
 type Sent = (RunStatus, u64, u32);
 
 async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {
@@ -102,7 +102,7 @@ async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Res
         caller,
         shared: Arc::clone(&shared),
     };
-    // What changed just before is in the list that the client reads.
+    // Changes that happened just before are in the list that the client reads.
     changes.look().await?;
     changes.ready.truncate(1);
     let changes = stream::unfold(changes, |mut changes| async {
@@ -138,7 +138,7 @@ impl Changes {
         }
     }
 
-    /// Reads the runs that changed since the last look.
+    /// Reads the runs that changed since the last read.
     async fn look(&mut self) -> Result<(), StoreError> {
         let filter = RunFilter {
             changed_since: Some(self.newest.saturating_sub(OVERLAP_MS)),

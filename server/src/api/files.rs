@@ -110,7 +110,7 @@ pub(super) async fn list_files(
     Ok(changes.map(file).collect())
 }
 
-/// Writes files of a session, which is created if it is new.
+/// Writes files of a session. Creates the session if it does not exist.
 pub(super) async fn write_all<'a>(
     shared: &Shared,
     caller: &Caller,
@@ -124,7 +124,7 @@ pub(super) async fn write_all<'a>(
     save(caller, session, &files).await
 }
 
-/// Adds the changes of an opened overlay to the session's files.
+/// Adds the changes of an open overlay to the session's files.
 async fn save(caller: &Caller, session: &str, files: &Files) -> Result<(), ApiError> {
     if let Some(delta) = files.take_delta() {
         caller.store.add_session_files(session, delta).await?;
@@ -148,8 +148,8 @@ async fn read(
     Ok(download(open(&shared, &caller, &id).await?.read(&path)?))
 }
 
-/// Returns a file to be saved. Its content is foreign: no browser may run it as a page of this
-/// server.
+/// Returns a response that browsers save as a file. Its content is untrusted, so browsers must not
+/// treat it as a page of this server.
 pub(super) fn download(bytes: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
@@ -200,7 +200,7 @@ async fn archive(
     Ok((headers, Body::from(bytes)).into_response())
 }
 
-/// Packs the changed files of a session. Removed ones are left out.
+/// Packs the changed files of a session. Removed files are left out.
 fn pack(files: &Files) -> Result<Vec<u8>, ApiError> {
     let mut archive = tar::Builder::new(Vec::new());
     for change in files.changes()? {

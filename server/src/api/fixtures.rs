@@ -1,4 +1,4 @@
-//! Fixtures: the environment of a program that reaches nothing outside.
+//! Fixtures: the environment of a program that cannot access anything outside.
 
 use std::collections::BTreeMap;
 

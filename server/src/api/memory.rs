@@ -20,7 +20,7 @@ use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// Default and maximum number of items in an answer.
+/// Default and maximum number of items in a response.
 const ITEMS: (usize, usize) = (100, 1_000);
 
 pub(super) fn routes() -> Vec<Route> {

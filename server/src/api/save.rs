@@ -24,7 +24,7 @@ use crate::state::Shared;
 
 /// Maximum number of examples that one request runs.
 const MAX_EXAMPLES: usize = 50;
-/// The permissions of a new file: others may read it.
+/// The permissions of a new file, which others may read.
 const MODE: u32 = 0o644;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -194,7 +194,7 @@ fn invalid(problem: &Problem) -> ApiError {
     ApiError::invalid_field(format!("the program is invalid: {line}{}{hint}", problem.message()))
 }
 
-/// Writes a file into the first of the folders that can be written. Returns its path.
+/// Writes a file to the first folder that is writable. Returns its path.
 fn write_first(
     folders: &[PathBuf],
     file: &str,
@@ -211,7 +211,7 @@ fn write_first(
     Err(last)
 }
 
-/// Returns true if a folder does not exist, or must not be written.
+/// Returns true if the error means that a folder does not exist or is not writable.
 fn is_closed(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -222,8 +222,8 @@ fn is_closed(error: &std::io::Error) -> bool {
     )
 }
 
-/// Writes a file as a whole: readers see the previous version or the new one. The name of the
-/// unfinished file begins with a dot, so that the catalog does not read it.
+/// Writes a file atomically: readers see either the previous version or the new one. The name of
+/// the unfinished file begins with a dot, so that the catalog does not read it.
 fn write(path: &FilePath, text: &str, replace: bool) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(FilePath::new("."));
     let mut file = tempfile::Builder::new()

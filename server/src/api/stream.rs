@@ -118,7 +118,7 @@ async fn stream(
     }))
 }
 
-/// Follows a run, or the tree below it, from an event.
+/// Follows a run, or the tree below it, starting after an event.
 async fn source(
     shared: &Shared,
     caller: &Caller,

@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The model or the run failed.
+/// The error of a failed model or run.
 pub(super) const FAILED: (u16, &str) = (502, "The run failed.");
 
 /// A conversation. Fields of the API that are not listed have no effect on a run.
@@ -202,7 +202,7 @@ async fn complete(
     Ok(response)
 }
 
-/// Returns the session in the request's headers.
+/// Returns the session that the request's headers name.
 fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
     let Some(value) = headers.get(SESSION) else { return Ok(None) };
     let session = value.to_str().ok().and_then(|text| SessionId::new(text.to_owned()));
@@ -215,7 +215,7 @@ fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
     session.map(Some).ok_or_else(wrong)
 }
 
-/// Waits for the whole answer.
+/// Waits until the answer is complete.
 async fn whole(
     caller: Caller,
     conversation: Conversation,
@@ -301,12 +301,12 @@ impl Chunks {
     }
 }
 
-/// Returns the frame of an error within a stream.
+/// Returns the frame that reports an error within a stream.
 fn failure(error: &ApiError) -> Frame {
     Frame::default().data(error.json())
 }
 
-/// What all pieces of an answer share.
+/// The fields that all pieces of an answer share.
 struct Head {
     model: String,
     created: u64,

@@ -7,18 +7,18 @@ use super::conversation::Conversation;
 use crate::error::ApiError;
 use crate::state::Shared;
 
-/// The beginning of the requests that chat pages send by themselves.
+/// The beginning of requests that chat pages send on their own.
 const TASK: &str = "### Task:";
 
 /// Maximum number of tokens of the answer.
 const MAX_TOKENS: u32 = 1_000;
 
-/// Returns true if a chat page sent the request by itself, to show a title, tags or suggestions.
+/// Returns true if a chat page sent the request on its own, to show a title, tags or suggestions.
 pub(super) fn is_hidden(conversation: &Conversation) -> bool {
     conversation.message.0.trim_start().starts_with(TASK)
 }
 
-/// Returns the model's own answer.
+/// Returns the model's answer without running the agent.
 pub(super) async fn answer(
     shared: &Shared,
     conversation: &Conversation,

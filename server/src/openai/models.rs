@@ -29,7 +29,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the names that a request may give as its model: the agents, and the default agent's model.
+/// Returns the names that a request may give as its model: the agents, and the default agent's
+/// model.
 pub(super) fn names(shared: &Shared) -> Vec<String> {
     let default = [AGENT.to_owned(), shared.app.model().name().to_owned()];
     let mut names: Vec<String> = default.into_iter().collect();

@@ -317,7 +317,7 @@ fn part(text: &str) -> Value {
 /// The state of a stream.
 struct Events {
     run: Completion,
-    /// The response, until its end.
+    /// The response, or `None` after its end.
     pending: Option<ResponseView>,
     number: u64,
     ready: VecDeque<Frame>,

@@ -1,14 +1,14 @@
 //! Arithmetic on 64-bit integers that wrap around, with the operators of C and `**`.
 //!
-//! The text is already expanded. Names in the text are variables, and their values are evaluated as
-//! arithmetic, too.
+//! The expression is already expanded. Names in it are variables, and their values are also
+//! evaluated as arithmetic.
 
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;
 
 /// The variables of an expression.
 pub(crate) trait Names {
-    /// Returns the text of a variable, or `None` if it is unset.
+    /// Returns the value of a variable, or `None` if it is unset.
     fn get(
         &mut self,
         name: &str,
@@ -25,7 +25,7 @@ pub(crate) trait Names {
     ) -> Result<(), String>;
 }
 
-/// Evaluates an expression. An empty one is 0.
+/// Evaluates an expression. An empty expression is 0.
 pub(crate) fn evaluate(text: &str, names: &mut dyn Names, depth: u32) -> Result<i64, String> {
     let mut evaluator =
         Evaluator { chars: text.chars().collect(), at: 0, depth, skipping: 0, names };
@@ -54,8 +54,8 @@ struct Evaluator<'a> {
     chars: Vec<char>,
     at: usize,
     depth: u32,
-    /// Number of enclosing operands that are not evaluated, such as the one after `0 &&`. While it
-    /// is above 0, no variable is read or set.
+    /// Number of enclosing operands that are not evaluated, such as the one after `0 &&`. While
+    /// this is above 0, no variable is read or set.
     skipping: u32,
     names: &'a mut dyn Names,
 }

@@ -1,8 +1,8 @@
 //! The syntax tree of a script. The parser builds it and the interpreter walks it.
 //!
 //! A word is a list of parts with their quoting, because quoting decides how expansion splits,
-//! globs and matches them. Nodes that run in a shell of their own (subshells, substitutions,
-//! stages, functions) are behind an [`Arc`], so that a task can own them.
+//! globs and matches them. Nodes that run in a separate shell (subshells, substitutions, stages,
+//! functions) are behind an [`Arc`], so that a task can own them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ pub(crate) struct List {
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,
-    /// The job's text as `jobs` prints it, if the entry ends with `&`.
+    /// The job's source in the form that `jobs` prints, if the entry ends with `&`.
     pub(crate) background: Option<String>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Redirect {
 #[derive(Debug)]
 pub(crate) enum Descriptor {
     Number(u32),
-    /// `{name}>file`: a free descriptor, whose number is stored in the variable.
+    /// `{name}>file`: a free descriptor. Its number is stored in the variable.
     Named(String),
     /// `&>`: descriptors 1 and 2.
     Both,
@@ -190,7 +190,7 @@ pub(crate) enum Part {
     Parameter(Box<Parameter>),
     Command(Arc<List>),
     Arithmetic(Box<Word>),
-    /// A process substitution: `<( )` if `input` is set, `>( )` otherwise.
+    /// A process substitution: `<( )` if `input` is true, `>( )` otherwise.
     Process {
         input: bool,
         list: Arc<List>,
@@ -298,7 +298,7 @@ impl Word {
         Word { parts: vec![part], ..Word::default() }
     }
 
-    /// Returns the text of a word that contains no quotes and no expansions.
+    /// Returns the content of a word without quotes and expansions, or `None` if it has any.
     pub(crate) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Literal(text)] => Some(text),

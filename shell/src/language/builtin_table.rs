@@ -1,4 +1,4 @@
-//! The table of the builtins: the name of each, and the sentence that `help` prints for it.
+//! The table of the builtins: their names, and the sentences that `help` prints for them.
 
 /// The builtins, sorted by name, each with a sentence for `help`.
 pub(crate) const TABLE: &[(&str, &str)] = &[

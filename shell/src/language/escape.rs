@@ -1,6 +1,6 @@
-//! Backslash escapes of `$'…'`, `echo -e` and `printf`, and quoting of text for the shell.
+//! Backslash escapes of `$'…'`, `echo -e` and `printf`, and quoting of strings for the shell.
 
-/// Returns the text of `$'…'`.
+/// Returns the content of `$'…'` with its escapes replaced.
 pub(crate) fn ansi(text: &str) -> String {
     let (bytes, _) = unescape(text, Dialect::Quote);
     String::from_utf8_lossy(&bytes).into_owned()
@@ -17,7 +17,7 @@ pub(crate) enum Dialect {
     Format,
 }
 
-/// Replaces the escapes in a text. Returns the result, and true if `\c` ended the text.
+/// Replaces the escapes in a string. Also returns true if `\c` ended the output.
 pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -84,7 +84,7 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
     (out, false)
 }
 
-/// Quotes a text as `printf %q` does.
+/// Quotes a string as `printf %q` does.
 pub(crate) fn backslashed(text: &str) -> String {
     if text.is_empty() {
         return "''".into();
@@ -126,7 +126,7 @@ pub(crate) fn backslashed(text: &str) -> String {
     out
 }
 
-/// Quotes a text with single quotes.
+/// Quotes a string with single quotes.
 pub(crate) fn quoted(text: &str) -> String {
     if text.chars().any(char::is_control) {
         dollar_quoted(text)

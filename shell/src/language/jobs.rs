@@ -42,18 +42,18 @@ impl Jobs {
         self.list.push(Job { number, pid, text, task: Some(task), status: 0 });
     }
 
-    /// Adds a process substitution. It sets `$!` and is not listed.
+    /// Adds a process substitution. It sets `$!` but is not listed.
     pub(crate) fn add_hidden(&mut self, pid: u32, task: Task) {
         self.last = Some(pid);
         self.list.push(Job { number: 0, pid, text: String::new(), task: Some(task), status: 0 });
     }
 
-    /// Removes all jobs and returns the tasks of those that still run.
+    /// Removes all jobs and returns the tasks of those that are still running.
     pub(crate) fn release(&mut self) -> Vec<Task> {
         std::mem::take(&mut self.list).into_iter().filter_map(|job| job.task).collect()
     }
 
-    /// Returns the index of the job that `%n`, `%%` or a pid names.
+    /// Returns the index of the job that `word` names: `%n`, `%%` or a pid.
     fn find(&self, word: &str) -> Option<usize> {
         match word.strip_prefix('%') {
             Some("" | "%" | "+") => self.list.iter().rposition(|job| job.number > 0),

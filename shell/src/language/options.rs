@@ -1,6 +1,6 @@
 //! The options of a shell.
 
-/// Options of `set` and `shopt`. All are off by default.
+/// Options of `set` and `shopt`. All are disabled by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) errexit: bool,

@@ -24,7 +24,7 @@ pub(crate) struct Run {
     pids: AtomicU32,
     /// Number of commands started by the current script.
     started: AtomicU64,
-    /// Number of stages, jobs and process substitutions that run now.
+    /// Number of stages, jobs and process substitutions that are running.
     running: AtomicUsize,
     /// Reason for ending the script early, if it was ended.
     end_reason: Mutex<Option<String>>,
@@ -100,7 +100,7 @@ impl Run {
     /// Counts the start of a command.
     ///
     /// # Errors
-    /// Fails with a message if the script has started its maximum number of commands.
+    /// If the script has started its maximum number of commands.
     pub(crate) fn count_command(&self) -> Result<(), String> {
         if self.started.fetch_add(1, Ordering::Relaxed) >= self.bounds.commands {
             return Err(format!("the line started more than {} commands", self.bounds.commands));
@@ -111,7 +111,7 @@ impl Run {
     /// Counts a command that runs in parallel, and takes a slot for it.
     ///
     /// # Errors
-    /// Fails with a message if the maximum number of commands was started or is running.
+    /// If the maximum number of commands has been started or is running.
     pub(crate) fn take_slot(self: &Arc<Run>) -> Result<Slot, String> {
         self.count_command()?;
         if self.running.fetch_add(1, Ordering::Relaxed) >= self.bounds.parallel {

@@ -55,7 +55,7 @@ pub struct Stdio {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Standard output. A long output is truncated to its start and end, with a line between them
-    /// that says how many bytes are left out.
+    /// that states the number of omitted bytes.
     pub stdout: Vec<u8>,
     /// Standard error, truncated in the same way.
     pub stderr: Vec<u8>,
@@ -99,8 +99,8 @@ impl Shell {
         Session { interpreter, saved: None, exited: false }
     }
 
-    /// Runs a script in its own session and captures its output. The time limit is `deadline`, or
-    /// that of the bounds if it is `None`.
+    /// Runs a script in its own session and captures its output. The time limit is `deadline` or,
+    /// if that is `None`, the limit in the bounds.
     pub async fn capture(
         &self,
         files: &Arc<Files>,
@@ -134,9 +134,9 @@ impl Shell {
 }
 
 impl Session {
-    /// Runs a line. A syntax error is reported on standard error, and nothing runs. A line that
-    /// exceeds its deadline or another limit is ended with a message, and the session keeps the
-    /// state that it had before the line. Dropping the future has the same effect.
+    /// Runs a line. If the line has a syntax error, reports it on standard error and runs nothing.
+    /// A line that exceeds its deadline or another limit is ended with a message, and the session
+    /// keeps the state that it had before the line. Dropping the future has the same effect.
     pub async fn run(&mut self, line: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
         self.run_text(line, stdio, deadline, false).await
     }
@@ -164,7 +164,7 @@ impl Session {
         let run = Arc::clone(&self.interpreter.run);
         let stderr = stdio.stderr.clone();
         let report = async |message: String| {
-            // Without a reader there is nobody to report the failure to.
+            // Without a reader, the failure cannot be reported.
             let _ = stderr.write(format!("{message}\n").as_bytes()).await;
         };
         if text.len() > run.bounds.script {
@@ -233,7 +233,7 @@ impl Session {
         self.interpreter.parameters.arguments = arguments.into_iter().collect();
     }
 
-    /// Returns the text of a variable, such as `PS1`, if it is set.
+    /// Returns the value of a variable, such as `PS1`, if it is set.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         self.settled().variable(name).map(|text| text.to_string())
@@ -245,14 +245,15 @@ impl Session {
         &self.settled().folders.current
     }
 
-    /// Returns true if a text is an incomplete script that further lines could complete.
+    /// Returns true if a script is incomplete and further lines could complete it.
     #[must_use]
     pub fn is_incomplete(text: &str) -> bool {
         parse::parse(text, 1).is_err_and(|error| error.incomplete)
     }
 }
 
-/// Runs a list, then the traps and jobs at the end of a shell.
+/// Runs a list. If it is a whole script or ends the shell, runs the exit trap. For a whole script,
+/// also waits for its jobs.
 async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
     // The status is already set, whichever jump ended the list.
     let _ = interpreter.list(list).await;
@@ -267,7 +268,7 @@ async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
     }
 }
 
-/// Returns a captured output as one text, with a note in place of dropped bytes.
+/// Returns a captured output as one byte string, with a note in place of dropped bytes.
 fn joined(captured: &CapturedBytes) -> Vec<u8> {
     let (mut head, dropped, tail) = captured.ends();
     if dropped > 0 {

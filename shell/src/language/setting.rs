@@ -1,4 +1,4 @@
-//! Expanded words and assignments, which are the input of commands and assignments.
+//! Expanded words and assignments.
 
 /// A word of a command after expansion.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct ArrayElement {
 }
 
 impl Setting {
-    /// Creates the assignment of a text to a variable, or to an array element if `target` has an
+    /// Creates the assignment of a string to a variable, or to an array element if `target` has an
     /// index, as in `name[index]`.
     pub(crate) fn text(target: &str, text: String) -> Setting {
         let (name, index) = split_index(target);
@@ -46,7 +46,7 @@ impl Setting {
     }
 }
 
-/// Splits `name[index]` into its name and index. Without an index, the whole text is the name.
+/// Splits `name[index]` into its name and index. Without an index, the whole string is the name.
 pub(crate) fn split_index(target: &str) -> (&str, Option<&str>) {
     match target.strip_suffix(']').and_then(|text| text.split_once('[')) {
         Some((name, index)) => (name, Some(index)),
@@ -54,7 +54,7 @@ pub(crate) fn split_index(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the words as plain text. An assignment becomes `name=value`.
+/// Returns the words as plain strings. An assignment becomes `name=value`.
 pub(crate) fn texts(words: Vec<ExpandedWord>) -> Vec<String> {
     words
         .into_iter()

@@ -1,4 +1,4 @@
-//! Tasks: the unit of everything that a shell runs in parallel.
+//! Tasks: everything that a shell runs in parallel is a task.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! Variables: texts, indexed and associative arrays, their attributes, and the frames that restore
-//! them after a function or a command.
+//! Variables: strings, indexed and associative arrays, their attributes, and the frames that
+//! restore them after a function or a command.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,10 +11,10 @@ use indexmap::IndexMap;
 
 use crate::bounds::amount;
 
-/// Number of bytes that a stored text counts for in addition to its length.
+/// Number of bytes that are counted for a stored string in addition to its length.
 const OVERHEAD: u64 = 64;
 
-/// Counter of the bytes in the variables of a session and its subshells, with their limit.
+/// Counter of the bytes in the variables of a session and its subshells, with a limit.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     held: AtomicU64,
@@ -26,7 +26,7 @@ impl Ledger {
         Arc::new(Ledger { held: AtomicU64::new(0), limit })
     }
 
-    /// Returns true if this many more bytes fit.
+    /// Returns true if `bytes` more bytes fit.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.held.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }
@@ -35,10 +35,10 @@ impl Ledger {
         self.limit
     }
 
-    /// Stores a text.
+    /// Stores a string.
     ///
     /// # Errors
-    /// Fails with [`AssignError::Full`] if it exceeds the limit.
+    /// [`AssignError::Full`] if the string exceeds the limit.
     pub(crate) fn store(self: &Arc<Ledger>, text: String) -> Result<Text, AssignError> {
         let cost = text.len() as u64 + OVERHEAD;
         if self.held.fetch_add(cost, Ordering::Relaxed).saturating_add(cost) > self.limit {
@@ -49,7 +49,7 @@ impl Ledger {
     }
 }
 
-/// The text of a variable. Clones share it.
+/// The string value of a variable. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Text(Arc<StoredText>);
 
@@ -103,7 +103,7 @@ pub(crate) enum Value {
     Map(Arc<IndexMap<String, Text>>),
 }
 
-/// Case conversion of `declare -u` and `declare -l`.
+/// Case conversion by `declare -u` and `declare -l`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseFold {
     Upper,
@@ -177,7 +177,7 @@ pub(crate) struct Variables {
     pub(crate) ledger: Arc<Ledger>,
 }
 
-/// Returns true if a text is a valid variable name.
+/// Returns true if a string is a valid variable name.
 pub(crate) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -223,7 +223,7 @@ impl Variables {
         names
     }
 
-    /// Returns the names and texts of exported variables, sorted by name.
+    /// Returns the names and values of exported variables, sorted by name.
     pub(crate) fn exported(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<_> = self
             .all
@@ -235,13 +235,14 @@ impl Variables {
         pairs
     }
 
-    /// Returns a variable to change. Creates it if it is missing.
+    /// Returns a variable for modification. Creates the variable if it is missing.
     pub(crate) fn entry(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         let name = self.resolve(name).to_owned();
         self.entry_itself(&name)
     }
 
-    /// Returns a variable to change, like [`Variables::entry`], without resolving references.
+    /// Returns a variable for modification, like [`Variables::entry`], but without resolving
+    /// references.
     pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
             return Err(AssignError::Name(name.into()));
@@ -250,7 +251,7 @@ impl Variables {
         if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
-    /// Returns a variable whose attributes the caller changes. Readonly variables are allowed.
+    /// Returns a variable for changing its attributes. Readonly variables are allowed.
     pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
             return Err(AssignError::Name(name.into()));
@@ -355,8 +356,8 @@ impl Variables {
         }
     }
 
-    /// Saves a variable in the innermost frame and removes it. Returns false if it is saved
-    /// already.
+    /// Saves a variable in the innermost frame and removes it. Returns false if it has already been
+    /// saved.
     pub(crate) fn shadow(&mut self, name: &str) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if frame.iter().any(|(saved, _)| saved == name) {

@@ -24,7 +24,7 @@ struct State {
 /// The bytes that a capture retains, with their maximum number.
 #[derive(Clone, Copy, Debug)]
 enum Retention {
-    /// The first bytes. Writing more fails.
+    /// The first bytes. A write beyond the maximum fails.
     Head(usize),
     /// The first and the last bytes. Each of the two parts may use half of the maximum.
     Ends(usize),
@@ -73,7 +73,7 @@ impl Capture {
 }
 
 impl CapturedBytes {
-    /// Takes the retained bytes. Nothing marks where bytes between the two ends were dropped.
+    /// Takes the retained bytes. Does not mark the position of dropped bytes between the two ends.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         let mut state = lock(&self.0);
@@ -100,7 +100,7 @@ impl CapturedBytes {
         lock(&self.0).total
     }
 
-    /// Returns true if more was written than is retained.
+    /// Returns true if more bytes were written than are retained.
     #[must_use]
     pub fn overflowed(&self) -> bool {
         let state = lock(&self.0);

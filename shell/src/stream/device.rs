@@ -1,4 +1,4 @@
-//! Devices. No path below `/dev` reaches a device of the host.
+//! Devices. Paths below `/dev` never access a device of the host.
 
 use bytes::{Bytes, BytesMut};
 use wattle_capability::files::Files;
@@ -53,8 +53,8 @@ impl Device {
         })
     }
 
-    /// Returns a stream that reads from the device, or writes to it if `write` is set. `fd` returns
-    /// the caller's descriptors. A descriptor that is not open behaves like `/dev/null`.
+    /// Returns a stream that reads from the device, or writes to it if `write` is true. `fd`
+    /// returns the caller's descriptors. A descriptor that is not open behaves like `/dev/null`.
     #[must_use]
     pub fn stream(self, write: bool, fd: impl FnOnce(u32) -> Option<Stream>) -> Stream {
         match self {

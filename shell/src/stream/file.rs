@@ -90,8 +90,8 @@ pub(crate) struct OpenFile {
 struct State {
     append: bool,
     position: u64,
-    /// A snapshot to read from. It is dropped at each write, because otherwise the overlay would
-    /// have to copy the contents that the reader holds.
+    /// A snapshot to read from. It is dropped at each write, because the overlay would otherwise
+    /// have to copy the content that the reader holds.
     reader: Option<Reader>,
     /// Offset and contents of the bytes that were read ahead.
     ahead: (u64, Bytes),
@@ -177,7 +177,7 @@ impl OpenFile {
         self.read_in(&mut lock(&self.state), offset, max)
     }
 
-    /// Reads like [`OpenFile::read`]. Returns `None` if that needs a disk.
+    /// Reads like [`OpenFile::read`]. Returns `None` if reading would access a disk.
     pub(super) fn try_read(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         if self.memory {
             return Some(self.read(max));
@@ -262,7 +262,7 @@ impl OpenFile {
 }
 
 impl State {
-    /// Drops all cached contents, so that the next read sees the write.
+    /// Drops all cached content, so that the next read sees the write.
     fn invalidate(&mut self) {
         self.ahead = (0, Bytes::new());
         self.reader = None;
@@ -276,7 +276,7 @@ impl State {
     }
 }
 
-/// Returns the metadata at a path, following links, or `None` if there is no entry.
+/// Returns the metadata of the entry at a path, following links, or `None` if there is no entry.
 fn stat(files: &Files, path: &str) -> Result<Option<Stat>, Fault> {
     match files.stat(path) {
         Ok(stat) => Ok(Some(stat)),

@@ -33,7 +33,7 @@ use pipe::{PipeReader, PipeWriter};
 const MAX_READ: usize = 1 << 20;
 
 /// An open stream of bytes. Clones share the stream, like duplicated descriptors: they share the
-/// position in a file, and the end of a pipe closes when its last clone is dropped.
+/// position in a file, and an end of a pipe is closed when its last clone is dropped.
 #[derive(Clone)]
 pub struct Stream(Arc<Inner>);
 
@@ -53,14 +53,14 @@ enum Kind {
     Output(Output),
 }
 
-/// The kind of a stream, as `stat` reports it.
+/// The kind of a stream, for `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
     /// A regular file of the run.
     File,
     /// A device, such as `/dev/null`.
     Device,
-    /// Any other stream. It has no position to seek.
+    /// Any other stream. It cannot seek.
     Pipe,
 }
 
@@ -70,7 +70,7 @@ impl Stream {
         Stream(Arc::new(Inner { kind, id: NEXT.fetch_add(1, Ordering::Relaxed) }))
     }
 
-    /// Opens `/dev/null`: it reads as empty, and accepts all writes.
+    /// Opens `/dev/null`, which reads as empty and accepts all writes.
     #[must_use]
     pub fn null() -> Stream {
         Stream::of(Kind::Device(ByteDevice::Null))
@@ -82,7 +82,7 @@ impl Stream {
         Stream::of(Kind::Device(ByteDevice::Zero))
     }
 
-    /// Opens `/dev/full`: it reads as zeros, and fails all writes.
+    /// Opens `/dev/full`, which reads as zeros and fails all writes.
     #[must_use]
     pub fn full() -> Stream {
         Stream::of(Kind::Device(ByteDevice::Full))
@@ -141,7 +141,7 @@ impl Stream {
     /// with [`Device::stream`].
     ///
     /// # Errors
-    /// Fails with the error of `open`, and with the message of the run's files if they refuse.
+    /// The error of `open`, or the message of the run's files if they refuse.
     pub async fn open(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<Stream, Fault> {
         if files.is_memory() {
             return Stream::open_blocking(files, path, mode);
@@ -165,7 +165,7 @@ impl Stream {
     /// end of the stream.
     ///
     /// # Errors
-    /// Fails with [`Errno::BADF`] if the stream is open for writing only.
+    /// [`Errno::BADF`] if the stream is open for writing only.
     pub async fn read(&self, max: usize) -> Result<Bytes, Errno> {
         let max = max.min(MAX_READ);
         match &self.0.kind {
@@ -200,8 +200,8 @@ impl Stream {
     /// Writes all data. Waits while a pipe is full.
     ///
     /// # Errors
-    /// Fails with [`Errno::PIPE`] if the stream has no reader, [`Errno::NOSPC`] if there is no
-    /// space left, and [`Errno::BADF`] if the stream is open for reading only.
+    /// [`Errno::PIPE`] if the stream has no reader, [`Errno::NOSPC`] if there is no space left, and
+    /// [`Errno::BADF`] if the stream is open for reading only.
     pub async fn write(&self, data: &[u8]) -> Result<(), Errno> {
         match &self.0.kind {
             Kind::PipeWriter(end) => end.write(data).await,
@@ -235,8 +235,8 @@ impl Stream {
     /// Moves the position in a file, and returns it as an offset from the start.
     ///
     /// # Errors
-    /// Fails with [`Errno::SPIPE`] if the stream is not a file, and with [`Errno::INVAL`] if the
-    /// position is before the start.
+    /// [`Errno::SPIPE`] if the stream is not a file, and [`Errno::INVAL`] if the position is before
+    /// the start.
     pub fn seek(&self, to: SeekFrom) -> Result<u64, Errno> {
         match &self.0.kind {
             Kind::File(file) => file.seek(to),
@@ -271,7 +271,7 @@ impl Stream {
         }
     }
 
-    /// Returns true if a read, or a write if `write` is set, does not have to wait.
+    /// Returns true if a read, or a write if `write` is true, does not have to wait.
     pub(crate) fn is_ready(&self, write: bool) -> bool {
         match &self.0.kind {
             Kind::PipeWriter(end) if write => end.is_ready(),
@@ -311,7 +311,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// Runs an operation on a file on a thread that may block.
+/// Runs an operation on a file, on a thread that may block.
 async fn off_thread<T: Send + 'static, E: From<Errno> + Send + 'static>(
     file: &Arc<OpenFile>,
     work: impl FnOnce(&OpenFile) -> Result<T, E> + Send + 'static,

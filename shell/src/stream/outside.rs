@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::errno::Errno;
 
-/// Number of bytes that one read of the source requests.
+/// Number of bytes requested by one read of the source.
 const CHUNK: usize = 64 << 10;
 
 /// An input stream from a source outside the run.

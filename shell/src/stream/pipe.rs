@@ -10,7 +10,7 @@ use crate::errno::Errno;
 
 /// Capacity of a pipe, in bytes.
 const CAPACITY: usize = 64 << 10;
-/// Maximum size of an atomic write, in bytes: it is never interleaved with other writes.
+/// Maximum size of an atomic write, in bytes. Such a write is never interleaved with others.
 const ATOMIC: usize = 4096;
 
 /// The reading end of a pipe. Dropping it breaks the pipe.
@@ -22,9 +22,9 @@ pub(super) struct PipeWriter(Arc<Pipe>);
 
 struct Pipe {
     state: Mutex<State>,
-    /// Notified when there is data to read, or the writer is gone.
+    /// Notified when there is data to read, or the writer has been dropped.
     readable: Notify,
-    /// Notified when there is room to write, or the reader is gone.
+    /// Notified when there is room to write, or the reader has been dropped.
     writable: Notify,
 }
 
@@ -126,7 +126,7 @@ impl PipeWriter {
         self.has_room(ATOMIC)
     }
 
-    /// Waits until there is room to write, or the reader is gone.
+    /// Waits until there is room to write, or the reader has been dropped.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.writable, || self.is_ready()).await;
     }

@@ -1,6 +1,6 @@
 //! The error of loading the toolbox.
 
-/// An error that keeps the toolbox from loading or compiling.
+/// An error that prevents the toolbox from loading or compiling.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to load the shell's commands: {0}")]
 pub struct ToolboxError(pub(super) String);

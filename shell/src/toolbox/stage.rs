@@ -50,7 +50,8 @@ pub(super) async fn run(
     outcome
 }
 
-/// Writes to the command's standard error why the host ended it, or the refusal that made it fail.
+/// Writes the reason why the host ended the command, or the refusal that made it fail, to its
+/// standard error.
 async fn report_end(
     name: &str,
     stderr: Option<Stream>,
@@ -71,8 +72,8 @@ async fn report_end(
     }
 }
 
-/// Runs the instance and drops all that it holds. Returns its outcome, and the message of the first
-/// operation that the run's files refused.
+/// Runs the instance and drops everything that it holds. Returns its outcome, and the message of
+/// the first operation that the run's files refused.
 fn run_instance(
     compiled: &CompiledModule,
     command: Command,

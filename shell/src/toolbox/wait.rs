@@ -1,4 +1,4 @@
-//! Waiting on the thread of a stage, and cancelling the stage from another thread.
+//! Waits on the thread of a stage, and cancels the stage from another thread.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ pub(crate) struct Waiter {
     waker: Waker,
 }
 
-/// A guard that cancels the stage when it is dropped. A running stage ends at its next tick, a
-/// waiting one at once.
+/// A guard that cancels the stage when it is dropped. A running stage ends at its next tick, and a
+/// waiting stage ends at once.
 pub(super) struct CancelGuard(Arc<Shared>);
 
 #[derive(Default)]

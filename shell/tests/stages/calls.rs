@@ -1,4 +1,4 @@
-//! The host functions of preview 1, called by a guest.
+//! Tests the host functions of preview 1 with a guest.
 
 use std::sync::Arc;
 

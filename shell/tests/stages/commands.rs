@@ -1,4 +1,4 @@
-//! The bundled commands, run as stages.
+//! Tests the bundled commands as stages.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -72,7 +72,7 @@ async fn a_refusal_is_reported_if_the_command_fails() {
     assert_eq!(errors.matches(outside).count(), 1, "{errors}");
 }
 
-/// The C library makes all paths relative to the root before the host sees them.
+/// Tests absolute paths, which the C library makes relative to the root before the host sees them.
 #[tokio::test]
 async fn a_folder_of_the_system_is_outside() {
     let files = files();

@@ -169,7 +169,7 @@ impl Script {
         }
     }
 
-    /// Stores a text in the upper half of the image. Returns its address and its length.
+    /// Stores bytes in the upper half of the image. Returns their address and length.
     pub(crate) fn text(&mut self, text: &[u8]) -> (u64, u64) {
         let at = self.free;
         self.image[at..at + text.len()].copy_from_slice(text);

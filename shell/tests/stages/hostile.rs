@@ -1,4 +1,4 @@
-//! Hostile and faulty guests.
+//! Tests hostile and faulty guests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Stages of pipelines: the host functions, the limits of a stage, and the bundled commands.
+//! Tests stages of pipelines: the host functions, the limits of a stage, and the bundled commands.
 
 #![allow(
     clippy::unwrap_used,

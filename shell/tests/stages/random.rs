@@ -1,5 +1,5 @@
-//! Calls of random functions with random operands. Every call ends, and none changes anything
-//! outside the run.
+//! Calls random functions with random operands. Every call ends, and none changes anything outside
+//! the run.
 
 use std::sync::Arc;
 use std::time::Duration;

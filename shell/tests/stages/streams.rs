@@ -1,4 +1,4 @@
-//! The streams behind descriptors.
+//! Tests the streams behind descriptors.
 
 use std::io::SeekFrom;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ fn read(
     (reply, shown)
 }
 
-/// Returns true if the bytes contain a mark that ends a stream, or may be a JSON text.
+/// Returns true if the bytes contain a mark that ends a stream, or may be a JSON document.
 fn has_end(body: &[u8], marks: &[&str]) -> bool {
     let text = String::from_utf8_lossy(body);
     let bare = text.trim_start_matches(|c: char| {

@@ -1,6 +1,5 @@
-//! Generates programs of any size that mix constructs which are slow to compile. An accepted
-//! program must compile within the limits on time and memory, and a rejected one must get a
-//! diagnostic.
+//! Generates programs of any size from constructs that are slow to compile. An accepted program
+//! must compile within the limits on time and memory, and a rejected one must get a diagnostic.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -35,10 +34,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Maximum memory to compile an accepted text, in bytes.
+/// Maximum memory for compiling an accepted program, in bytes.
 const MEMORY: usize = 256 << 20;
-/// Maximum time to compile an accepted text. A build with sanitizers takes many times as long as a
-/// release build.
+/// Maximum time for compiling an accepted program. A build with sanitizers takes many times as long
+/// as a release build.
 const TIME: Duration = Duration::from_secs(20);
 
 static TOKIO: LazyLock<tokio::runtime::Runtime> =
@@ -53,7 +52,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Runtime::new(wattle_capability::ALL, limits).unwrap()
 });
 
-/// Maximum size of a text, in bytes.
+/// Maximum size of a program, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// Choices, one byte each.

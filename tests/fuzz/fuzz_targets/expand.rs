@@ -1,6 +1,6 @@
-//! Assembles and fixes any text. Nothing panics, and the check of the author's instructions agrees
-//! with the validator on which texts are programs. Auto-fixing ends, and leaves a valid program
-//! unchanged.
+//! Assembles and fixes arbitrary text. Nothing panics, and the check of the author's instructions
+//! agrees with the validator about which inputs are programs. Auto-fixing ends, and leaves a valid
+//! program unchanged.
 #![no_main]
 
 #[path = "../../../rt/lang/tests/common/mod.rs"]

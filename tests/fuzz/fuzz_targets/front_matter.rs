@@ -1,5 +1,5 @@
-//! Reads any text as a catalog program, formats it, and lists it in a prompt. Nothing panics or
-//! takes long, and each program is one line of the prompt, whatever its author wrote.
+//! Reads arbitrary text as a catalog program, formats it, and lists it in a prompt. Nothing panics
+//! or takes long, and each program is one line of the prompt, whatever its author wrote.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use wattle_catalog::{Entry, Origin, format};
 use wattle_machine::{ArgLine, ProgramLine, ProgramList, PromptParts, system_prompt};
 
-/// Maximum time for one text, in seconds. Only an endless loop exceeds it.
+/// Maximum time for one input, in seconds. Only an endless loop exceeds it.
 const SECONDS: u64 = 5;
 
 fuzz_target!(|text: &str| {

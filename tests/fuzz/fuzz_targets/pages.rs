@@ -1,4 +1,4 @@
-//! Converts any bytes as pages, other texts and answers of search engines, with the guest's
+//! Converts arbitrary bytes as pages, other text and responses of search engines, with the guest's
 //! functions. Nothing panics. Stripping the tags, the fallback for pages whose structure is too
 //! complex, takes time linear in the page's length.
 #![no_main]
@@ -18,7 +18,8 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// Minimum length to which a body is repeated to measure the conversion time, in bytes.
+/// Minimum length of a body for measuring the conversion time, in bytes. Shorter bodies are
+/// repeated.
 const LARGE: usize = 256 << 10;
 /// Maximum time to convert the repeated body, about fifty times the usual time.
 const TIME: Duration = Duration::from_secs(3);

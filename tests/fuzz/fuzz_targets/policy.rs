@@ -1,4 +1,4 @@
-//! The policy decides as the reference implementation does, for any rules and any call.
+//! Checks that the policy decides like the reference implementation, for arbitrary rules and calls.
 
 #![no_main]
 

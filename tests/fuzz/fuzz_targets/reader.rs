@@ -1,4 +1,4 @@
-//! Parses any text as a model's answer.
+//! Parses arbitrary text as a model's answer.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Removes secrets from any text. The result equals that of a simple and slow implementation of the
-//! same rules.
+//! Removes secrets from arbitrary text. The result equals that of a simple and slow implementation
+//! of the same rules.
 #![no_main]
 
 #[path = "../../../capability/egress/src/secrets/reference.rs"]

@@ -1,5 +1,5 @@
-//! Runs any text as a script, without commands and with low limits. It ends in time, and nothing
-//! panics.
+//! Runs arbitrary text as a script, without commands and with low limits. The script ends in time,
+//! and nothing panics.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,5 @@
-//! Calls any WASI functions with any operands, as a command of the shell could. Each script ends in
-//! time, nothing panics, and no call reveals a bug in the host.
+//! Calls arbitrary WASI functions with arbitrary operands, as a command of the shell could. Each
+//! script ends in time, nothing panics, and no call reveals a bug in the host.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -42,8 +42,8 @@ const WAITS: &str = "poll_oneoff";
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand. Most are small numbers and addresses of paths, which reach more code than
-/// others.
+/// Reads an operand. Most are small numbers and addresses of paths, which cover more code than
+/// other operands.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;
     Some(match choice {

@@ -1,4 +1,4 @@
-//! The baseline, in which host functions are JSON tools.
+//! The baseline, where host functions are JSON tools.
 
 use wattle_agent::rt::Function;
 use wattle_eval::{Approach, Scorecard, Verdict};

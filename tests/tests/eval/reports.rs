@@ -1,5 +1,5 @@
-//! Reports: errors at the first try, paired comparisons, transcripts, and dialects; with providers
-//! that misbehave.
+//! Reports: errors on the first try, paired comparisons, transcripts, dialects, and providers that
+//! misbehave.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -61,8 +61,8 @@ async fn expectations_accept_every_right_sample_and_no_wrong_one() {
     assert_eq!(suite.check(&place.host).await.unwrap(), Vec::<String>::new());
 }
 
-/// The recorded programs are solutions by themselves: what the last one prints is the answer. The
-/// exceptions need no program, call a catalog program, or need a reader between their steps.
+/// The recorded programs are complete solutions: the output of the last one is the answer. The
+/// exceptions need no program, call a catalog program, or need a model between their steps.
 #[tokio::test(flavor = "multi_thread")]
 async fn reference_programs_print_the_right_answer() {
     let (place, suite) = (Place::new(&[]), suite());
@@ -148,8 +148,7 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// Every kind of task has plausible replies that are wrong. Each fails, and for its own
-/// reason.
+/// Every kind of task has plausible but wrong replies. Each fails for its own reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

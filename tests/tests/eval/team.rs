@@ -83,7 +83,7 @@ async fn every_task_of_the_team_passes_as_recorded() {
     assert!(table.starts_with("model    approach  agent      kind"), "{table}");
 }
 
-/// Every task has a plausible recording that is wrong, and fails for its own reason.
+/// Every task has a plausible but wrong recording, which fails for its own reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_replies_fail_the_tasks_of_the_team() {
     let (mut team, wrong) =

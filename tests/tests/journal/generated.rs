@@ -1,5 +1,5 @@
-//! Generated runs are replayed as recorded, with any mix of effects, failures, repairs and nested
-//! calls.
+//! Tests that generated runs are replayed as recorded, with any mix of effects, failures, repairs
+//! and nested calls.
 
 use wattle_agent::journal;
 

@@ -1,4 +1,5 @@
-//! A run with a schema for its answer is stopped at any moment, resumed and replayed like any other.
+//! Tests that a run with a schema for its answer can be stopped at any moment, resumed and replayed
+//! like any other run.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A run whose call needs approval is parked in the journal, and another process resumes it after
-//! the answer.
+//! Tests that a run whose call needs approval is parked in the journal, and that another process
+//! resumes it after the answer.
 
 use wattle_agent::capability::policy::Policy;
 use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};

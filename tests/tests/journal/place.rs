@@ -1,4 +1,4 @@
-//! A host with stored runs, in which every request of their programs is counted.
+//! A host with stored runs. Every request of their programs is counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub(crate) struct Place {
     pub(crate) output: Option<OutputSettings>,
 }
 
-/// A network that answers each request with its number, and counts requests by method and URL.
+/// A network that responds to each request with its number, and counts requests by method and URL.
 #[derive(Default)]
 pub(crate) struct Network {
     made: Mutex<BTreeMap<String, usize>>,
@@ -57,7 +57,7 @@ impl Network {
         self.keys.lock().unwrap().clone()
     }
 
-    /// Stops answering requests.
+    /// Stops responding to requests.
     pub(crate) fn hang(&self) {
         self.hangs.store(true, Ordering::Relaxed);
     }
@@ -93,8 +93,8 @@ impl http::Backend for Network {
     }
 }
 
-/// A model whose answer depends on the number of its messages in the conversation, so that every
-/// process gets the same answers.
+/// A model whose answer depends only on the number of its messages in the conversation, so that
+/// every process gets the same answers.
 pub(crate) struct ByTurn(pub(crate) Vec<String>);
 
 impl Model for ByTurn {
@@ -153,7 +153,7 @@ impl Place {
         }
     }
 
-    /// Creates an empty place that shares the host.
+    /// Creates an empty place with the same host.
     pub(crate) fn another(&self) -> Place {
         Place {
             policy: self.policy.clone(),

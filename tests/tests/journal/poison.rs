@@ -1,5 +1,5 @@
-//! A run that ends its process is not resumed indefinitely, and a panic in a run ends only that
-//! run.
+//! Tests that a run that ends its process is not resumed indefinitely, and that a panic in a run
+//! ends only that run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,11 +10,11 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::place::{ByTurn, Place, answer, done, status, wat};
 
-/// A model whose process ends while the model creates one of its answers. That answer is never
-/// returned, and `crashed` is notified.
+/// A model whose process ends while it creates one of its answers. It notifies `crashed` and never
+/// returns that answer.
 struct Crashing {
     script: ByTurn,
-    /// The number of the answer at which the process ends.
+    /// The number of the answer that ends the process.
     at: usize,
     crashed: tokio::sync::Notify,
     requests: AtomicUsize,

@@ -1,5 +1,5 @@
-//! A program that recalls items is on the run's tape: a stopped run is resumed without repeating
-//! its calls, and a replay recalls the same.
+//! Tests that the program that recalls items is on the run's tape: a stopped run is resumed without
+//! repeating the program's calls, and a replay recalls the same items.
 
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
@@ -12,7 +12,7 @@ use wattle_agent::{Host, RecallContract, Settings};
 use crate::place::{ByTurn, Place, answer, done, wat};
 use crate::stopped::Stopping;
 
-/// A program that recalls, and counts how often it runs.
+/// A program that recalls items and counts how often it runs.
 const COUNTING: &str = r#";;; name = "counting"
 ;;; description = "Recalls items and counts the recalls"
 ;;; returns = "the items"

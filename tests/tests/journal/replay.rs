@@ -132,8 +132,8 @@ async fn a_changed_program_of_the_catalog_is_named() {
     assert_eq!(from_two.difference, None, "the programs of earlier steps are not run again");
 }
 
-/// A fix is in the recording as the program that it resulted in, and the files that the run began
-/// with are those of its start.
+/// The recording contains the program that resulted from a fix, and the files that the run began
+/// with.
 #[tokio::test]
 async fn a_fix_and_the_first_request_are_replayed() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! A journal whose records contain a key or a secret: unreadable in the file, exact in a resumed
-//! run.
+//! Tests a journal whose records contain a key or a secret: they are unreadable in the file, and
+//! exact in a resumed run.
 
 use std::path::Path;
 use std::time::Duration;

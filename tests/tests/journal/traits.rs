@@ -1,5 +1,5 @@
-//! The programs of traits are on the run's tape: a stopped run is resumed without repeating their
-//! calls, and a replay runs them again.
+//! Tests that the programs of traits are on the run's tape: a stopped run is resumed without
+//! repeating their calls, and a replay runs them again.
 
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::capability::egress::{Egress, Policy};

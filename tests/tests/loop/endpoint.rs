@@ -12,7 +12,7 @@ pub(crate) fn quick() -> Timeouts {
     Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), max_delay: ms(20) }
 }
 
-/// Returns a model of this preset behind the scripted endpoint.
+/// Returns a model that uses this preset with the scripted endpoint.
 pub(crate) fn remote(
     provider: &Provider,
     preset: &str,

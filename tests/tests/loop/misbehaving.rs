@@ -18,7 +18,7 @@ use super::endpoint::{calling, quick, remote};
 enum Expected {
     /// The run ends with its answer.
     Well,
-    /// The run ends with an error that contains this text.
+    /// The run ends with an error that contains this string.
     Error(&'static str),
 }
 
@@ -139,8 +139,8 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
     ]
 }
 
-/// Runs against a server that first misbehaves and then answers well. Describes an unexpected
-/// outcome.
+/// Runs a job with a server that first misbehaves and then responds correctly. Describes the
+/// outcome if it is unexpected.
 async fn unexpected_outcome(
     world: &World,
     preset: &str,

@@ -8,7 +8,7 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Bound, Ending, Event, Role, Stop};
 use wattle_tests::{Scripted, World, calls};
 
-/// A schema with a value that matches it, one that does not, and a part of the reported error.
+/// A schema with a matching value, a value that does not match, and a part of the reported error.
 #[derive(Deserialize)]
 struct Case {
     name: String,

@@ -30,7 +30,7 @@ fn events(events: &[Envelope]) -> Vec<(u32, u32, Option<String>)> {
     recalled.collect()
 }
 
-/// Returns the text of a request.
+/// Returns the messages of a request as one string.
 fn text(messages: &[Message]) -> String {
     messages.iter().map(|message| format!("{}\n", message.content)).collect()
 }

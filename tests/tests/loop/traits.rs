@@ -38,7 +38,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A world whose catalog has the programs, and whose agents are in a folder.
+/// A world whose catalog has the [`PROGRAMS`], and whose agents are in a folder.
 struct House {
     world: World,
     agents: Agents,
@@ -93,7 +93,7 @@ impl House {
     }
 }
 
-/// Returns the text of a request.
+/// Returns the messages of a request as one string.
 fn text(messages: &[Message]) -> String {
     messages.iter().map(|message| format!("{}\n", message.content)).collect()
 }
@@ -364,7 +364,7 @@ fn traits_of_files_are_problems_if_they_are_invalid() {
     assert!(house.agents.get("b").is_some() && house.agents.get("a").is_none());
 }
 
-/// Returns the part of a text that another one shares as its beginning.
+/// Returns the fraction of a string that is also the beginning of another one.
 fn shared(one: &str, other: &str) -> f64 {
     let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     same as f64 / other.len() as f64

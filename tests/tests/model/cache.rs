@@ -1,4 +1,4 @@
-//! The marks for a provider's cache, which keeps what comes before a mark.
+//! The marks for a provider's cache, which keeps everything before a mark.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{EndpointSettings, Model, ModelRequest, RemoteModel, resolve};
@@ -8,7 +8,8 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, quick};
 
-/// Sends a request with a system message, of which this many bytes are stable, and a question.
+/// Sends a request with a question and a system message. `stable` is the length of the message's
+/// stable part, in bytes.
 async fn sent(preset: &str, model: &str, (system, stable): (&str, usize), answer: Answer) -> Json {
     let provider = Provider::start([answer]);
     let base = provider.base_url();
@@ -34,7 +35,7 @@ fn plain(text: &str) -> Json {
     json!({"type": "text", "text": text})
 }
 
-/// System texts with the length of their stable parts, and their blocks.
+/// Returns system messages with the length of their stable parts, and the expected blocks.
 fn cases() -> [((&'static str, usize), Json); 6] {
     [
         (("rules\n\ntoday", 6), json!([marked("rules\n"), plain("\ntoday")])),

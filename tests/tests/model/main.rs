@@ -1,4 +1,4 @@
-//! The model's client against an endpoint that misbehaves.
+//! Tests the model's client with an endpoint that misbehaves.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

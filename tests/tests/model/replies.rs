@@ -1,4 +1,4 @@
-//! Requests of the client, and the replies that it understands.
+//! The client's requests, and the replies that it understands.
 
 use wattle_agent::model::{EndpointSettings, ModelErrorKind as Kind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
@@ -101,7 +101,7 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
     assert!(provider.requests().len() < 10);
 }
 
-/// An endpoint may format the reply `hellö` in many ways, with or without a stream.
+/// Endpoints may format the reply `hellö` in many ways, streamed or not.
 #[tokio::test]
 async fn sloppy_answers_are_understood() {
     let (he, llo) = (delta("he"), delta("llö"));

@@ -116,7 +116,7 @@ fn sections(prompt: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Compares with a file beside this one.
+/// Compares a string with a file next to this one.
 fn compare(name: &str, found: &str) {
     wattle_cases::compare(Path::new("tests/prompt").join(name), found);
 }

@@ -15,7 +15,7 @@ use wattle_tests::Scripted;
 const MESSAGES: [&str; 2] =
     ["How high is the tide in Emden tomorrow?", "Convert the invoices of May to one CSV file"];
 
-/// Returns a host with this many programs of its own, of which the last ones are about tides and
+/// Returns a host with this many programs of its own, the last of which are about tides and
 /// invoices.
 fn host(folder: &Path, own: usize) -> Host {
     for number in 0..own {
@@ -90,7 +90,8 @@ fn past_a_hundred_programs_those_of_the_task_are_described_at_the_end() {
     assert!(!prompt("hello").rest.contains("place"));
 }
 
-/// `done` is a function; in the text dialect, `ToolCall::Response` takes its place.
+/// In the native dialect, `done` is a function. In the text dialect, `ToolCall::Response` takes its
+/// place.
 #[test]
 fn done_is_listed_in_the_native_dialect_only() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,7 +103,7 @@ fn done_is_listed_in_the_native_dialect_only() {
     assert!(host.functions(&listing, &grants).iter().any(|function| function.name == "done"));
 }
 
-/// The families of built-in programs have a fixed order, with what serves every task first.
+/// The families of built-in programs have a fixed order. Programs that serve every task come first.
 #[test]
 fn built_in_programs_are_listed_by_family() {
     let folder = tempfile::tempdir().unwrap();

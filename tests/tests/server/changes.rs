@@ -1,4 +1,4 @@
-//! The stream of the changes of runs.
+//! The stream of changes of runs.
 
 use serde_json::{Value as Json, json};
 
@@ -18,7 +18,7 @@ async fn follow(world: &World, token: &str) -> Client {
     client
 }
 
-/// Reads changes up to the one of a run for which `is_it` is true.
+/// Reads changes until `is_it` is true for a change of the run.
 async fn until(client: &mut Client, run: &str, is_it: impl Fn(&Json) -> bool) -> Json {
     loop {
         let change = client.event().await.expect("the stream ended");

@@ -34,7 +34,7 @@ pub(crate) struct Answer {
 /// A frame of an SSE stream.
 #[derive(Debug)]
 pub(crate) enum Frame {
-    /// An event. A live one has no id.
+    /// An event. A live event has no id.
     Event {
         id: Option<u64>,
         data: Json,
@@ -92,7 +92,7 @@ impl Client {
         read > 0
     }
 
-    /// Reads up to a mark. Returns the text before it.
+    /// Reads up to a mark. Returns the data before it.
     async fn until(&mut self, mark: &str) -> Option<String> {
         loop {
             if let Some(at) =
@@ -143,7 +143,7 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
-    /// Reads the next frame of any stream. The data is its text.
+    /// Reads the next frame of any stream, with its data as a string.
     pub(crate) async fn any_frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
@@ -153,7 +153,7 @@ impl Client {
         Some(Frame::Event { id: None, data: data.join("\n").into() })
     }
 
-    /// Reads the next frame with data, which is one chunk. Returns its `id` as it is written.
+    /// Reads the next frame with data, which is one chunk. Also returns its `id`, unparsed.
     pub(crate) async fn identified(&mut self) -> Option<(Option<String>, Json)> {
         loop {
             let text = self.chunk().await?;

@@ -9,7 +9,8 @@ use wattle_server::{App, TenantParts};
 use crate::api::wat;
 use crate::world::{Question, World, store};
 
-/// The folder of the agents `boss`, who asks `coder` and `clerk`, and of `coder`, who asks `clerk`.
+/// Creates a folder with the agents `boss`, who asks `coder` and `clerk`, and `coder`, who asks
+/// `clerk`.
 pub(crate) fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -44,7 +45,7 @@ pub(crate) async fn office(boss: &str, policy: Policy) -> Office {
 }
 
 impl Office {
-    /// An office whose agents are elsewhere.
+    /// Creates an office whose agents are declared elsewhere.
     pub(crate) fn of(world: World, store: TenantStore) -> Office {
         Office { world, store, _folder: tempfile::tempdir().unwrap() }
     }
@@ -180,7 +181,7 @@ async fn only_declared_agents_can_be_asked_and_not_too_deep() {
     assert!(question.last().contains("the message is empty"), "{}", question.last());
     question.say(&wat("(ret (agent.delegate \"coder\" \"one\"))"));
     office.asked("coder").await.say(&wat("(ret (agent.delegate \"clerk\" \"two\"))"));
-    // The clerk has nobody to ask.
+    // The clerk has no agents to ask.
     office.asked("clerk").await.say(&wat("(ret (agent.delegate \"coder\" \"three\"))"));
     let question = office.asked("clerk").await;
     assert!(question.last().contains("`agent` is not granted"), "{}", question.last());

@@ -1,4 +1,4 @@
-//! Trusted runs over HTTP: a request asks for trust, and only the operator grants it.
+//! Trusted runs over HTTP: a request asks for a trusted run, but only the operator can allow it.
 
 use std::sync::{Arc, Mutex};
 

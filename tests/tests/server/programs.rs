@@ -77,7 +77,7 @@ async fn the_examples_of_a_program_are_run() {
     assert!(why.contains("line 7"), "{why}");
 }
 
-/// A server whose catalog has these folders.
+/// Starts a server whose catalog reads these folders.
 async fn with_folders(folders: &[PathBuf]) -> World {
     let operator = Operator { programs: folders.to_vec(), ..Operator::default() };
     let read = Folders::open(folders, &|_| Ok(()));

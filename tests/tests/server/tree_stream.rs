@@ -1,4 +1,4 @@
-//! The events of a tree of runs in one stream: every kept event once, in one order.
+//! The events of a tree of runs in one stream: every kept event appears once, in one order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,8 +40,8 @@ fn kept(frames: &[Frame]) -> Vec<(String, Json)> {
     kept.collect()
 }
 
-/// Checks that the stream has the events of each run in their order, each once, and that they are
-/// those of the runs' own records.
+/// Checks that the stream has the events of each run in order, each once, and that they equal the
+/// events in the runs' records.
 async fn check(office: &Office, run: &str, frames: &[Frame]) {
     let mut by_run: BTreeMap<String, Vec<Json>> = BTreeMap::new();
     for (id, event) in kept(frames) {
@@ -60,7 +60,7 @@ async fn check(office: &Office, run: &str, frames: &[Frame]) {
     }
 }
 
-/// Plays a tree of three levels, in which two agents work at the same time. Returns the run.
+/// Plays a tree of three levels where two agents work at the same time.
 async fn play(office: &mut Office, run: &str) {
     let parallel = "(ret (str.join (par.map \"ask_coder\" (str.split \"a,b\" \",\")) \"+\"))";
     office.asked("boss").await.say(&wat(parallel));

@@ -14,13 +14,14 @@ use crate::mark::one_line;
 pub(super) enum Meaning {
     /// Run a program, or refuse to.
     Run(PlannedCall),
-    /// Change the last program that failed, and run it. The texts are pairs: an old one, a new one.
+    /// Change the last program that failed, and run it. The strings are pairs of an old and a new
+    /// one.
     Fix(Vec<FixText>),
     /// End the run with this answer.
     Done(String),
 }
 
-/// Interprets a call of the function `name`. The returned bool is true if the arguments are
+/// Interprets a call to the function `name`. The returned bool is true if the arguments are
 /// complete.
 pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meaning, bool) {
     match json::arguments(text) {
@@ -41,7 +42,7 @@ pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) ->
     }
 }
 
-/// Interprets a call of the function `name` with parsed arguments.
+/// Interprets a call to the function `name` with parsed arguments.
 pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     match known(name, programs) {
         Some(KnownFunction::Wat) => wat(value),
@@ -108,7 +109,7 @@ fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns a call without arguments, in place of one whose arguments are invalid.
+/// Returns a call without arguments, as a replacement for a call whose arguments are invalid.
 fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
     match known(name, programs) {
         Some(KnownFunction::Wat | KnownFunction::Fix) => {
@@ -154,7 +155,7 @@ fn missing_body() -> Meaning {
     ))
 }
 
-/// Interprets a call of the function `fix`.
+/// Interprets a call to the function `fix`.
 fn fix(value: Value) -> Meaning {
     match fix::texts_of_json(value) {
         Some(texts) => Meaning::Fix(texts),
@@ -197,7 +198,7 @@ fn answer(value: Value) -> String {
     .to_owned()
 }
 
-/// Interprets a call of the function `catalog`.
+/// Interprets a call to the function `catalog`.
 fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     let Value::Object(mut fields) = value else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
@@ -231,7 +232,7 @@ fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meanin
     }
 }
 
-/// Interprets a call of a program, with named or positional arguments.
+/// Interprets a call to a program, with named or positional arguments.
 fn program(function: &ProgramFunction, value: Value) -> Meaning {
     let call = |args| Call::Catalog { name: function.program.clone(), args };
     let args = match value {
@@ -327,7 +328,8 @@ const MAX_SHOWN: usize = 60;
 /// Converts a value to the text that a program receives.
 ///
 /// # Errors
-/// A list or an object in place of a text, which the program would take for a text.
+/// If the value is a list or an object in place of a string, because the program would use its JSON
+/// as the text.
 fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<String, String> {
     let (kind, name) = (param.kind, &param.name);
     Ok(match &value {
@@ -352,7 +354,7 @@ fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<Strin
     })
 }
 
-/// Returns a string as it is, and any other value as JSON.
+/// Returns a string unchanged, and any other value as JSON.
 fn plain(value: Value) -> String {
     match value {
         Value::String(text) => text,

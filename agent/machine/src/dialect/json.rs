@@ -20,7 +20,7 @@ pub(super) struct Lenient {
     pub(super) is_open: bool,
 }
 
-/// Parses the arguments of a call. An empty text is an empty object.
+/// Parses the arguments of a call. An empty string is an empty object.
 pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     let bare = without_fence(text.trim_matches('\u{feff}').trim());
     if bare.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
             read
         }
     };
-    // A string that contains JSON is replaced by the parsed object.
+    // A string that contains JSON is replaced with the parsed object.
     match &read.value {
         Value::String(inner) if inner.trim_start().starts_with('{') => {
             let inner = value_at(inner.trim(), 0)?;

@@ -39,7 +39,8 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     from_reading(answer, reading, false, (dialect, context))
 }
 
-/// Converts a reading of the text. Without a call, it is unknown whether the text is complete.
+/// Converts the result of reading the text. If the text contains no call, it is unknown whether the
+/// text is complete.
 pub(super) fn from_reading(
     answer: &ModelAnswer,
     reading: Reading,
@@ -152,7 +153,7 @@ pub(super) fn with_thought(thought: Option<&str>, call: &Call) -> String {
     }
 }
 
-/// Writes a text in quotes.
+/// Puts a string in quotes.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

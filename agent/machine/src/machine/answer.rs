@@ -12,10 +12,10 @@ use crate::{
     state::{Effect, ModelAnswer, Purpose, State},
 };
 
-/// The violation of an answer that calls programs instead of being corrected.
+/// The violation that is reported if the model calls a program instead of correcting its answer.
 const CALLED: &str = "the correction calls a program, and no program is run any more";
 
-/// The violation of an empty answer.
+/// The violation that is reported if the corrected answer is empty.
 const EMPTY: &str = "the correction is empty";
 
 impl State {
@@ -38,8 +38,8 @@ impl State {
         })
     }
 
-    /// Ends the run with an answer of the model or of a program, once it is valid. `bound` is the
-    /// limit that the run had reached before.
+    /// Ends the run with an answer from the model or a program if no contract needs to be checked.
+    /// Otherwise requests its validation. `bound` is the limit that the run had reached before.
     pub(super) fn answered(
         &mut self,
         turn: Turn,

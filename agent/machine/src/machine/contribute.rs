@@ -24,7 +24,7 @@ impl State {
         Effect::Contribute { step: self.steps + 1, calls }
     }
 
-    /// Adds what the programs returned, and asks the model.
+    /// Adds the results of the programs to the run, and asks the model.
     pub(super) fn contributed(
         &mut self,
         turn: Turn,
@@ -74,7 +74,7 @@ impl State {
         Ok(!section.is_empty())
     }
 
-    /// Adds the text of a prompt program to the conversation. Returns false if it is the same as
+    /// Adds the result of a prompt program to the conversation. Returns false if it is the same as
     /// before.
     fn note(&mut self, program: &TraitProgram, given: &Contribution) -> Result<bool, String> {
         let text = given.text()?;

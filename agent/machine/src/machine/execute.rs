@@ -14,7 +14,7 @@ use crate::{
     state::{Effect, OnMaxSteps, Purpose, State},
 };
 
-/// Number of consecutive repetitions of the same call at which the model is warned.
+/// Number of consecutive repetitions of the same call after which the model is warned.
 const WARN_REPETITIONS: u32 = 3;
 
 impl State {
@@ -76,8 +76,8 @@ impl State {
     }
 
     /// Ends a step: reports each call and adds the observation to the conversation. Then it starts
-    /// the next turn, or ends the run with the first answer that a call returned. A step whose calls
-    /// are all silent ends the run with `closing`, the thought beside them.
+    /// the next turn, or ends the run with the first answer that a call returned. A step whose
+    /// calls are all silent ends the run with `closing`, the thought next to them.
     pub(super) fn finish_step(
         &mut self,
         (answer, closing): (Message, Option<String>),
@@ -162,7 +162,7 @@ impl State {
     /// Keeps the data that a program left.
     ///
     /// # Errors
-    /// The run has too much of it. The text is for the model.
+    /// If the run's artifacts would exceed their limits. The error is a message for the model.
     pub(super) fn keep_artifact(&mut self, artifact: &Artifact) -> Result<(), String> {
         let others = || self.artifacts.iter().filter(|known| known.name != artifact.name);
         let bytes: usize = others().map(|known| known.data.len()).sum();
@@ -192,7 +192,7 @@ impl State {
         };
     }
 
-    /// Returns the number of consecutive times that the same calls had the same outputs.
+    /// Returns how many times in a row the same calls had the same outputs.
     pub(super) fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();

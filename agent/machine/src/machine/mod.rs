@@ -266,7 +266,8 @@ impl State {
         effects
     }
 
-    /// Returns the ending if the run has used up its budget of tokens or cost.
+    /// Returns the ending of a run that has used up its budget of tokens or cost, and `None`
+    /// otherwise.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
         let cost = self

@@ -1,9 +1,9 @@
 //! Reads the text of `ToolCall::Response(…)`.
 //!
-//! A final answer may contain anything: quotes, parentheses, code, even calls. So the end is the
-//! first position that closes the call *and* ends its line, outside of everything that the text
-//! itself has opened. If there is none, it is the last position that closes the call before the
-//! start of a new turn.
+//! A final answer may contain anything: quotes, parentheses, code, even calls. Therefore it ends at
+//! the first position that closes the call *and* ends its line, outside all brackets, quotes and
+//! fences that the answer itself has opened. If there is no such position, the end is the last
+//! position that closes the call before the start of a new turn.
 
 use super::{
     Note,
@@ -17,7 +17,7 @@ use super::{
     value::without_tail,
 };
 
-/// The text of an answer, and the end of its call.
+/// The content of an answer, and the end of its call.
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) end: usize,
@@ -41,10 +41,10 @@ pub(super) fn read(text: &str, at: usize) -> Answer {
     }
 }
 
-/// A position at which the text could end.
+/// A position where the answer could end.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// End of the text.
+    /// End of the answer.
     end: usize,
     /// End of the call.
     after: usize,

@@ -101,7 +101,7 @@ pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
 }
 
 impl Arguments {
-    /// Returns true if an argument is an ellipsis, as in a text that only mentions a call.
+    /// Returns true if an argument is an ellipsis, as in prose that only mentions a call.
     pub(super) fn have_ellipsis(&self) -> bool {
         self.items.iter().any(|item| item.form == Form::Bare && is_ellipsis(&item.value))
     }
@@ -133,7 +133,7 @@ impl Arguments {
         self.items.into_iter().flat_map(Item::into_values).collect()
     }
 
-    /// Returns the texts of a fix in order.
+    /// Returns the strings of a fix in order.
     pub(super) fn into_fix_texts(self) -> Vec<FixText> {
         self.items.into_iter().flat_map(Item::into_fix_texts).collect()
     }
@@ -156,9 +156,9 @@ impl Item {
 }
 
 impl Item {
-    /// Returns the texts of a fix. In triple quotes a text is code with its escapes, as in a
-    /// program. In other quotes its escapes are resolved, as in every argument. The other reading
-    /// is kept, since models mix the two up.
+    /// Returns the strings of a fix. A string in triple quotes is code whose escapes are kept, as
+    /// in a program. In other quotes, escapes are resolved, as in every argument. The other reading
+    /// is kept as an alternative, since models mix the two up.
     fn into_fix_texts(self) -> Vec<FixText> {
         let json = (self.form == Form::Json)
             .then(|| fix::texts_of_json(serde_json::from_str(&self.value).ok()?))

@@ -11,7 +11,7 @@ use super::{
     },
 };
 
-/// A program, and the offset at which the call continues.
+/// A program, and the offset where the call continues.
 pub(super) struct Body {
     pub(super) text: String,
     pub(super) end: usize,

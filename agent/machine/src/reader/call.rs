@@ -83,8 +83,8 @@ fn wat(text: &str, inside: usize) -> Call {
     }
 }
 
-/// Returns true if a later line after a program begins with something that is not an argument, so
-/// that the call has ended without its parenthesis.
+/// Returns true if a line after a program begins with something that is not an argument. The call
+/// has then ended without its parenthesis.
 fn breaks_off(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     if closing_tag(text, next) > 0 {
@@ -132,7 +132,7 @@ fn fix(text: &str, inside: usize) -> Call {
     Call { action: Action::Fix { texts }, end, note, is_mention }
 }
 
-/// Returns true if the whole call is escaped, as if inside a string: a backslash precedes the first
+/// Returns true if the whole call is escaped as in a string literal: a backslash precedes the first
 /// quote, or follows the fence's language.
 fn is_escaped(text: &str, inside: usize) -> bool {
     let start = after_space(text, inside);

@@ -24,7 +24,7 @@ pub(super) enum Kind<'a> {
     Catalog,
     Fix,
     Response,
-    /// A program's name, written where the kind belongs.
+    /// The name of a program, written where the kind belongs.
     Program(&'a str),
 }
 
@@ -140,8 +140,8 @@ fn continues_word(text: &str, at: usize) -> bool {
 /// Maximum length of decoration before a call, in bytes.
 const MAX_DECORATION: usize = 80;
 
-/// Returns true if only decoration precedes `at` on its line. The line begins no earlier than
-/// `floor`.
+/// Returns true if only decoration precedes `at` on its line. Text before `floor` is not part of
+/// the line.
 pub(super) fn starts_line(text: &str, at: usize, floor: usize) -> bool {
     let bytes = text.as_bytes().get(floor..at).unwrap_or_default();
     let back = bytes.iter().rev().take(MAX_DECORATION).take_while(|&&b| b != b'\n').count();

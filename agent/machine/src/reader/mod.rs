@@ -110,7 +110,7 @@ struct FoundCall {
 }
 
 /// Maximum number of mentions that are skipped in search of a real call. The limit keeps the time
-/// linear for a text that consists of mentions.
+/// linear even if the answer consists of mentions.
 const MAX_MENTIONS: usize = 4;
 
 /// Calls that are only mentioned (`ToolCall::Wat(...)`). The first is used if there is no real

@@ -117,7 +117,7 @@ pub(super) fn content(raw: &str, quote: Quote) -> String {
     }
 }
 
-/// Resolves the escaped triple quotes in a text of code. All other escapes belong to the code.
+/// Resolves escaped triple quotes in code. All other escapes belong to the code.
 pub(super) fn code(raw: &str, mark: char) -> String {
     raw.replace(&format!("\\{mark}\\{mark}\\{mark}"), &format!("{mark}{mark}{mark}"))
         .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))

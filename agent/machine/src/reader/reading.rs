@@ -42,7 +42,7 @@ pub enum Action {
     },
     /// Change the last program that failed, and run it again.
     Fix {
-        /// Pairs of texts: an old one, and the new one that replaces it.
+        /// Pairs of strings: an old one, and the new one that replaces it.
         texts: Vec<FixText>,
     },
     /// End the run.
@@ -58,7 +58,7 @@ pub enum Action {
 pub enum Note {
     /// Text followed the call and was dropped.
     DroppedAfterCall,
-    /// The fence around the program or the text is not closed.
+    /// The fence around the program or the answer is not closed.
     UnclosedFence,
     /// A string is not closed.
     UnclosedString,

@@ -17,7 +17,7 @@ pub(super) struct Tag {
     partner: Option<usize>,
 }
 
-/// All reasoning tags of a text, in order.
+/// All reasoning tags of an answer, in order.
 pub(super) struct Tags(Vec<Tag>);
 
 impl Tags {
@@ -32,7 +32,7 @@ impl Tags {
         self.0.get(open.partner?).copied()
     }
 
-    /// Returns the text's first tag if it is a closing tag.
+    /// Returns the answer's first tag if it is a closing tag.
     pub(super) fn leading_close(&self) -> Option<Tag> {
         self.0.first().filter(|tag| tag.closes).copied()
     }

@@ -14,14 +14,14 @@ pub(super) enum Until {
     Parenthesis,
 }
 
-/// The way in which a program ends.
+/// The reason why a program ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The expected delimiter ends the program.
     Closed,
     /// A comma or a parenthesis that cannot belong to the program ends it.
     Separator,
-    /// The text ends, or text begins that cannot be part of a call.
+    /// The answer ends, or its next part cannot belong to the call.
     Broken,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Stop {
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     pub(super) end: usize,
-    /// Offset at which the call continues: after the closing fence or quote, or at the separator.
+    /// Offset where the call continues: after the closing fence or quote, or at the separator.
     pub(super) after: usize,
     pub(super) stop: Stop,
 }
@@ -205,8 +205,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns true if a fence inside a fenced program has no language. It may be a closing fence of
-/// the wrong kind or length, and the program ends where its call ends.
+/// Returns true if a fence inside a fenced program has no language. Such a fence may be a closing
+/// one of the wrong kind or length. The program then ends where its call ends.
 fn is_other_close(text: &str, at: usize, until: Until) -> bool {
     matches!(until, Until::Fence { .. }) && closes_call(text, at)
 }

@@ -1,5 +1,5 @@
-//! Functions on text and byte offsets that never panic. Beyond the end of the text, they return
-//! zeros and empty strings.
+//! Functions on strings and byte offsets that never panic. Beyond the end of the string, they
+//! return zeros and empty strings.
 
 /// Returns the byte at `at`, or 0 beyond the end.
 pub(super) fn byte(text: &str, at: usize) -> u8 {
@@ -11,7 +11,7 @@ pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
     slice(text, at, text.len()).chars().next()
 }
 
-/// Returns `from..to`, or an empty string if the range is not valid.
+/// Returns the slice `from..to`, or an empty string if the range is invalid.
 pub(super) fn slice(text: &str, from: usize, to: usize) -> &str {
     text.get(from..to).unwrap_or_default()
 }

@@ -39,8 +39,8 @@ pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Readin
     reading(Action::Response { text: trim_blank_lines(outside).to_owned() }, Vec::new())
 }
 
-/// Maximum number of fences that are searched for a program. The limit keeps the time linear for a
-/// text that consists of fences.
+/// Maximum number of fences that are searched for a program. The limit keeps the time linear even
+/// if the answer consists of fences.
 const MAX_FENCES: usize = 8;
 
 /// Uses the first fenced program in an answer's text as its action, and the text before it as the
@@ -67,7 +67,7 @@ pub(super) fn program_in_prose(reading: Reading) -> Reading {
     reading
 }
 
-/// Reads a text that consists of one fenced program.
+/// Reads an answer that consists of one fenced program.
 fn program(lone: &str) -> Option<(String, Option<Note>)> {
     let (mark, length) = fence(lone, 0)?;
     let found = body::fenced(lone, 0, mark, length);

@@ -163,7 +163,8 @@ impl<'a> Parser<'a> {
         self.lenient.then(|| slice(self.text, start, self.at).trim_end().to_owned())
     }
 
-    /// Reads a value without quotes, up to a comma or parenthesis outside of it, or the line's end.
+    /// Reads a value without quotes. It ends before a comma or parenthesis that is not part of it,
+    /// or at the end of the line.
     pub(super) fn bare(&mut self) -> Option<String> {
         let start = self.at;
         if !self.lenient && is_comment(self.text, start) {

@@ -1,4 +1,4 @@
-//! Tests of the view, with texts that arrive in every possible division.
+//! Tests the view with outputs that are divided into pieces in every possible way.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn response(text: &str) -> Envelope {
     event(2, Event::Response { text, session_id: None, steps: 0, usage, stop, data: None })
 }
 
-/// What a client has of the answer.
+/// The part of the answer that a client has received.
 #[derive(Default)]
 struct Client {
     answer: String,
@@ -42,7 +42,7 @@ impl Client {
     }
 }
 
-/// Passes a text in pieces of at most `size` characters.
+/// Passes a model's output in pieces of at most `size` characters.
 fn receive(text: &str, size: usize, answer: &str) -> Client {
     let (mut view, mut client) = (Chunks::default(), Client::default());
     let letters: Vec<char> = text.chars().collect();

@@ -2,10 +2,10 @@
 //!
 //! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three
 //! alignments that it can have within a longer text. Each byte of a pattern may be plain or an
-//! escape ([`Escape`](super::escape::Escape)). So a text is a graph with an edge for each possible
-//! reading of its bytes, and a [`Set`] contains the progress of each pattern at one position.
-//! Advancing a set by one byte takes a bounded number of operations on machine words, for every
-//! text.
+//! escape ([`Escape`](super::escape::Escape)). The searched text is therefore treated as a graph
+//! with an edge for each possible reading of its bytes. A [`Set`] contains the progress of each
+//! pattern at one position. Advancing a set by one byte takes a bounded number of operations on
+//! machine words, whatever the text is.
 
 use std::iter::repeat;
 
@@ -22,7 +22,7 @@ enum Encoding {
 
 impl Encoding {
     /// Returns true if the byte may be between two letters of a pattern. NUL may be in every
-    /// pattern: a text in UTF-16 has one beside each ASCII character, and no secret contains one.
+    /// pattern: a string in UTF-16 has one beside each ASCII character, and no secret contains one.
     fn ignores(self, byte: u8) -> bool {
         match (self, byte) {
             (_, 0) => true,
@@ -132,7 +132,7 @@ fn inner_base64(value: &str, shift: usize) -> String {
     STANDARD_NO_PAD.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
 }
 
-/// The progress of each pattern at one position of a text. Bit `k` of a pattern is set if a match
+/// The progress of each pattern at one position of a string. Bit `k` of a pattern is set if a match
 /// of its first `k + 1` positions can end here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
@@ -224,8 +224,8 @@ pub(super) struct Automaton {
     patterns: Vec<Pattern>,
     /// For each byte, the patterns that start with it.
     starts: Vec<Vec<usize>>,
-    /// A bit for each pair of bytes with which a match may start. For most texts, it avoids most of
-    /// the work.
+    /// A bit for each pair of bytes that may start a match. For most inputs, this table avoids most
+    /// of the work.
     pairs: Vec<u64>,
     /// The number of machine words of a set.
     words: usize,

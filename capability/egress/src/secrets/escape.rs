@@ -1,7 +1,7 @@
-//! Escapes: several characters of a text that mean a single one, such as `%2F`, `&#x2f;`, `\u002f`,
-//! or `\2f` in a program.
+//! Escapes: several characters of a string that mean a single one, such as `%2F`, `&#x2f;`,
+//! `\u002f`, or `\2f` in a program.
 //!
-//! An escape is parsed byte by byte, so that it may be split between two pieces of a text.
+//! An escape is parsed byte by byte, so that it may be split between two pieces of a string.
 
 /// Maximum length of an escape in bytes. An entity may have any number of leading zeros.
 pub(super) const MAX_ESCAPE: usize = 160;
@@ -135,7 +135,7 @@ impl Escape {
         }
     }
 
-    /// Processes the next byte.
+    /// Advances the escape by the next byte.
     pub(super) fn step(self, byte: u8) -> Step {
         let digit = char::from(byte).to_digit(16);
         match (self, digit) {

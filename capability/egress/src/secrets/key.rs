@@ -23,7 +23,8 @@ struct Inner {
 }
 
 impl ApiKey {
-    /// Creates a key from a trimmed text. Returns `None` if it is empty or not valid in a header.
+    /// Creates a key from a string, without the whitespace around it. Returns `None` if the result
+    /// is empty or not valid in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let value = text.trim();
@@ -68,7 +69,7 @@ impl ApiKey {
         self.0.value.len() < MIN_CHARS
     }
 
-    /// Masks the key in a text that is recorded or quoted, in every spelling.
+    /// Masks the key in a string that is recorded or quoted, in every spelling.
     #[must_use]
     pub fn scrub(&self, text: &str) -> String {
         if self.is_short() {

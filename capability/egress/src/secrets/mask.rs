@@ -1,4 +1,4 @@
-//! The mask of records: traces, telemetry, recordings, logs.
+//! The mask for records: traces, telemetry, recordings, logs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -64,25 +64,26 @@ impl Mask {
         self.parts().is_none()
     }
 
-    /// Returns true if a text contains a key or a secret.
+    /// Returns true if a string contains a key or a secret.
     #[must_use]
     pub fn finds(&self, text: &[u8]) -> bool {
         self.parts().is_some_and(|(spellings, _)| spellings.find([text]).is_some())
     }
 
-    /// Returns true if a text or number of a JSON value contains a key or a secret.
+    /// Returns true if a string or number in a JSON value contains a key or a secret.
     #[must_use]
     pub fn finds_in(&self, value: &Json) -> bool {
         self.parts().is_some_and(|(spellings, _)| is_in(&spellings, value))
     }
 
-    /// Masks a text.
+    /// Masks a string.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         self.parts().map_or_else(|| text.to_owned(), |(_, cleaner)| cleaner.clean_text(text))
     }
 
-    /// Masks all texts and numbers of a JSON value, including field names, and JSON in its texts.
+    /// Masks all strings and numbers in a JSON value, including field names, and JSON within its
+    /// strings.
     #[must_use]
     pub fn json(&self, value: Json) -> Json {
         match self.parts() {
@@ -105,8 +106,8 @@ fn is_in(spellings: &Spellings, value: &Json) -> bool {
     }
 }
 
-/// Returns the array or object that a text consists of, such as the arguments of a call. Its texts
-/// may contain escapes of their own.
+/// Returns the array or object that a string consists of, such as the arguments of a call. Its
+/// strings may contain escapes of their own.
 fn nested(text: &str) -> Option<Json> {
     text.trim_start().starts_with(['[', '{']).then(|| serde_json::from_str(text).ok())?
 }

@@ -7,10 +7,10 @@
 //! in which a program writes the value of a secret itself is refused. A [`Secrets`] store keeps the
 //! secrets.
 //!
-//! Each direction has one mechanism, and all three find a value in every spelling:
-//! - going out, `KnownSecrets::refuse_request` refuses, and changes nothing;
-//! - coming in, `KnownSecrets::cleaner` replaces values with references;
-//! - into records, a [`Mask`] replaces keys and secrets. What runs is never masked.
+//! There is one mechanism for each direction, and all three find a value in every spelling:
+//! - for requests, `KnownSecrets::refuse_request` refuses, and changes nothing;
+//! - for responses, `KnownSecrets::cleaner` replaces values with references;
+//! - for records, a [`Mask`] replaces keys and secrets. What runs is never masked.
 
 mod automaton;
 mod escape;
@@ -62,7 +62,7 @@ pub trait Secrets: Send + Sync {
     fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 
-/// A fixed list of secrets. An entry may be an error, which says why that secret is not available.
+/// A fixed list of secrets. An entry may be an error that says why the secret is not available.
 #[derive(Clone, Debug, Default)]
 pub struct SecretList(BTreeMap<String, Result<Secret, String>>);
 
@@ -122,7 +122,7 @@ pub struct Vault {
     mask: OnceLock<Mask>,
 }
 
-/// All secrets of a store, prepared for searching texts.
+/// All secrets of a store, prepared for searching.
 pub(crate) struct KnownSecrets {
     secrets: Vec<Secret>,
     /// For each secret, true if the run has sent it.
@@ -170,8 +170,8 @@ impl KnownSecrets {
         self.spellings.cleaner()
     }
 
-    /// Checks that no part of a program's request contains a secret, nor its parts one after the
-    /// other.
+    /// Checks that a program's request contains no secret, neither in a single part nor in the
+    /// parts joined together.
     pub(crate) fn refuse_request(&self, request: &Request) -> Result<(), Failure> {
         let Request { method, url, headers, body } = request;
         self.refuse("the method", method.as_str().as_bytes())?;
@@ -245,7 +245,7 @@ impl Default for Vault {
     }
 }
 
-/// The parts of a request into which the values of secrets were written.
+/// The parts of a request that now contain the values of secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilledParts {
     /// If true, the body contains a secret.
@@ -253,17 +253,17 @@ pub(crate) struct FilledParts {
 }
 
 impl Vault {
-    /// Creates a vault of the secrets of a store.
+    /// Creates a vault with the secrets of a store.
     #[must_use]
     pub fn new(secrets: Arc<dyn Secrets>) -> Self {
         Vault { secrets, known: Mutex::default(), mask: OnceLock::new() }
     }
 
-    /// Adds all secrets to the mask of the run's records, now and when the run sends one that was
-    /// set later.
+    /// Adds all secrets to the mask of the run's records. A secret that is set later is added when
+    /// the run sends it.
     ///
     /// # Errors
-    /// The secrets cannot be read.
+    /// If the secrets cannot be read.
     pub async fn mask_in(&self, mask: &Mask) -> Result<(), Failure> {
         mask.add_secrets(&self.known().await?.secrets);
         self.mask.get_or_init(|| mask.clone());
@@ -337,8 +337,8 @@ impl Vault {
         Ok(filled)
     }
 
-    /// Returns a text with its references replaced, or `None` if it contains none. An incomplete
-    /// reference remains unchanged.
+    /// Returns a string with its references replaced, or `None` if it contains no references. An
+    /// incomplete reference remains unchanged.
     async fn replace_references(&self, text: &[u8], url: &Url) -> Result<Option<Vec<u8>>, Failure> {
         let mut out = Vec::new();
         let mut rest = text;
@@ -373,7 +373,7 @@ impl Vault {
     }
 }
 
-/// Splits a text at the first prefix of a reference into the parts before and after it.
+/// Splits a string at the first prefix of a reference into the parts before and after it.
 fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memmem::find(text, PREFIX)?;
     Some((text.get(..at)?, text.get(at + PREFIX.len()..)?))

@@ -174,8 +174,9 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     all
 }
 
-/// Returns the matches of a pattern from left to right. They do not overlap. Each match is the one
-/// that ends first. If several end at the same position, it is the one that starts first.
+/// Returns the matches of a pattern from left to right, without overlaps. Of overlapping matches,
+/// it selects the one that ends first, and among those that end at the same position, the one that
+/// starts first.
 fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> Vec<(usize, usize)> {
     let (mut found, mut min_start) = (Vec::new(), 0);
     for end in 1..=text.len() {
@@ -211,7 +212,7 @@ fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> V
     found
 }
 
-/// Replaces secrets in a text with references. Each secret is a pair of a name and a value.
+/// Replaces secrets in a string with references. Each secret is a pair of a name and a value.
 pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
     let edges: Vec<_> = (0..text.len()).map(|at| readings(text, at)).collect();
     let patterns = secrets

@@ -10,7 +10,7 @@ use super::spellings::{Cleaner, Spellings};
 use crate::address::{Class, classify};
 use crate::host::{DomainPattern, RuleError};
 
-/// Minimum length of a secret in characters. A shorter one would occur in texts by chance.
+/// Minimum length of a secret in characters. A shorter one would occur in ordinary text by chance.
 pub(super) const MIN_CHARS: usize = 8;
 
 /// Maximum length of a secret in bytes. The cost of the search grows with the length.
@@ -31,7 +31,7 @@ struct Inner {
     cleaner: OnceLock<Cleaner>,
 }
 
-/// The reason why a text cannot be a secret. The message does not contain the text.
+/// The reason why a string cannot be a secret. The message does not contain the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(&'static str);
@@ -95,6 +95,7 @@ fn is_local(url: &Url) -> bool {
 impl Secret {
     /// Creates a secret for some hosts. Spaces around the value are removed.
     ///
+    /// # Errors
     /// If the name contains characters other than letters, digits, `_` and `-`, or the value is too
     /// short, too long or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
@@ -125,7 +126,7 @@ impl Secret {
         })))
     }
 
-    /// Returns true if a text can be the name of a secret.
+    /// Returns true if a string can be the name of a secret.
     #[must_use]
     pub fn is_name(text: &str) -> bool {
         (1..=MAX_NAME).contains(&text.len())
@@ -174,7 +175,7 @@ impl Secret {
         self.cleaner().clean(bytes)
     }
 
-    /// Replaces the value in a text with its reference, in every spelling.
+    /// Replaces the value in a string with its reference, in every spelling.
     #[must_use]
     pub fn scrub_text(&self, text: &str) -> String {
         self.cleaner().clean_text(text)

@@ -1,4 +1,4 @@
-//! The search for secrets in texts, in every spelling, and their replacement with references.
+//! Searches for secrets in every spelling, and replaces them with references.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub(super) fn reference(name: &str) -> String {
 }
 
 /// The spellings of a list of secrets: plain, with any bytes escaped (`%2F`, `&#x2f;`, `&sol;`,
-/// `\u002f`, `\2f`, `\/`), in base64 at any position of a longer text, and in hex. The last two may
-/// contain whitespace.
+/// `\u002f`, `\2f`, `\/`), in base64 at any position of a longer text, and in hex. Base64 and hex
+/// may contain whitespace.
 #[derive(Debug)]
 pub(super) struct Spellings {
     automaton: Arc<Automaton>,
@@ -22,13 +22,14 @@ pub(super) struct Spellings {
 }
 
 impl Spellings {
-    /// Prepares the search for secrets, by name and value. A reference replaces each of them.
+    /// Prepares the search for secrets, given as names and values. Each secret is replaced with its
+    /// reference.
     pub(super) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Spellings {
         let markers = secrets.clone().map(|(name, _)| reference(name).into_bytes()).collect();
         Spellings::marked(markers, secrets.map(|(_, value)| value))
     }
 
-    /// Prepares the search for values, each with the text that replaces it.
+    /// Prepares the search for values. Each is replaced with the marker at the same index.
     pub(super) fn marked<'a>(
         markers: Arc<[Vec<u8>]>,
         values: impl Iterator<Item = &'a str>,
@@ -36,7 +37,7 @@ impl Spellings {
         Spellings { automaton: Arc::new(Automaton::new(values)), markers }
     }
 
-    /// Returns the index of the first secret in a text, which is the concatenation of `parts`.
+    /// Returns the index of the first secret in a string, which is the concatenation of `parts`.
     pub(super) fn find<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
         if self.automaton.is_empty() {
             return None;
@@ -61,7 +62,7 @@ impl Spellings {
     }
 }
 
-/// A cleaner, which replaces secrets in texts with references. All other bytes remain unchanged.
+/// A cleaner, which replaces secrets with references. All other bytes remain unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleaner {
     /// The automaton and the wanted secrets, or `None` if there are none.
@@ -75,7 +76,7 @@ impl Cleaner {
         Cleaner { parts: None, markers: Arc::from([]) }
     }
 
-    /// Cleans a whole text.
+    /// Cleans a complete byte string.
     pub(crate) fn clean(&self, text: Vec<u8>) -> Vec<u8> {
         if self.parts.is_none() {
             return text;
@@ -87,7 +88,7 @@ impl Cleaner {
         clean
     }
 
-    /// Cleans a whole text in UTF-8.
+    /// Cleans a complete string.
     pub(crate) fn clean_text(&self, text: &str) -> String {
         match self.parts {
             None => text.to_owned(),
@@ -108,7 +109,7 @@ impl Cleaner {
         }
     }
 
-    /// Returns a cleaner for a text that arrives in pieces.
+    /// Returns a cleaner for a string that arrives in pieces.
     pub(crate) fn stream(&self) -> CleanStream {
         let search = self
             .parts
@@ -118,7 +119,7 @@ impl Cleaner {
     }
 }
 
-/// A cleaner for a text that arrives in pieces. It holds back bytes that may be the start of a
+/// A cleaner for a string that arrives in pieces. It holds back bytes that may be the start of a
 /// secret.
 pub(crate) struct CleanStream {
     search: Option<Search>,
@@ -126,7 +127,7 @@ pub(crate) struct CleanStream {
 }
 
 impl CleanStream {
-    /// Adds a piece, and appends the bytes that are clean to `out`.
+    /// Adds a piece, and appends the clean bytes to `out`.
     pub(crate) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         match &mut self.search {
             Some(search) => search.push(piece, &self.markers, out),

@@ -1,4 +1,4 @@
-//! The search for secrets in a text that arrives in pieces.
+//! The search for secrets in a string that arrives in pieces.
 //!
 //! The time is linear in the text, and the memory is bounded: at most the longest spelling of a
 //! secret is held back.
@@ -40,7 +40,7 @@ struct Match {
     replaced: bool,
 }
 
-/// A search for secrets in a text that arrives in pieces. Positions are relative to the start of
+/// A search for secrets in a string that arrives in pieces. Positions are relative to the start of
 /// the text.
 pub(super) struct Search {
     automaton: Arc<Automaton>,
@@ -201,8 +201,8 @@ impl Search {
         ended
     }
 
-    /// Advances the current set over an escape that ended just before the position `at`, and
-    /// records the matches that end there.
+    /// Advances the current set by an escape that ended just before the position `at`, and records
+    /// the matches that end there.
     fn follow_here(&mut self, open: &OpenEscape, unescaped: Unescaped, at: usize) {
         let mut set = std::mem::take(&mut self.set);
         self.follow(open, unescaped, at, &mut set);
@@ -289,8 +289,8 @@ impl Search {
         }
     }
 
-    /// Returns the first position, not before `min_start`, from which the text up to `end` matches
-    /// the pattern.
+    /// Returns the first position, not before `min_start`, where a match of the pattern that ends
+    /// at `end` starts.
     fn start_of(&mut self, pattern: &Pattern, end: usize, min_start: usize) -> Option<usize> {
         let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); pattern.len() + 1];
         reached.last_mut()?.insert(end);

@@ -56,8 +56,8 @@ fn base64(value: &[u8], shift: usize, url: bool) -> Vec<u8> {
     letters.into_bytes()
 }
 
-/// Returns a strategy that generates a part of a text: noise, or a complete or truncated secret. A
-/// secret may be encoded as a whole, and each of its bytes may be escaped.
+/// Returns a strategy that generates a part of a string: noise, or a complete or truncated secret.
+/// A secret may be encoded as a whole, and each of its bytes may be escaped.
 fn part(set: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = Vec<u8>> {
     let ways = || prop::collection::vec(0_u8..16, 1..24);
     let secret = (0..set.len(), 0_u8..5, 0_usize..9, any::<bool>(), 0_usize..40, ways()).prop_map(

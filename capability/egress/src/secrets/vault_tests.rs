@@ -1,4 +1,4 @@
-//! The references of requests, and the cleaning of responses.
+//! Tests of references in requests, and of the cleaning of responses.
 
 use super::*;
 use crate::client::{HeaderMap, Method};

@@ -1,4 +1,4 @@
-//! The names, addresses and ports that requests may reach, by program and by endpoint.
+//! Tests the names, addresses and ports that requests may reach, for programs and for endpoints.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Headers and bodies of requests and responses, and the limits of size and time.
+//! Tests the headers and bodies of requests and responses, and the limits on size and time.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The egress client against servers on loopback and hostile resolvers.
+//! Tests the egress client with servers on loopback and hostile resolvers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Redirects: their targets, and the headers that are sent to them.
+//! Tests redirects: their targets, and the headers that are sent to them.
 
 use wattle_egress::{
     Egress, EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request, header,

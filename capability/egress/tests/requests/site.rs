@@ -15,8 +15,7 @@ use wattle_egress::{
     StreamedResponse,
 };
 
-/// A resolver that returns prepared answers in order, the last one repeatedly, and counts the
-/// lookups.
+/// A resolver that returns prepared answers in order, repeats the last one, and counts the lookups.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
     answers: Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>,

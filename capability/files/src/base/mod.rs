@@ -86,7 +86,7 @@ pub(crate) struct Child {
 }
 
 impl Base {
-    /// Opens a folder, and completes changes that killed processes left unfinished in it.
+    /// Opens a folder, and completes the changes in it that killed processes left unfinished.
     pub(crate) fn open(path: &Path) -> Result<Base, FilesError> {
         let open = || -> io::Result<Base> {
             let top = std::fs::canonicalize(path)?;
@@ -117,7 +117,7 @@ impl Base {
         self
     }
 
-    /// Refuses a path of the host's own files.
+    /// Returns an error if the path names one of the host's own files.
     pub(crate) fn check_host_files(
         &self,
         path: &RunPath,
@@ -143,7 +143,7 @@ impl Base {
         Path::new(target).strip_prefix(&self.top).ok()?.to_str()
     }
 
-    /// Looks an entry up. Entries below a file, and hidden entries, are absent.
+    /// Looks up an entry. Entries below a file, and hidden entries, are absent.
     pub(crate) fn entry(&self, path: &RunPath) -> io::Result<EntryInfo> {
         match self.meta(path)? {
             None => Ok(EntryInfo::Absent),

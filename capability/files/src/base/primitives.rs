@@ -12,7 +12,7 @@ use crate::stamp::{CurrentEntry, Stamp};
 pub(crate) const MAX_COMPARED: u64 = 64 << 20;
 
 /// A tree of files with atomic operations. No operation follows a link. Only [`Disk::exchange`]
-/// replaces an entry, and it loses nothing.
+/// replaces an entry, and it keeps both entries.
 pub(crate) trait Disk {
     /// Returns the current state of an entry.
     fn current(&self, path: &RunPath) -> io::Result<CurrentEntry>;
@@ -45,7 +45,7 @@ pub(crate) trait Disk {
     /// Waits until the list of entries of a folder is on the disk.
     fn sync(&self, folder: &RunPath) -> io::Result<()>;
 
-    /// Returns true if the entry is as the run saw it.
+    /// Returns true if the entry is still in the state that the run saw.
     fn is_unchanged(&self, path: &RunPath, seen: &Stamp) -> io::Result<bool> {
         Ok(match (seen, self.current(path)?) {
             (Stamp::Absent, CurrentEntry::Absent)

@@ -1,4 +1,4 @@
-//! Completes a change that moves an entry away from its path. The entry that was moved is compared
+//! Completes changes that move an entry away from its path. The entry that was moved is compared
 //! with the one that the run saw, and is restored if it differs.
 //!
 //! A *record* of each such change is on the disk before the change starts. A process that finds the
@@ -20,7 +20,7 @@ use crate::stamp::{CurrentEntry, FileStamp};
 
 /// Name of the file of records in a staging folder.
 const PLAN: &str = "plan";
-/// Name of that file until it is complete.
+/// Name of the file of records until it is complete.
 const UNFINISHED: &str = "plan-";
 /// Maximum number of alternative names that are tried for an entry whose path is occupied.
 const MAX_SAVED_NAMES: u32 = 1_000;
@@ -30,7 +30,7 @@ const MAX_SAVED_NAMES: u32 = 1_000;
 pub(crate) struct Record {
     pub(crate) path: RunPath,
     pub(crate) staged: RunPath,
-    /// The new entry for `path`, which is at `staged` until then; `None` to remove the entry.
+    /// The new entry, which is at `staged` until it is moved to `path`; `None` to remove the entry.
     #[serde(rename = "own")]
     pub(crate) new: Option<NewEntry>,
     pub(crate) old: OldEntry,
@@ -67,8 +67,8 @@ pub(crate) enum Outcome {
 }
 
 impl NewEntry {
-    /// Returns true if the entry at `path` is this one, as the run created it. Somebody may have
-    /// written to it since.
+    /// Returns true if the entry at `path` is the one that the run created. Somebody may have
+    /// written to it since then.
     fn matches(&self, disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result<bool> {
         Ok(match (self, state) {
             (NewEntry::File(new, digest), CurrentEntry::File(now, _)) => {
@@ -277,8 +277,8 @@ pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<Strin
 }
 
 impl Record {
-    /// Returns true if this program can have written the record. A staging folder that came with a
-    /// workdir may contain anything.
+    /// Returns true if this program could have written the record. A staging folder that came with
+    /// a workdir may contain anything.
     fn is_sound(&self) -> bool {
         is_staging(&self.staged) && !is_staging(&self.path) && !path_is_in_repository(&self.path)
     }

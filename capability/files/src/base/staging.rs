@@ -2,8 +2,8 @@
 //! workdir, has a name that runs cannot use, and exists as long as it is needed.
 //!
 //! The process holds a lock on its staging folder, which the operating system releases when the
-//! process ends. So a staging folder without a lock was left by a killed process. The next process
-//! that opens the workdir completes the changes in it; see [`recover`](super::recover).
+//! process ends. A staging folder without a lock was therefore left by a killed process. The next
+//! process that opens the workdir completes the changes in it; see [`recover`](super::recover).
 
 use std::cell::Cell;
 use std::fs::File;

@@ -6,7 +6,7 @@ use crate::error::FilesError;
 use crate::path::{Intent, RunPath};
 use crate::stamp::{FileStamp, Stamp};
 
-/// An entry below a folder that was walked.
+/// An entry found by walking a folder.
 pub(crate) struct WalkedEntry {
     pub(crate) path: RunPath,
     pub(crate) entry: EntryInfo,

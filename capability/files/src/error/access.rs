@@ -13,7 +13,7 @@ impl FilesError {
         FilesError::escape(intent, path, "is")
     }
 
-    /// Returns the error for a path on which a link leads out of the workdir.
+    /// Returns the error for a path with a link that leads out of the workdir.
     pub(crate) fn leads_outside(intent: Intent, path: &str) -> FilesError {
         FilesError::escape(intent, path, "leads")
     }
@@ -51,7 +51,7 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
-    /// Returns the error for a path on which links were repeatedly swapped between a check and its
+    /// Returns the error for a path whose links were repeatedly swapped between a check and its
     /// use.
     pub(crate) fn unstable_links(path: &str) -> FilesError {
         let text =

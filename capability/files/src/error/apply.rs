@@ -101,8 +101,8 @@ impl ApplyError {
     }
 }
 
-/// Formats one line with the counts, then one line for each change, the failed ones first. Lists at
-/// most 50 of each group.
+/// Formats one line with the counts, then one line for each change; failed ones come first. Lists
+/// at most 50 of each group.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();

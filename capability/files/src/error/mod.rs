@@ -12,13 +12,14 @@ use wattle_lang::Code;
 
 pub use apply::ApplyError;
 
-/// An error of an operation on the run's files. The message is written for a model: it says what is
-/// wrong and what to do instead.
+/// An error from an operation on the run's files. The message is written for a model: it says what
+/// is wrong and what to do instead.
 #[derive(Debug)]
 pub struct FilesError {
     kind: ErrorKind,
     text: String,
-    /// Size of the path that the text begins with, in bytes. 0 if it begins otherwise.
+    /// Size in bytes of the path at the start of the text. 0 if the text does not start with a
+    /// path.
     path_size: usize,
     cause: Option<io::Error>,
 }
@@ -38,9 +39,9 @@ pub enum ErrorKind {
     LinkLoop,
     /// The entry does not exist.
     NotFound,
-    /// The operation needs a folder, and the entry is not one.
+    /// The operation needs a folder, but the entry is not one.
     NotFolder,
-    /// The operation needs a file, and the entry is a folder.
+    /// The operation needs a file, but the entry is a folder.
     IsFolder,
     /// The entry exists and may not be replaced.
     Exists,

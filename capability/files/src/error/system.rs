@@ -29,7 +29,7 @@ impl FilesError {
         FilesError { cause: Some(cause), ..FilesError::new(kind, text) }
     }
 
-    /// Converts an error of the operating system about `path`.
+    /// Converts an error from the operating system about `path`.
     pub(crate) fn io(intent: Intent, path: &RunPath, cause: io::Error) -> FilesError {
         // A refusal of the jail itself has no error number of the operating system.
         if cause.raw_os_error().is_none() && cause.kind() == io::ErrorKind::PermissionDenied {

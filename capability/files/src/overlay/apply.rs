@@ -1,11 +1,11 @@
 //! Applying the overlay's changes to the base, while other processes may change it too.
 //!
 //! An entry that replaces another is first written to a staging path, before anything is changed.
-//! Each old entry is checked once more just before its change. It is then moved out by an exchange
-//! (or, if it is removed, by a move), which is atomic. The entry that came out is compared with
-//! what the run saw, and put back if it differs. A new entry never replaces an existing one. So
-//! each file is completely old or completely new, and anything that somebody else wrote is at its
-//! path, or at a path that is reported.
+//! Each old entry is checked again just before its change. It is then moved out in one atomic step:
+//! an exchange, or a move if the entry is removed. The entry that was moved out is compared with
+//! the one that the run saw, and put back if it differs. A new entry never replaces an existing
+//! one. Thus each file is completely old or completely new, and anything that somebody else wrote
+//! stays at its path, or is moved to a path that is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -87,13 +87,14 @@ impl Overlay {
     }
 }
 
-/// Returns one change that stands for all changes, for an error that occurs before they are known.
+/// Returns one change that represents all changes, for an error that occurs before the changes are
+/// known.
 fn unknown_change() -> Change {
     Change { path: String::new(), kind: ChangeKind::Modified, entry: EntryKind::Folder, size: 0 }
 }
 
-/// Makes the next attempt create the run's file as a new one. It succeeds once the user has moved
-/// the conflicting file away.
+/// Makes the next attempt create the run's file as a new one. That attempt succeeds if the user has
+/// moved the conflicting file away by then.
 fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesError) {
     let replaces = matches!(step.action, Action::File { .. } | Action::Link(_));
     if replaces && step.basis == step.path && reason.is_conflict() && !step.displaces {
@@ -113,8 +114,8 @@ struct Job {
 }
 
 /// Applies steps in three groups: first those that remove nothing, then those that replace an entry
-/// by one of another type, and last those that only remove. The last two groups are applied only if
-/// everything before them succeeded. `staging` is an empty staging folder.
+/// with one of a different type, and finally those that only remove. The last two groups are
+/// applied only if everything before them succeeded. `staging` is an empty staging folder.
 pub(super) fn apply_steps(
     disk: &impl Disk,
     staging: &RunPath,
@@ -178,7 +179,7 @@ fn group(step: &Step) -> usize {
     }
 }
 
-/// Checks all paths, and writes the replacing entries to their staging paths.
+/// Checks all paths, and writes the replacements to their staging paths.
 fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
     let (mut before, mut after): (BTreeMap<RunPath, bool>, BTreeMap<RunPath, bool>) =
         Default::default();
@@ -322,8 +323,8 @@ impl Step {
     }
 }
 
-/// The files that steps have moved out. A move updates the time of the last status change of a file
-/// under all of its hard links, which is not a change by somebody else.
+/// The files that steps have moved out. A move updates the status-change time (`ctime`) of a file
+/// under all of its hard links. This does not count as a change by somebody else.
 #[derive(Default)]
 struct MovedFiles(Vec<FileStamp>);
 

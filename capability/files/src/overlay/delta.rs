@@ -1,8 +1,9 @@
-//! The content of an overlay as text, with which another process can continue. A *delta* contains
-//! the nodes that changed since the previous delta.
+//! The content of an overlay as a string, so that another process can continue with it. A *delta*
+//! contains the nodes that changed since the previous delta.
 //!
-//! The text is a JSON array of `[path, node]`. The node is null if the overlay no longer has one at
-//! the path. A path comes before the paths below it, and a node includes all nodes below it.
+//! The string is a JSON array of `[path, node]`. The node is null if the overlay no longer has a
+//! node at the path. A path comes before the paths below it, and a node includes all nodes below
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use super::layer::{Body, Content, Folder, Layer, Node};
 use crate::error::FilesError;
 use crate::path::RunPath;
 
-/// A path from the top, and the overlay's node there.
+/// A path from the top, and the overlay's node at that path.
 type NodeChange<N> = (String, Option<N>);
 
 impl Overlay {
@@ -120,7 +121,8 @@ mod tests {
         Files::overlay(Some(Files::open_base(dir).unwrap()), OVERLAY_LIMIT)
     }
 
-    /// Restoring the deltas of every kind of change results in the same files and the same changes.
+    /// Tests that restoring the deltas of every kind of change results in the same files and the
+    /// same changes.
     #[test]
     fn another_process_continues_with_the_same_files() {
         let dir = tempfile::tempdir().unwrap();

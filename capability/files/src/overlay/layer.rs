@@ -97,7 +97,7 @@ impl AsRef<[u8]> for Content {
     }
 }
 
-/// The result of looking a path up in the layer.
+/// The result of looking up a path in the layer.
 pub(super) enum Lookup<'a> {
     Node(&'a Node),
     /// The entry does not exist, even if the base has it.
@@ -215,7 +215,8 @@ impl Layer {
         }
     }
 
-    /// Returns the bytes that a new node of `cost` at `path` would add, including missing parents.
+    /// Returns the number of bytes that a new node of `cost` at `path` would add, including missing
+    /// parents.
     pub(super) fn growth(&self, path: &RunPath, cost: u64) -> u64 {
         let missing = path.steps().filter(|step| self.node(step).is_none()).map(|step| {
             let name = step.split().map_or(0, |(_, name)| name.len() as u64);

@@ -1,4 +1,4 @@
-//! The overlay: a tree whose changes stay in memory. It may have a base, which it covers.
+//! The overlay: a tree whose changes stay in memory. It may cover a base.
 
 mod apply;
 #[cfg(test)]
@@ -95,8 +95,8 @@ impl Overlay {
     }
 
     /// Returns the state of the base's entry at `path` that the run relies on. This is the state at
-    /// the run's first change of the entry. If the run did not change it, it is the state at the
-    /// last read. If the run did not read it either, it is the current state.
+    /// the run's first change of the entry. If the run has not changed the entry, it is the state
+    /// at the last read. If the run has not read it either, it is the current state.
     fn seen(&self, path: &RunPath) -> Result<Stamp, FilesError> {
         let Some(base) = &self.base else { return Ok(Stamp::Absent) };
         if !self.layer.shows_base(path) {
@@ -218,8 +218,8 @@ impl Tree for Overlay {
         if self.layer.has_child(folder, name) {
             return Ok(true);
         }
-        // An entry that the overlay hides counts too: it is in the base until the changes are
-        // applied, and while they are.
+        // An entry that the overlay hides counts too, because it is in the base until the changes
+        // have been applied.
         let Some(base) = &self.base else { return Ok(false) };
         let path = folder
             .join(name)

@@ -1,4 +1,4 @@
-//! The plan to apply an overlay. It lists each difference from the base, with the action that
+//! The plan for applying an overlay. It lists each difference from the base, with the action that
 //! applies it and the state of the base that it relies on.
 
 use std::io::Read;
@@ -20,7 +20,8 @@ pub(super) struct Step {
     pub(super) basis: RunPath,
     /// The state of the entry at `basis` that the run saw.
     pub(super) seen: Stamp,
-    /// If true, an entry of another type must first be removed from `path` or a folder above it.
+    /// If true, an entry of a different type must first be removed from `path` or a folder above
+    /// it.
     pub(super) displaces: bool,
 }
 

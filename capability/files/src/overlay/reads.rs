@@ -8,8 +8,8 @@ use crate::stamp::{FileStamp, Stamp};
 /// Maximum number of files in a generation.
 const GENERATION: usize = 4096;
 
-/// The versions of the last few thousand files that the run read from the base. A file that is
-/// written after it was read depends on the version that was read.
+/// The versions of the last few thousand files that the run read from the base. If the run writes a
+/// file after reading it, the write depends on the version that was read.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     newer: HashMap<RunPath, FileStamp>,

@@ -34,7 +34,7 @@ pub(crate) fn open(tree: &mut dyn Tree, path: &RunPath) -> Result<OpenFile, File
     tree.open_for_writing(path)
 }
 
-/// Creates a link at `path`, which was resolved from `text`.
+/// Creates a link at `path`, the result of resolving `text`.
 pub(crate) fn create_link(
     tree: &mut dyn Tree,
     target: &str,
@@ -53,7 +53,7 @@ pub(crate) fn create_link(
     tree.create_link(path, &target)
 }
 
-/// Creates an empty file at `path`, which was resolved from `text`.
+/// Creates an empty file at `path`, the result of resolving `text`.
 pub(crate) fn create_file(
     tree: &mut dyn Tree,
     path: &RunPath,
@@ -120,8 +120,8 @@ pub(crate) fn check_movable(tree: &dyn Tree, from: &RunPath) -> Result<EntryInfo
     check_removable(tree, from, "moved")
 }
 
-/// Moves `entry`, which [`check_movable`] returned for `from`, to `to`, which was resolved from
-/// `to_text`.
+/// Moves the entry at `from` to `to`. [`check_movable`] must have returned `entry` for `from`, and
+/// `to` is the result of resolving `to_text`.
 pub(crate) fn rename(
     tree: &mut dyn Tree,
     (from, entry): (&RunPath, &EntryInfo),

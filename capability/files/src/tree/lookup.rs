@@ -46,8 +46,7 @@ pub(crate) fn list(tree: &dyn Tree, path: &RunPath) -> Result<Vec<Entry>, FilesE
 }
 
 /// Returns the entries of a folder, as [`Tree::children`] does, without the files that the host
-/// writes at the top of the workdir. Runs can read those by name, but nobody who lists a workdir
-/// looks for them.
+/// writes at the top of the workdir. Runs can still read those files by name.
 fn shown_children(
     tree: &dyn Tree,
     path: &RunPath,
@@ -79,7 +78,7 @@ pub(crate) fn read_link(tree: &dyn Tree, path: &RunPath) -> Result<String, Files
 }
 
 /// Returns the error for a path that does not exist. It lists the entries of the nearest existing
-/// folder, the most similar names first.
+/// folder, most similar names first.
 pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
     let mut folder = RunPath::top();
     let mut wanted = path.names().next().unwrap_or_default().to_owned();
@@ -122,7 +121,7 @@ pub(crate) fn similar_names(
     (names.collect(), more)
 }
 
-/// Checks that the parents of `path` are folders, as far as they exist. Returns how many exist.
+/// Checks that the existing parents of `path` are folders. Returns their number.
 pub(crate) fn check_parents(tree: &dyn Tree, path: &RunPath) -> Result<usize, FilesError> {
     let mut existing = 0;
     for parent in path.parents() {

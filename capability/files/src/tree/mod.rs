@@ -1,6 +1,6 @@
 //! The interface of a tree of files, and the rules that every tree follows.
 //!
-//! A [`Tree`] looks entries up and changes them. Its methods take resolved paths, and expect that
+//! A [`Tree`] looks up entries and changes them. Its methods take resolved paths, and expect that
 //! the rules in [`change`] permit the operation. The rules are functions over a `dyn Tree`, so they
 //! are the same for an overlay and for a run that writes through.
 
@@ -46,15 +46,15 @@ pub(crate) trait Tree {
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError>;
 
     /// Returns true if a folder contains an entry `name`, which is part of a repository's layout.
-    /// An entry of the base that an overlay hides counts too, because it exists until the changes
+    /// An entry of the base that an overlay hides also counts, because it exists until the changes
     /// are applied.
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError>;
 
     /// Writes a whole file and creates its missing parent folders.
     fn write_file(&mut self, path: &RunPath, data: &[u8]) -> Result<(), FilesError>;
 
-    /// Changes a part of a file of `old_size` bytes. Creates the file and its missing parent
-    /// folders if the file does not exist; `old_size` is 0 then.
+    /// Changes a part of a file of `old_size` bytes. If the file does not exist, `old_size` is 0,
+    /// and the file and its missing parent folders are created.
     fn edit_file(
         &mut self,
         path: &RunPath,

@@ -53,7 +53,7 @@ impl OpenPaths {
         }
     }
 
-    /// Moves open files, as [`below`](OpenPaths::below) returned them, from `from` to `to`.
+    /// Moves the open files that [`below`](OpenPaths::below) returned from `from` to `to`.
     pub(crate) fn relocate(moved: Vec<(OpenPath, RunPath)>, from: &RunPath, to: &RunPath) {
         for (open, old) in moved {
             open.set(old.relocate(from, to).ok());

@@ -1,8 +1,8 @@
 //! Protection of repositories, whose content can make `git` start programs.
 //!
 //! A repository is a folder named `.git`, in any spelling, or any folder with the layout of a
-//! repository, which `git` accepts as a bare one. A run writes neither into such a folder, nor
-//! anything that would complete one.
+//! repository, which `git` accepts as a bare one. A run can neither write into such a folder nor
+//! write anything that would complete one.
 
 use super::Tree;
 use crate::error::FilesError;
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
 }
 
 /// Returns true if a folder on the path would have the layout of a repository once the path exists.
-/// Queries the tree only for names that a repository's layout contains.
+/// Only queries the tree for names that are part of a repository's layout.
 pub(crate) fn completes_layout(tree: &dyn Tree, path: &RunPath) -> Result<bool, FilesError> {
     for step in path.steps() {
         let Some((folder, name)) = step.split() else { continue };

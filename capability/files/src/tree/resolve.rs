@@ -43,7 +43,7 @@ const SHARED_NAMES: &[&str] = &[
     "srv",
 ];
 
-/// The handling of a link at the end of a path: it is followed, or the link itself is the result.
+/// The treatment of a link at the end of a path: follow it, or return the link itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinalLink {
     Follow,
@@ -83,8 +83,8 @@ pub(crate) fn resolve(
 }
 
 /// Refuses an absolute path below a folder of the operating system, such as `/etc/shadow`, unless
-/// the workdir has such a folder. Taken as a path of the workdir, it would name another file than
-/// its author meant.
+/// the workdir has such a folder. As a path of the workdir, it would name a different file than its
+/// author meant.
 pub(crate) fn check_inside(tree: &dyn Tree, text: &str, intent: Intent) -> Result<(), FilesError> {
     // `//` comes from joining a name to the top, as in `$PWD/lib`.
     if !text.starts_with('/') || text.starts_with("//") {
@@ -100,7 +100,7 @@ pub(crate) fn check_inside(tree: &dyn Tree, text: &str, intent: Intent) -> Resul
     Ok(())
 }
 
-/// Checks that a path, which was resolved from `text`, names a file and not a folder.
+/// Checks that a path, the result of resolving `text`, names a file and not a folder.
 pub(crate) fn check_names_file(
     path: &RunPath,
     text: &str,

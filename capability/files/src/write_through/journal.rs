@@ -9,8 +9,8 @@ use crate::entry::{Change, ChangeKind, EntryKind};
 use crate::error::FilesError;
 use crate::path::{Intent, RunPath};
 
-/// Maximum number of bytes that are hashed for one operation. A write to a file that exceeds it
-/// always counts as a change.
+/// Maximum number of bytes that are hashed for one operation. A write to a file that is larger than
+/// the remaining budget always counts as a change.
 const HASH_BUDGET: u64 = 256 << 20;
 
 #[derive(Debug, Default)]
@@ -44,8 +44,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the record of an entry that did not exist before and does not exist now, so that the
-    /// journal of a run that creates and removes many files stays small.
+    /// Removes the record of an entry that did not exist before the run and does not exist now, so
+    /// that the journal of a run that creates and removes many files stays small.
     pub(super) fn forget(&mut self, path: &RunPath) {
         if let Some(Snapshot::Absent) = self.before.get(path) {
             self.before.remove(path);

@@ -1,5 +1,5 @@
 //! Patterns of paths: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, and `**` for any folders. A backslash
-//! takes the character after it literally.
+//! makes the next character literal.
 
 use wattle_rt::{Code, Failure, quote};
 
@@ -7,7 +7,7 @@ use crate::QUOTED;
 
 /// Maximum length of a pattern, in bytes.
 const MAX_LENGTH: usize = 4_096;
-/// Maximum number of patterns that one with braces stands for.
+/// Maximum number of patterns that a pattern with braces expands to.
 const MAX_ALTERNATIVES: usize = 256;
 
 /// A parsed pattern without braces.
@@ -25,7 +25,7 @@ pub(super) enum Segment {
     Name(String),
     /// A name with wildcards.
     Wildcard(Vec<Token>),
-    /// `**`: any number of folders, also none.
+    /// `**`: any number of folders, including none.
     Folders,
 }
 
@@ -35,18 +35,18 @@ pub(super) enum Token {
     Char(char),
     /// `?`: one character.
     One,
-    /// `*`: any characters.
+    /// `*`: any number of characters.
     Any,
-    /// `[…]`: one character in the ranges, or one that is in none of them.
+    /// `[…]`: one character that is in one of the ranges, or, if the flag is true, in none of them.
     Class(Vec<(char, char)>, bool),
 }
 
 impl Pattern {
-    /// Parses a pattern into those without braces that it stands for.
+    /// Parses a pattern, and expands its braces into patterns without braces.
     ///
     /// # Errors
-    /// `EPARSE` if it is empty, too long, or leads to a parent folder behind a wildcard; `EBOUND`
-    /// if it has too many alternatives.
+    /// `EPARSE` if it is empty or too long, or if `..` follows a wildcard; `EBOUND` if it has too
+    /// many alternatives.
     pub(super) fn read(text: &str) -> Result<Vec<Pattern>, Failure> {
         let bad = |why: &str| {
             let text = quote(text, QUOTED);
@@ -67,7 +67,7 @@ impl Pattern {
     }
 }
 
-/// Returns the patterns that a pattern with braces stands for.
+/// Expands the braces of a pattern.
 fn braces(text: &str) -> Result<Vec<String>, Failure> {
     let mut done = Vec::new();
     let mut open = vec![text.to_owned()];
@@ -199,7 +199,8 @@ fn class(inside: &str) -> Option<(Token, &str)> {
 }
 
 impl Segment {
-    /// Returns true if the segment matches a name. A wildcard matches no dot at the start.
+    /// Returns true if the segment matches a name. A wildcard does not match a dot at the start of
+    /// a name.
     pub(super) fn matches(&self, name: &str) -> bool {
         match self {
             Segment::Name(own) => own == name,
@@ -260,7 +261,7 @@ fn matches(tokens: &[Token], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns true if a pattern of one name matches a name.
+    /// Returns true if a pattern without slashes matches a name.
     fn is_match(pattern: &str, name: &str) -> bool {
         let patterns = Pattern::read(pattern).unwrap();
         patterns.iter().any(|pattern| match pattern.segments.as_slice() {

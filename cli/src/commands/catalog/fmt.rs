@@ -45,7 +45,7 @@ fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Formats a file, or stdin onto stdout. Returns true if the layout changes.
+/// Formats a file, or reads stdin and writes to stdout. Returns true if the layout changes.
 fn file(path: &Path, check: bool) -> Result<bool, String> {
     let text = input::text(path).map_err(|fault| fault.to_string())?;
     let formatted =

@@ -1,4 +1,5 @@
-//! `wattle catalog`: the programs that a model calls by name, for their users and their authors.
+//! `wattle catalog`: commands on the programs that a model calls by name, for their users and their
+//! authors.
 
 mod fmt;
 mod new;

@@ -58,7 +58,7 @@ pub(super) async fn test(
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-/// Resolves the given names, files and folders to programs. If there are none, returns the whole
+/// Resolves the given names, files and folders to programs. If none are given, returns the whole
 /// catalog.
 fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
     let catalog = host.catalog();
@@ -226,7 +226,7 @@ fn compared(difference: &Difference) -> String {
     )
 }
 
-/// Indents all lines of a text but the first.
+/// Indents all lines of a string except the first.
 fn indented(text: &str, column: usize) -> String {
     text.trim_end().replace('\n', &format!("\n{}", " ".repeat(column)))
 }

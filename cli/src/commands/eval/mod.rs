@@ -99,7 +99,7 @@ async fn check(suite: &Suite, setup: &Setup) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Returns the treatment of the attempts that the results file already has.
+/// Returns how to treat the attempts that the results file already contains.
 fn treatment(args: &EvalArgs) -> Earlier {
     match (args.resume, args.fresh) {
         (true, _) => Earlier::Resume,
@@ -108,7 +108,8 @@ fn treatment(args: &EvalArgs) -> Earlier {
     }
 }
 
-/// Returns the approaches of a model: its dialects, each once, and the baseline.
+/// Returns the approaches to evaluate for a model: its dialects without duplicates, and the
+/// baseline.
 fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
     let dialects = match args.dialects.as_slice() {
         [] => &[DialectSetting::Text],
@@ -135,7 +136,7 @@ fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
     read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
 }
 
-/// A comparison, and if its first side is from the other results file.
+/// A comparison. `with_earlier` is true if its first side is from the other results file.
 struct Compared {
     pairing: Pairing,
     with_earlier: bool,
@@ -164,8 +165,8 @@ fn pairings(
     pairings
 }
 
-/// Returns true if one of the attempts has a task of the suite, and the model and the approach of a
-/// contender.
+/// Returns true if one of the attempts is for a task of the suite, with the model and the approach
+/// of a contender.
 fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -> bool {
     earlier.iter().any(|attempt| {
         let same =
@@ -177,7 +178,7 @@ fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -
     })
 }
 
-/// Returns the error of a file that has no attempt to compare with.
+/// Returns the error for a file that has no attempt to compare with.
 fn unrelated(path: &Path, attempts: &[Attempt]) -> Fault {
     let mut models: Vec<String> = attempts
         .iter()

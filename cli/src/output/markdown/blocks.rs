@@ -1,4 +1,4 @@
-//! The division of a text that is still being received into complete blocks.
+//! Divides a text that is still being received into complete blocks.
 
 /// A text that is received in pieces. Its complete blocks can be rendered before its end is known.
 #[derive(Debug, Default)]
@@ -8,8 +8,9 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Takes the new complete blocks of the text so far. Later pieces do not change how they are
-    /// rendered. Takes nothing if the text does not begin with the blocks that were taken before.
+    /// Takes the new complete blocks of the text so far. Later pieces do not affect how these
+    /// blocks are rendered. Takes nothing if the text does not begin with the blocks that were
+    /// taken before.
     pub(crate) fn take<'a>(&mut self, text: &'a str) -> &'a str {
         let rest = self.rest(text).unwrap_or_default();
         let blocks = rest.get(..complete(rest)).unwrap_or_default();
@@ -32,7 +33,7 @@ fn complete(text: &str) -> usize {
         let start = at;
         at += line.len();
         if !line.ends_with('\n') && line.len() < 4 {
-            // The beginning of a line does not tell yet what it is.
+            // The kind of a line is not known yet from its beginning.
             break;
         }
         let bare = line.trim();

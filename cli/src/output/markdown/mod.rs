@@ -17,7 +17,7 @@ use wrap::{Line, Span, render_line, wrap};
 /// The style of code within a line.
 const CODE: Style = AnsiColor::Cyan.on_default();
 
-/// Renders a text for [`styled`](super::styled). No line is wider than `columns`, except that of a
+/// Renders Markdown for [`styled`](super::styled). No line is wider than `columns`, except in a
 /// table with many columns.
 pub(crate) fn render(text: &str, columns: usize) -> String {
     let text = visible(text);
@@ -199,7 +199,7 @@ impl Page {
         self.block(&lines);
     }
 
-    /// Returns the columns inside of the containers.
+    /// Returns the number of columns inside the containers.
     fn room(&self) -> usize {
         let indents = self.containers.iter().map(|container| match container {
             Container::Quote => 2,
@@ -213,8 +213,8 @@ impl Page {
         self.containers.iter().any(|container| matches!(container, Container::List(_)))
     }
 
-    /// Adds the lines of a block, with the marks of its containers before them. An empty line
-    /// separates it from the previous block, except within a list.
+    /// Adds the lines of a block, each after the marks of its containers. An empty line separates
+    /// it from the previous block, except within a list.
     fn block(&mut self, lines: &[Line]) {
         if !self.lines.is_empty() && (!self.is_in_list() || self.separate) {
             self.lines.push(Line::new());

@@ -89,7 +89,7 @@ impl Table {
             }
             line.push(Span::plain(" ".repeat(before)));
             line.extend(part);
-            // Spaces at the end of a line would only be in the way of copying it.
+            // Spaces at the end of a line would only disturb copying.
             if column + 1 < widths.len() {
                 line.push(Span::plain(" ".repeat(space - before)));
             }

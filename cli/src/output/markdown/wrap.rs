@@ -91,7 +91,7 @@ pub(super) fn wrap(paragraph: &Line, columns: usize) -> Vec<Line> {
     lines
 }
 
-/// Splits a text into words, the spaces between them, and line ends.
+/// Splits a string into words, the spaces between them, and line ends.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! `/files`, `/diff`, `/apply`, `/drop`: the session's changes of files.
+//! `/files`, `/diff`, `/apply`, `/drop`: commands on the session's changes to files.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     Ok(Next::Go)
 }
 
-/// Renders the difference of two texts, in colours.
+/// Renders the difference between two strings, in colours.
 fn unified(old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
     let mut text = String::new();
@@ -68,7 +68,7 @@ fn unified(old: &str, new: &str) -> String {
     text
 }
 
-/// Applies all changes to the workdir, or those of a path.
+/// Applies all changes to the workdir, or only those of a path.
 pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let path = arguments.first().map(String::as_str);
@@ -79,8 +79,8 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
         note("applied", chosen.len());
         return Ok(Next::Go);
     }
-    // Another overlay, with the same records of what the session has seen, applies the part. So it
-    // detects changes by others like the whole.
+    // The part is applied by another overlay with the same records of what the session has seen, so
+    // changes by others are detected as they are for the whole.
     let part = session.copy()?;
     let all = changes::of(&part)?;
     for change in all.iter().rev().filter(|change| !chosen.contains(change)) {
@@ -96,7 +96,7 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     Ok(Next::Go)
 }
 
-/// Drops all changes, or those of a path.
+/// Drops all changes, or only those of a path.
 pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let chosen = session.changes(arguments.first().map(String::as_str))?;
@@ -118,7 +118,7 @@ fn note(what: &str, count: usize) {
     output::note(&paint(DIM, &format!("{what} {}", counted(count, "change"))));
 }
 
-/// Removes a change from an overlay, so that the entry is again that of the workdir.
+/// Removes a change from an overlay, so that the entry equals that of the workdir again.
 fn forget(files: &Files, path: &str) -> Result<(), Fault> {
     let removal: Json = json!([[path, null]]);
     let forgotten = files.restore(&removal.to_string());

@@ -22,7 +22,7 @@ pub(super) struct Command {
     pub(super) arguments: &'static str,
     /// The description: an imperative verb and an object.
     pub(super) about: &'static str,
-    /// The completions of the arguments, in order. The last one also holds for further arguments.
+    /// The completions of the arguments, in order. The last one also applies to further arguments.
     pub(super) completes: &'static [Argument],
     run: for<'a> fn(&'a mut Repl, Vec<String>) -> Work<'a>,
 }
@@ -49,7 +49,7 @@ pub(super) enum Argument {
     Namespace,
     /// Topics of the manual.
     Topic,
-    /// One of these words.
+    /// Any of these words.
     Word(&'static [&'static str]),
 }
 
@@ -134,7 +134,7 @@ pub(super) fn find(name: &str) -> Option<&'static Command> {
     ALL.iter().find(|command| command.name == name)
 }
 
-/// Returns true if a command's name begins with this.
+/// Returns true if a command's name begins with `word`.
 pub(super) fn begins(word: &str) -> bool {
     ALL.iter().any(|command| command.name.starts_with(word))
 }

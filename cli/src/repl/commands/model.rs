@@ -1,4 +1,5 @@
-//! `/model`, `/agent`, `/tools`, `/catalog`: what the session works with.
+//! `/model`, `/agent`, `/tools`, `/catalog`: the model, the agent, the functions and the programs
+//! of the session.
 
 use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::capability;
@@ -58,7 +59,7 @@ pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     }
 }
 
-/// Prints the namespaces of host functions, or the functions of one.
+/// Prints the namespaces of host functions, or the functions of one namespace.
 pub(super) async fn tools(_: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let Some(name) = arguments.first() else {
         for namespace in capability::ALL {

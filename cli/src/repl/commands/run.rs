@@ -106,8 +106,8 @@ impl Session {
         Ok(&self.last.steps)
     }
 
-    /// Returns the program of a step of the last run. Without a step, returns the last program: that
-    /// of the session, or else of the last run.
+    /// Returns the program of a step of the last run. Without a step, returns the last program:
+    /// that of the session if there is one, otherwise that of the last run.
     ///
     /// # Errors
     /// If there is no such program.

@@ -1,4 +1,4 @@
-//! `/save`, `/edit`: programs that are kept or changed.
+//! `/save`, `/edit`: saving and changing programs.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
@@ -91,8 +91,8 @@ pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
 }
 
 impl Session {
-    /// Returns a program with its front matter, laid out like the catalog. A program that depends on
-    /// nothing but its arguments gets an example. Returns true if there is one.
+    /// Returns a program with its front matter, in the layout of the catalog. A program that
+    /// depends only on its arguments gets an example. Also returns true if there is an example.
     async fn with_front_matter(
         &mut self,
         name: &Name,
@@ -142,7 +142,7 @@ impl Session {
     }
 }
 
-/// Returns the number of arguments that a program reads: one more than the greatest N in `(arg N)`.
+/// Returns the number of arguments that a program reads: one more than the highest N in `(arg N)`.
 fn arguments(body: &str) -> usize {
     let words: Vec<&str> = pieces(body)
         .into_iter()

@@ -41,7 +41,7 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     Ok(Next::Go)
 }
 
-/// Cuts a conversation after a step of its last exchange.
+/// Truncates a conversation after a step of its last exchange.
 fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
     let begin = exchanges(&messages).last().copied().unwrap_or(0);
     let has =
@@ -151,7 +151,7 @@ fn as_markdown(session: &ExportedSession) -> String {
 }
 
 impl Session {
-    /// Prints where a resumed session stands: its size, its last message, and an unfinished run.
+    /// Prints a summary of a resumed session: its size, its last message, and an unfinished run.
     ///
     /// # Errors
     /// If the session cannot be read.

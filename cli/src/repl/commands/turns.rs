@@ -1,4 +1,4 @@
-//! `/cost`, `/context`, `/compact`, `/undo`: the conversation and what it costs.
+//! `/cost`, `/context`, `/compact`, `/undo`: the conversation and its cost.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::repl::Repl;
 use crate::repl::history::exchanges;
 use crate::repl::session::{Next, STEPS, Session};
 
-/// Number of bytes of a token in an estimate.
+/// Estimated number of bytes per token.
 const TOKEN_BYTES: usize = 4;
 
 /// The request for a summary.
@@ -23,7 +23,7 @@ const SUMMARIZE: &str = "You summarize a conversation between a user and an assi
                          decisions, results, names of files, and open questions. Leave out \
                          everything else. Write plain text, at most 300 words.";
 
-/// Prints the tokens of each run, and of all.
+/// Prints the tokens of each run, and their sum.
 pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let runs = &repl.session.spent;
     let shown = |usage: Usage| spent(usage).unwrap_or_else(|| "no tokens were counted".to_owned());
@@ -89,7 +89,7 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     Ok(Next::Go)
 }
 
-/// Replaces all messages before the last exchange by a summary that the model writes.
+/// Replaces all messages before the last exchange with a summary that the model writes.
 pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let before = session.snapshot("/compact").await?;
@@ -154,7 +154,8 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Drops the last exchange of an earlier process, whose changes of files are gone already.
+/// Drops the last exchange of a session that an earlier process began. The exchange's changes to
+/// files no longer exist.
 async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {

@@ -1,24 +1,24 @@
-//! A program under repair, which maps its positions to those of the original text.
+//! A program under repair. It maps positions in the current source to the original source.
 
 use std::ops::Range;
 
 use crate::diagnose::diagnostic::{Diagnostic, clamp};
 use crate::diagnose::fix::{Edit, Fix};
 
-/// A text and the edits made to it.
+/// A source and the edits made to it.
 pub(crate) struct Draft<'s> {
     source: &'s str,
     text: String,
-    /// The replaced ranges, in the order of the text. They do not overlap, neither in the original
-    /// nor in the current text.
+    /// The replaced ranges, in source order. They do not overlap, either in the original or in the
+    /// current source.
     changes: Vec<Replacement>,
 }
 
 /// A replaced range.
 struct Replacement {
-    /// The range in the original text.
+    /// The range in the original source.
     source: Range<usize>,
-    /// The range in the current text.
+    /// The range in the current source.
     text: Range<usize>,
 }
 
@@ -35,14 +35,14 @@ impl<'s> Draft<'s> {
         self.text
     }
 
-    /// Applies edits to the current text.
+    /// Applies edits to the current source.
     pub(crate) fn apply(&mut self, edits: &[Edit]) {
         for edit in edits.iter().rev() {
             self.replace(edit.span.start as usize..edit.span.end as usize, &edit.text);
         }
     }
 
-    /// Replaces a range of the current text.
+    /// Replaces a range of the current source.
     pub(crate) fn replace(&mut self, mut at: Range<usize>, with: &str) {
         if self.text.get(at.clone()).is_none() {
             return;
@@ -79,7 +79,7 @@ impl<'s> Draft<'s> {
         self.changes.insert(index, Replacement { source, text: new });
     }
 
-    /// Maps a position to the original text, if exactly the first `count` changes are before it.
+    /// Maps a position to the original source, if exactly the first `count` changes are before it.
     fn before(&self, at: usize, count: usize) -> usize {
         match count.checked_sub(1).and_then(|last| self.changes.get(last)) {
             Some(change) => change.source.end + (at - change.text.end),
@@ -87,7 +87,7 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// Maps a range to the original text. A position inside a replaced range maps to the whole
+    /// Maps a range to the original source. A position inside a replaced range maps to the whole
     /// replaced range.
     pub(crate) fn origin(&self, at: &Range<usize>) -> Range<usize> {
         let count = |offset: usize| {
@@ -106,7 +106,7 @@ impl<'s> Draft<'s> {
         begin..end.max(begin)
     }
 
-    /// Returns true if a range of the current text touches no replaced range.
+    /// Returns true if a range of the current source touches no replaced range.
     fn untouched(&self, at: &Range<usize>) -> bool {
         !self
             .changes
@@ -114,8 +114,8 @@ impl<'s> Draft<'s> {
             .any(|change| change.text.start <= at.end && at.start <= change.text.end)
     }
 
-    /// Maps a diagnostic about the current text to the original. Its fix is dropped if it touches a
-    /// replaced range.
+    /// Maps a diagnostic about the current source to the original. Its fix is dropped if it touches
+    /// a replaced range.
     pub(crate) fn in_source(&self, found: Diagnostic) -> Diagnostic {
         let place = |span: &Range<u32>| span.start as usize..span.end as usize;
         let fix = found

@@ -1,4 +1,4 @@
-//! Parts that are missing at the end of a program and can be added without guessing.
+//! Missing parts at the end of a program that can be added without guessing.
 
 use crate::Signatures;
 use crate::check::walk::{End, ParsedModule, Stop};
@@ -11,7 +11,7 @@ use crate::lower::program::Program;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// Checks a program whose last forms are not closed. It is accepted if they can only end at the end
-/// of the text.
+/// of the source.
 ///
 /// If a later line is indented outside a form, the form was meant to end before that line, even if
 /// the parentheses of another form close it.
@@ -57,8 +57,8 @@ fn warn_added(tree: &Tree<'_>) -> Option<Box<Fault>> {
         .then(|| Fault::new(end - last..end, wording::closed_at_end(tree.open.len())))
 }
 
-/// Returns true for a module and for the program's function. Both can only end at the end of the
-/// text, whatever the indentation.
+/// Returns true if the list is a module or the program's function. Both can only end at the end of
+/// the source, whatever the indentation.
 fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     let mut nodes = tree.children(list);
     match nodes.next(tree).and_then(|node| tree.atom(node)) {
@@ -79,7 +79,7 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
 ///
 /// # Errors
 ///
-/// Fails if an open form cannot end at the end of the text.
+/// If an open form cannot end at the end of the source.
 pub(crate) fn lacks_code(
     tree: &Tree<'_>,
     program: &Program<'_>,
@@ -121,7 +121,7 @@ pub(crate) fn lacks_code(
 /// Maximum number of faulty functions that are searched for an unclosed one.
 const MAX_FAULTS: usize = 16;
 
-/// Returns true if the program leaves a value, as its last form shows.
+/// Returns true if the last form of the program shows that the program leaves a value.
 fn plainly_ends(tree: &Tree<'_>, mut body: crate::syntax::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {

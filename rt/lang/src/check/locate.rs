@@ -9,8 +9,8 @@ use crate::syntax::tree::NodeId;
 
 /// Returns the source nodes of the instructions at these offsets of the encoded module.
 ///
-/// A function's instructions have the same order in its binary and in its text, so they are matched
-/// by counting.
+/// The instructions of a function have the same order in the binary and in the text format, so they
+/// are matched by counting.
 pub(crate) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<NodeId>>> {
     let mut buffer = ParseBuffer::new(&module.text).ok()?;
     buffer.track_instr_spans(true);
@@ -48,8 +48,8 @@ pub(crate) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
     Some(*node).filter(|node| *node != NodeId::NONE)
 }
 
-/// Returns, for each offset, the index of the function that contains it and that of the instruction
-/// in the function.
+/// Returns, for each offset, the index of the function that contains it, and the index of the
+/// instruction in that function.
 fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|at| offsets.get(*at));

@@ -34,12 +34,12 @@ fn max_rounds(source: &str) -> usize {
 /// A program after auto-fixing.
 #[derive(Clone, Debug)]
 pub struct FixResult {
-    /// The text with the fixes applied. It has as many lines as the original.
+    /// The source with the fixes applied. It has as many lines as the original.
     pub source: String,
     /// The fixed faults, in the order in which they were found. Their positions refer to the
-    /// original text.
+    /// original source.
     pub applied: Vec<Diagnostic>,
-    /// The first fault that is left in `source`, at its position in the original text. `None` if
+    /// The first fault that is left in `source`, at its position in the original source. `None` if
     /// `source` is a valid program.
     pub rest: Option<Box<Diagnostic>>,
 }
@@ -47,7 +47,7 @@ pub struct FixResult {
 /// Applies [safe](Certainty::Safe) fixes to a program until none is left.
 ///
 /// A valid program is returned unchanged, byte for byte. At most 64 fixes are applied, in time
-/// linear in the length of the text.
+/// linear in the length of the source.
 ///
 /// ```
 /// # use wattle_lang::{Names, Param, Signature, Signatures, Ty};
@@ -101,16 +101,16 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
     }
 }
 
-/// Finds all faults of a program, as far as they can be found without fixing the earlier ones
-/// first. Returns at most `limit` diagnostics.
+/// Finds the faults of a program, except those that can only be found after fixing earlier ones.
+/// Returns at most `limit` diagnostics.
 ///
 /// If the program has a single fault, the result is the diagnostic that [`explain`] returns.
 #[must_use]
 pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
     let mut draft = Draft::new(source);
     let mut found: Vec<Diagnostic> = Vec::new();
-    // Statements that were cut out, each with its original text. Faults inside them, or of names
-    // from them, are consequences of the first fault.
+    // Statements that were cut out, each with its original text. Faults inside them, and faults
+    // about names that they declare, are consequences of the first fault.
     let mut cut: Vec<(Range<usize>, String)> = Vec::new();
     for _ in 0..max_rounds(source).min(limit.saturating_mul(2)) {
         let Some(fault) = explain(draft.text(), host).filter(|_| found.len() < limit) else {

@@ -24,8 +24,8 @@ pub(crate) fn first_fault(
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Unsupported) | Ok(_) => None,
     };
-    // The functions are in the order of the text, except for the program, which comes last. After
-    // the first faulty function, no other function is checked.
+    // The functions are in source order, except for the program itself, which comes last. After the
+    // first faulty function, no other function is checked.
     let own = written.walk_program().map_or_else(|stop| fault(Err(stop)), |_| None);
     let first = written.walk_helpers().find_map(fault);
     match first.into_iter().chain(own).min_by_key(|fault| fault.span.start) {
@@ -34,12 +34,12 @@ pub(crate) fn first_fault(
     }
 }
 
-/// Builds the diagnostic of a fault, with its fix if that helps.
+/// Builds the diagnostic of a fault, with its fix if the fix improves the program.
 pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     verify::verified(unverified(fault, source, host), source, host)
 }
 
-/// Builds the diagnostic of a fault. For a form that is not closed, searches for the only possible
+/// Builds the diagnostic of a fault. If a form is not closed, searches for the only possible
 /// position of its parenthesis.
 pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
@@ -50,15 +50,13 @@ pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagn
         .into_diagnostic(source, Severity::Error)
 }
 
-/// Maximum length of a text in which the position of a missing parenthesis is searched for, in
-/// bytes.
+/// Maximum length of a source that is searched for the position of a missing parenthesis, in bytes.
 const MAX_SEARCHED: usize = 4 << 10;
 
 /// Maximum number of positions that are tried.
 const MAX_TRIED: usize = 48;
 
-/// Returns the insertion of a missing parenthesis, if exactly one position makes the text a valid
-/// program.
+/// Returns the insertion of a missing parenthesis, if exactly one position makes the program valid.
 fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
     let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
     let [open] = tree.open.as_slice() else { return None };

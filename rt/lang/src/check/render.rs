@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::diagnose::diagnostic::Diagnostic;
 
-/// The role of a piece of a rendered diagnostic, which decides its colour.
+/// The role of a piece of a rendered diagnostic, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `error[code]` or `warning[code]`.
@@ -15,13 +15,13 @@ pub enum Role {
     Message,
     /// Arrows, line numbers and separators.
     Margin,
-    /// The program's text.
+    /// The program's source.
     Source,
     /// The underline.
     Mark,
     /// `hint:` or `fix:`.
     Hint,
-    /// The text of the hint, or the description of the fix.
+    /// The hint, or the description of the fix.
     Advice,
     /// A line before the fix.
     Removed,
@@ -32,7 +32,7 @@ pub enum Role {
 /// Maximum width of a line, in terminal columns. A longer line is truncated around the range.
 const MAX_WIDTH: usize = 120;
 
-/// Maximum number of lines shown of a range.
+/// Maximum number of lines of a range that are shown.
 const MAX_LINES: usize = 6;
 
 /// Distance between tab stops.

@@ -1,4 +1,4 @@
-//! The last check of a fix: it is offered only if the program is better with it.
+//! The final check of a fix: a fix is offered only if it improves the program.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::lower::forms;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::ops;
 
-/// Maximum number of fixes that may follow one fix at the same place.
+/// Maximum number of fixes that may follow one fix at the same location.
 const MAX_CHAIN: usize = 8;
 
 /// Maximum number of readings that are tried.
@@ -24,14 +24,14 @@ const MAX_READINGS: usize = 24;
 /// Maximum length of the code that a hint shows, in characters.
 const MAX_SHOWN: usize = 160;
 
-/// Maximum length of a text that is read again, in bytes.
+/// Maximum length of a source that is read again, in bytes.
 const MAX_READ_AGAIN: usize = 16 << 10;
 
-/// Returns the diagnostic with its fix, if the fixed text is valid at that place. Otherwise its fix
-/// is the only other reading of the text that is valid.
+/// Returns the diagnostic with its fix, if the fixed source is valid at that location. Otherwise,
+/// replaces the fix with the only other valid reading of the source, or removes it if there is
+/// none.
 ///
-/// A fix may need others after it: these are applied, too. Faults elsewhere do not count against
-/// it.
+/// If a fix needs further fixes, these are also applied. Faults elsewhere are ignored.
 pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
     let own = found.fix.as_ref().and_then(|fix| outcome(&found, fix, source, host, true));
     let is_certain = found.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe);
@@ -65,7 +65,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     })
 }
 
-/// Shows the form after all fixes as the hint, if a fix needs others after it.
+/// If the fix needs further fixes, sets the hint to the form after all of them. Keeps a hint that
+/// gives other advice.
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
@@ -79,7 +80,7 @@ fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic
     }
 }
 
-/// Returns true if a diagnostic's fix, and those after it, make a program valid.
+/// Returns true if a diagnostic's fix and the fixes that follow it make a program valid.
 fn leads_to_valid(found: &Diagnostic, source: &str, host: &Signatures) -> bool {
     let mut draft = Draft::new(source);
     let mut next = found.clone();
@@ -96,7 +97,7 @@ fn leads_to_valid(found: &Diagnostic, source: &str, host: &Signatures) -> bool {
     false
 }
 
-/// Returns true if the hint of a diagnostic quotes a part of the fixed text.
+/// Returns true if the hint of a diagnostic quotes a part of the fixed source.
 fn shows(found: &Diagnostic, fixed: &str) -> bool {
     let quoted = found.hint.as_ref().and_then(|hint| {
         hint.strip_prefix("write `")?.strip_suffix('`').map(|code| code.trim_end_matches('…'))
@@ -105,9 +106,10 @@ fn shows(found: &Diagnostic, fixed: &str) -> bool {
     quoted.is_some_and(|code| plain.contains(code))
 }
 
-/// Returns the diagnostic with the only valid one of the readings of a form around it.
+/// Returns the diagnostic with a fix that rereads an enclosing form, if exactly one reading is
+/// valid.
 ///
-/// If `deep` is true, the fixes after a reading may be readings, too.
+/// If `deep` is true, the fixes that follow a reading may also be readings.
 fn other_reading(
     found: &Diagnostic,
     tree: &Tree<'_>,
@@ -179,7 +181,8 @@ fn moved(fix: &Fix, source: &str) -> Option<String> {
     ))
 }
 
-/// Reports the name of another language that begins a form around a fault, with its hint.
+/// Reports an enclosing form that begins with a name from another language, with the hint for that
+/// name.
 fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
     let at = found.span.start as usize;
     let lists = (0..tree.len()).map(NodeId).filter(|node| {
@@ -204,7 +207,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
     Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
 }
 
-/// A text that is valid at the place of a fix.
+/// A source that is valid at the location of a fix.
 struct Outcome {
     text: String,
     /// The number of fixes after the first.
@@ -238,8 +241,8 @@ impl Outcome {
     }
 }
 
-/// Applies the fix of a fault, and the fixes that it needs. Returns `None` if a fault is left at its
-/// place, or if the same fault is found again.
+/// Applies the fix of a fault, and the fixes that it needs. Returns `None` if a fault remains at
+/// that location, or if the same fault is found again.
 fn outcome(
     found: &Diagnostic,
     fix: &Fix,
@@ -301,7 +304,7 @@ fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> boo
     })
 }
 
-/// Returns the range of the fixed text that the edits are responsible for: one operand, or the
+/// Returns the range of the fixed source that the edits are responsible for: one operand, or the
 /// innermost list that contains all edits.
 fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
     let (mut start, mut end, mut shift) = (usize::MAX, 0, 0_isize);

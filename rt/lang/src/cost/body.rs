@@ -4,7 +4,7 @@ use wasmparser::{BlockType, FunctionBody, Operator};
 
 use super::{Count, Measure};
 
-/// The state of counting one function.
+/// The state of the walk that computes the cost of one function.
 pub(super) struct Body<'c> {
     count: &'c mut Count,
     frames: Vec<Frame>,
@@ -219,7 +219,7 @@ impl<'c> Body<'c> {
     }
 }
 
-/// The number of different locals that a frame and the frames within it set or use.
+/// The number of distinct locals that a frame and the frames within it set or use.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     count: u64,
@@ -251,9 +251,9 @@ enum BlockKind {
 /// The last uses of a local.
 #[derive(Clone, Copy, Default)]
 struct Local {
-    /// The number of the instruction after the one that last set the local, or 0.
+    /// The number of the instruction that follows the last one that set the local, or 0.
     set: usize,
-    /// The number of the instruction after the one that last used the local, or 0.
+    /// The number of the instruction that follows the last one that used the local, or 0.
     used: usize,
     /// The number of branches before its last use.
     crossed: u64,

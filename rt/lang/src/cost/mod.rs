@@ -2,12 +2,12 @@
 //!
 //! The compiler's time and memory are not linear in a module's size. For example, they grow with
 //! the square of the number of values that differ where paths meet, and with the number of locals
-//! times the number of branches. Each such [`Measure`] has a limit. Compiling a module within all
-//! limits takes at most 2 s and 256 MB. A module over a limit is rejected with a message that names
-//! it.
+//! times the number of branches. Each such quantity is a [`Measure`] and has a limit. Compiling a
+//! module within all limits takes at most 2 s and 256 MB. A module over a limit is rejected with a
+//! message that names the limit.
 //!
-//! Counting is linear in the size of the binary. The limits were measured with the engine's
-//! settings of the runtime, see `rt/tests/cost.rs`.
+//! Counting is linear in the size of the binary. The limits were determined by measurements with
+//! the runtime's engine settings, see `rt/tests/cost.rs`.
 
 mod body;
 
@@ -15,7 +15,7 @@ use wasmparser::{CompositeInnerType, ElementItems, Parser, Payload, TypeRef};
 
 use self::body::Body;
 
-/// A quantity that adds to the time or memory that compiling takes.
+/// A quantity that contributes to the time or memory of compiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Instructions of all functions.
@@ -126,7 +126,7 @@ impl Cost {
 /// Counts the cost of compiling a module.
 ///
 /// # Errors
-/// Fails if a measure is over its limit, or if the module cannot be parsed.
+/// If a measure is over its limit, or if the module cannot be parsed.
 pub fn of(binary: &[u8]) -> Result<Cost, Refusal> {
     let mut count = Count::default();
     for payload in Parser::new(0).parse_all(binary) {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::diagnose::fix::{Edit, Fix};
 
-/// A position in a program's text. Line and column count from 1.
+/// A position in a program's source. Line and column count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Position {
     /// The line.
@@ -41,7 +41,7 @@ impl fmt::Display for Position {
 pub enum Severity {
     /// The program cannot run.
     Error,
-    /// The program runs. Part of its text was fixed or ignored, or is probably a mistake.
+    /// The program runs. Part of its source was fixed or ignored, or is probably a mistake.
     Warning,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// An error or a warning about a range of a program's text.
+/// An error or a warning about a range of a program's source.
 ///
 /// ```
 /// use wattle_lang::{Diagnostic, Severity};
@@ -82,9 +82,9 @@ pub struct Diagnostic {
     pub end: Position,
     /// A sentence that describes the fault.
     pub message: String,
-    /// A sentence that says how to fix it, if known.
+    /// A sentence that says how to fix the fault, if known.
     pub hint: Option<String>,
-    /// The edits that fix it, if known.
+    /// The edits that fix the fault, if known.
     pub fix: Option<Fix>,
     /// The first line of the range, without its line end.
     pub line_text: String,

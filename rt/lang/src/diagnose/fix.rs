@@ -11,10 +11,10 @@ use crate::diagnose::truncate::excerpt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The fix matches the only possible reading of the text, which is invalid without it. It may
-    /// be applied without asking.
+    /// The fix produces the only possible reading of the source, which is invalid without it. It
+    /// may be applied without asking.
     Safe,
-    /// The fix matches one of several possible readings. The author decides.
+    /// The fix produces one of several possible readings. The author must decide.
     Likely,
 }
 
@@ -33,7 +33,7 @@ pub struct Edit {
 pub struct Fix {
     /// A description of the change, such as `` `$http.fetch` → `$http.get` ``.
     pub description: String,
-    /// The edits, in the order of the text. They do not overlap.
+    /// The edits, in source order. They do not overlap.
     pub edits: Vec<Edit>,
     /// The certainty.
     pub certainty: Certainty,
@@ -75,7 +75,7 @@ pub(crate) enum Change {
     Replace(String),
     /// Inserts text before and after the range of the fault.
     Wrap(String, String),
-    /// Replaces any ranges, which must not overlap.
+    /// Replaces several ranges, which must not overlap.
     Edits(Vec<(Range<usize>, String)>),
 }
 

@@ -1,4 +1,4 @@
-//! Diagnostics: their wording, their fixes, and the names that are nearest to an unknown one.
+//! Diagnostics: their wording, their fixes, and suggestions for unknown names.
 
 pub(crate) mod diagnostic;
 pub(crate) mod fix;

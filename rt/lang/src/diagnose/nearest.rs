@@ -7,8 +7,8 @@ use crate::types::ops;
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
 
-/// Common words for functions that have another name here. They are compared with the last part of
-/// a name.
+/// Common words for functions that have another name in this language. They are compared with the
+/// last part of a name.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
     ("starts_with", &["starts"]),
@@ -75,7 +75,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("output", &["resv"]),
 ];
 
-/// Functions that forms call, and programs do not call by name.
+/// Functions that forms call, but programs do not call by name.
 const INTERNAL: &[(&str, &str)] = &[("str", "append"), ("sys", "trap")];
 
 /// Returns the functions that a program may call by name.
@@ -83,8 +83,8 @@ fn callable(host: &Signatures) -> impl Iterator<Item = &Signature> {
     host.iter().filter(|known| !INTERNAL.contains(&(known.module, known.name)))
 }
 
-/// Returns a hint with the functions that `name` may mean, with their signatures: those of the
-/// host, and `own`, those of the program. Returns `None` if no function is similar.
+/// Returns a hint with the signatures of the functions that `name` may mean. It considers the
+/// host's functions and `own`, the program's functions. Returns `None` if no function is similar.
 pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for helper in own {
@@ -164,13 +164,13 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
     }
 }
 
-/// Returns true if the last part of a name is the name of a function or a synonym, and so probably
-/// not a typo.
+/// Returns true if the last part of a name is the name of a function or a synonym. Such a name is
+/// probably not a typo.
 fn is_known_word(last: &str, host: &Signatures) -> bool {
     host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
 }
 
-/// Returns true for words that differ only in case and separators: `startsWith`, `starts-with`.
+/// Returns true if two words differ only in case and separators: `startsWith`, `starts-with`.
 fn is_same_word(a: &str, b: &str) -> bool {
     let plain = |word: &str| word.replace(['_', '-'], "").to_ascii_lowercase();
     plain(a) == plain(b)

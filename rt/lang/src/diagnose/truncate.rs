@@ -1,8 +1,8 @@
-//! Text shortened for messages.
+//! Shortens strings for messages.
 
 use std::borrow::Cow;
 
-/// Returns a text of at most `max_chars` characters, or its first `max_chars` characters and `…`.
+/// Returns a string of at most `max_chars` characters, or its first `max_chars` characters and `…`.
 ///
 /// ```
 /// assert_eq!(wattle_lang::truncate("naïve", 3), "naï…");
@@ -16,8 +16,8 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns a text in quotes, with escapes. Of a text longer than `max_chars` characters, it quotes
-/// the first `max_chars` and appends `…`.
+/// Returns a string in quotes, with escapes. If the string is longer than `max_chars` characters,
+/// quotes the first `max_chars` and appends `…`.
 ///
 /// ```
 /// assert_eq!(wattle_lang::quote("a\nb", 3), r#""a\nb""#);
@@ -31,10 +31,11 @@ pub fn quote(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// Maximum length of an excerpt of a program's text, in characters.
+/// Maximum length of an excerpt of a program's source, in characters.
 const MAX_EXCERPT: usize = 60;
 
-/// Returns a piece of a program's text as messages quote it: on one line and truncated.
+/// Returns a piece of a program's source in the form that messages quote: on one line and
+/// truncated.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     truncate(&line, MAX_EXCERPT).into_owned()

@@ -1,4 +1,4 @@
-//! Bindings, branches and loops as other languages write them.
+//! Bindings, branches and loops in the syntax of other languages.
 
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{around, items, parent, remove};
@@ -54,7 +54,7 @@ pub(crate) fn rewrite_bindings(
     (edits.len() > 1).then_some(Change::Edits(edits))
 }
 
-/// Returns true for a list of a name and its value that is not a call.
+/// Returns true if a list consists of a name and its value and is not a call.
 fn is_binding(tree: &Tree<'_>, list: NodeId, is_called: &dyn Fn(&str) -> bool) -> bool {
     let inner = items(tree, list);
     let [name, _] = inner.as_slice() else { return false };

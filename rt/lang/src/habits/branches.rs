@@ -1,11 +1,11 @@
-//! Branches and handlers of failures as other languages write them.
+//! Branches and handlers of failures in the syntax of other languages.
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Words for a clause that is run if no other is.
+/// Words for the clause that is run if no other clause matches.
 const OTHERWISE: &[&str] = &[":else", "otherwise", "_", "default", ":default", "t", "#t", "else"];
 
 /// Returns the readings of a form with branches.
@@ -131,7 +131,7 @@ fn unwrap(
     Some(())
 }
 
-/// Joins edits at the same place in the order in which they are given.
+/// Joins edits at the same position in the order in which they are given.
 fn merged(mut edits: Vec<(std::ops::Range<usize>, String)>) -> Change {
     edits.sort_by_key(|(span, _)| (span.start, span.end));
     let mut all: Vec<(std::ops::Range<usize>, String)> = Vec::new();
@@ -144,7 +144,7 @@ fn merged(mut edits: Vec<(std::ops::Range<usize>, String)>) -> Change {
     Change::Edits(all)
 }
 
-/// Rewrites the clauses of a `cond`: conditions and values in turn, or other words for `else`.
+/// Rewrites the clauses of a `cond`: alternating conditions and values, or other words for `else`.
 fn clauses(around: &Around<'_, '_>, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let mut edits = Vec::new();
@@ -214,7 +214,8 @@ fn cases(
     Some(Change::Edits(edits))
 }
 
-/// Rewrites `(try BODY… (catch $e HANDLER…))`.
+/// Rewrites `(try BODY… (catch $e HANDLER…))` as a `default`, or as a `catch` and a check of the
+/// error code.
 fn handled(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -280,7 +281,7 @@ fn has_result(around: &Around<'_, '_>, name: &str) -> bool {
     around.host.get(name.trim_end_matches(['?', '!'])).is_some_and(|f| !f.results.is_empty())
 }
 
-/// Rewrites `(func $f ($a $b) …)` as a function of `fn`.
+/// Rewrites `(func $f ($a $b) …)` as a function declared with `fn`.
 fn function(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [name, params, _, ..] = operands else { return None };

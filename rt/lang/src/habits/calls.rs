@@ -1,4 +1,4 @@
-//! Calls, methods, indices and updates as other languages write them.
+//! Calls, methods, indices and updates in the syntax of other languages.
 
 use super::head;
 use super::readings::Around;
@@ -8,8 +8,8 @@ use crate::habits::rewrite::{items, parent};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Namespaces whose functions only compute. Functions of the others reach something outside, so a
-/// wrong namespace among them is not a slip.
+/// Namespaces whose functions only compute. The functions of all other namespaces access something
+/// outside the program, so a wrong namespace among those is not treated as a typo.
 const PURE: &[&str] = &["arr", "date", "html", "json", "map", "math", "str", "url"];
 
 /// Words for the length of a value.
@@ -77,8 +77,8 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     head(name, around.host).map(str::to_owned)
 }
 
-/// Returns the readings of a name with a list right behind it: `len($s)`, `$s.trim()`, `$a[0]`. The
-/// node is the name, the list, or the form that contains both.
+/// Returns the readings of a name that is directly followed by a list: `len($s)`, `$s.trim()`,
+/// `$a[0]`. The node is the name, the list, or the form that contains both.
 pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let siblings = match parent(tree, node) {
@@ -149,7 +149,7 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
 
-/// Returns the form or function that a name with a dot from another language corresponds to.
+/// Returns the form or function that corresponds to a name with a dot from another language.
 fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let known = around.host.get(name).map(|_| name.to_owned());
     known.or_else(|| head(name, around.host).map(str::to_owned))
@@ -191,7 +191,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     }
 }
 
-/// Namespaces of other languages, with the one here.
+/// Namespaces of other languages, each with its counterpart here.
 const MODULES: &[(&str, &str)] = &[
     ("array", "arr"),
     ("datetime", "date"),
@@ -213,7 +213,8 @@ const MODULES: &[(&str, &str)] = &[
     ("vector", "arr"),
 ];
 
-/// Namespaces whose functions take values of one type, so that the arguments tell them apart.
+/// Namespaces whose functions take values of one type each, so that the arguments show which
+/// namespace is meant.
 const OF_TYPES: &[&str] = &["arr", "map", "str"];
 
 /// Returns the functions and forms that a name in a wrong namespace may mean.
@@ -242,7 +243,7 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
         "pop" | "min" | "max" | "abs" => Some(name),
         _ => None,
     };
-    // A form stands for the functions of all types.
+    // A form covers the functions of all types.
     if let Some(form) = form {
         return vec![form.to_owned()];
     }
@@ -261,7 +262,7 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     fits.map(|known| format!("{}.{}", known.module, known.name)).collect()
 }
 
-/// Returns the functions of types that have a name of their own only in a namespace: `keys`.
+/// Returns the functions in [`PURE`] namespaces with this name, such as `map.keys` for `keys`.
 fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
     let same = around.host.iter().filter(|known| known.name == name);
     same.filter(|known| PURE.contains(&known.module))

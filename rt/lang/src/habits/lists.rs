@@ -1,4 +1,4 @@
-//! Lists with a head of another language: functions, operators and updates.
+//! Lists whose head is from another language: functions, operators and updates.
 
 use super::head;
 use crate::Code;
@@ -40,7 +40,7 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
 }
 
-/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function of `fn`.
+/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function declared with `fn`.
 fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;

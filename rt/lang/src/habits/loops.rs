@@ -1,4 +1,4 @@
-//! Loops and bindings as other languages write them.
+//! Loops and bindings in the syntax of other languages.
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
@@ -7,7 +7,7 @@ use crate::syntax::tree::{NodeId, NodeKind};
 
 /// The range or the items that a loop runs over.
 enum Over {
-    /// From, to and perhaps the step, as they are written.
+    /// The start, the end and an optional step, in source form.
     Range(Vec<String>),
     Items(String),
 }
@@ -156,7 +156,7 @@ fn over(
             _ => None,
         };
     }
-    // `range(3)`, with the parenthesis behind the name.
+    // `range(3)`, with the parenthesis after the name.
     if is_word(from, &["range"]) && words.get(from + 1).is_some() {
         let inner = items(tree, *words.get(from + 1)?);
         let bounds: Vec<String> =
@@ -198,7 +198,8 @@ fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Opti
     Some(Change::Edits(edits))
 }
 
-/// Rewrites `(for (let i = 0; i < 3; i++) …)`. Its `;` begin comments, so the text has no tree.
+/// Rewrites `(for (let i = 0; i < 3; i++) …)`. In this language, a `;` begins a comment, so the
+/// source has no tree.
 pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
     let start = source.get(..at)?.rfind('\n').map_or(0, |at| at + 1);
     let line = source.get(start..)?.lines().next()?;

@@ -1,12 +1,12 @@
-//! Operators between their operands, and other notations that put no name first.
+//! Operators between their operands, and other notations that do not begin with a name.
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Returns the readings of a list that other languages write without a name in front, or whose
-/// name takes operands in another form here.
+/// Returns the possible readings of a list in the notation of another language: with an operator
+/// between its operands, or with operands that its head does not accept in this language.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let found = choice(around, nodes)
         .or_else(|| membership(around, nodes))
@@ -24,7 +24,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
         .collect()
 }
 
-/// `(fn $f ($x) -> int …)`: the type of a result.
+/// Rewrites `(fn $f ($x) -> int …)`: removes the arrow and the type of the result.
 fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [head, _, _, sign, ty, body, ..] = nodes else { return None };
@@ -34,7 +34,7 @@ fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     is_arrow.then(|| Change::Edits(vec![(span, text.to_owned())]))
 }
 
-/// Returns the text of a condition: one operand, or an operator between two.
+/// Returns the source of a condition: one operand, or an operator between two operands.
 fn condition(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     match nodes {
         [one] => Some(around.text(*one).to_owned()),
@@ -51,7 +51,7 @@ fn condition(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// `(C ? A : B)` and `(A if C else B)`.
+/// Rewrites `(C ? A : B)` and `(A if C else B)`.
 fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let position = |word: &str| nodes.iter().position(|node| around.tree.atom(*node) == Some(word));
     let (test, a, b) = match (position("?"), position(":"), position("if"), position("else")) {
@@ -68,7 +68,7 @@ fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(if {test} {} {})", around.text(*a), around.text(*b)))
 }
 
-/// `(A in B)` and `(A not in B)`.
+/// Rewrites `(A in B)` and `(A not in B)`.
 fn membership(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let word = |node: &NodeId| around.tree.atom(*node);
     match nodes {
@@ -82,7 +82,7 @@ fn membership(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// `("{} items".format A)` and `(", ".join ARR)`.
+/// Rewrites `("{} items".format A)` and `(", ".join ARR)`.
 fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
     let [text, method, rest @ ..] = nodes else { return None };
@@ -98,7 +98,7 @@ fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// `(< A B C)`, where B is evaluated twice.
+/// Rewrites `(< A B C)` if B is an atom, because the result evaluates B twice.
 fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let [head, a, b, c] = nodes else { return None };
     let head = around.tree.atom(*head)?;
@@ -111,7 +111,8 @@ fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(and ({head} {a} {b}) ({head} {b} {c}))"))
 }
 
-/// `(+= (at X I) N)`, where X and I are evaluated twice.
+/// Rewrites `(+= (at X I) N)` if neither X nor I is a list, because the result evaluates both
+/// twice.
 fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
     let [head, item, value] = nodes else { return None };
@@ -131,7 +132,8 @@ fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(put {of} {index} ({operator} (at {of} {index}) {}))", around.text(*value)))
 }
 
-/// `(fn $f (param $x i32) (result i32) …)`: the parameters of WAT's functions.
+/// Rewrites `(fn $f (param $x i32) (result i32) …)`, which declares parameters like WAT's
+/// functions.
 fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [head, _, rest @ ..] = nodes else { return None };
@@ -148,7 +150,7 @@ fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     Some(Change::Edits(vec![(first.start..last.end, format!("({})", names.join(" ")))]))
 }
 
-/// `(fn $f ($x: int $y: str) …)`: types behind colons.
+/// Rewrites `(fn $f ($x: int $y: str) …)`, where types follow colons.
 fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let outer = parent(tree, list)?;
@@ -166,7 +168,7 @@ fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Opti
     (!edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// `'("a" "b")`: a quoted list.
+/// Rewrites `'("a" "b")`, a quoted list.
 fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let pair = nodes.windows(2).find(|pair| {

@@ -1,6 +1,6 @@
 //! Programs in another language.
 
-/// A language that a program may be written in by mistake, and the line that shows it.
+/// A language that a program may be written in by mistake, and the line that reveals it.
 pub(crate) struct Pasted {
     pub(crate) language: &'static str,
     pub(crate) start: usize,
@@ -10,7 +10,8 @@ pub(crate) struct Pasted {
 /// Maximum number of lines that are read.
 const MAX_LINES: usize = 200;
 
-/// Returns the language of a program that has no form of this one on any line of its own.
+/// Returns the language of a program that is certainly not in this one: a line belongs to another
+/// language, and no line begins with a form.
 pub(crate) fn language(source: &str) -> Option<Pasted> {
     let mut at = 0;
     let mut found = None;

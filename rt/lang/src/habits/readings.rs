@@ -1,7 +1,7 @@
-//! Other readings of a faulty form: what another language would mean by it.
+//! Readings of a faulty form: its possible meanings in another language.
 //!
-//! A reading is only proposed here. The check of fixes keeps it if the program is valid with it, so
-//! a reading may ignore types.
+//! A reading is only proposed here. The check of fixes keeps it if it makes the program valid, so a
+//! reading may ignore types.
 
 use super::{branches, calls, loops, operators, templates};
 use crate::Signatures;
@@ -10,17 +10,18 @@ use crate::habits::rewrite::{items, parent};
 use crate::syntax::indent::{closed_before, reopened};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Several readings of the same text. At most one of them may be valid.
+/// Several readings of the same source. A fix is offered only if exactly one of them is valid.
 pub(crate) struct Readings {
-    /// The form that changes.
+    /// The form that the readings change.
     pub(crate) form: NodeId,
     pub(crate) changes: Vec<Change>,
 }
 
-/// Returns, for the name of a form, if the form has a value. `None` for any other name.
+/// A function that takes the name of a form and returns true if the form has a value. It returns
+/// `None` for any other name.
 pub(crate) type FormLookup = fn(&str) -> Option<bool>;
 
-/// The program around a fault.
+/// The program that contains a fault.
 pub(super) struct Around<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
     pub(super) host: &'a Signatures,
@@ -29,10 +30,10 @@ pub(super) struct Around<'a, 's> {
     pub(super) own: Vec<&'s str>,
 }
 
-/// Maximum number of forms around a fault that are read again.
+/// Maximum number of enclosing forms of a fault that are read again.
 const MAX_AROUND: usize = 4;
 
-/// Returns the readings of the forms around a fault, those of the innermost form first.
+/// Returns the readings of the enclosing forms of a fault, innermost form first.
 pub(crate) fn readings(
     tree: &Tree<'_>,
     span: &std::ops::Range<usize>,
@@ -98,12 +99,12 @@ fn own_functions<'s>(tree: &Tree<'s>) -> Vec<&'s str> {
 }
 
 impl Around<'_, '_> {
-    /// Returns the text of a node.
+    /// Returns the source of a node.
     pub(super) fn text(&self, node: NodeId) -> &str {
         self.tree.text(node)
     }
 
-    /// Returns the name of a variable, with its `$`, that a node is or may be.
+    /// Returns the name of the variable that a node is or may be, with its `$`.
     pub(super) fn variable(&self, node: NodeId) -> Option<String> {
         let text = self.tree.atom(node)?;
         let plain = text.strip_prefix('$').unwrap_or(text);
@@ -112,7 +113,7 @@ impl Around<'_, '_> {
         is_name.then(|| format!("${plain}"))
     }
 
-    /// Returns true if the program has an atom of this text.
+    /// Returns true if the program contains this atom.
     pub(super) fn has_atom(&self, text: &str) -> bool {
         (0..self.tree.len()).any(|node| self.tree.atom(NodeId(node)) == Some(text))
     }
@@ -132,7 +133,7 @@ impl Around<'_, '_> {
         }
     }
 
-    /// Returns the change that writes a form anew. The lines of its operands stay where they are.
+    /// Returns the change that replaces a form with `text`. The operands stay on their lines.
     pub(super) fn write(&self, list: NodeId, text: String) -> Change {
         Change::Edits(vec![(self.tree.span(list), text)])
     }

@@ -1,4 +1,4 @@
-//! Changes to a program, in terms of its tree.
+//! Changes to a program that are expressed in terms of its tree.
 
 use crate::Signature;
 use crate::diagnose::fix::Change;
@@ -20,7 +20,7 @@ pub(crate) fn replace_head(
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
-/// Makes WAT's `call` of a host function a call by name.
+/// Replaces WAT's `call` of a host function with a call by name.
 pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
     let items = items(tree, call);
     let first = *items.first()?;
@@ -59,7 +59,7 @@ pub(crate) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
     ])
 }
 
-/// Removes a node and the spaces after it.
+/// Removes a node and the whitespace after it.
 pub(crate) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     let span = tree.span(node);
     let rest = tree.source.get(span.end..).unwrap_or("");

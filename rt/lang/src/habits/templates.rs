@@ -1,4 +1,4 @@
-//! Forms of other languages that are written with several forms here.
+//! Forms of other languages that need several forms in this language.
 
 use super::readings::Around;
 use crate::Code;
@@ -6,8 +6,9 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Forms with a fixed number of operands: the name, the number, and what to write. `0` to `2` in
-/// braces stand for the operands. Readings that share a name exclude one another.
+/// Forms with a fixed number of operands: the name, the number of operands, and the replacement.
+/// `0` to `2` in braces are placeholders for the operands. If there are several replacements for a
+/// name, at most one may be valid.
 const TEMPLATES: &[(&str, usize, &str)] = &[
     ("zero?", 1, "(= {0} 0)"),
     ("pos?", 1, "(> {0} 0)"),
@@ -85,8 +86,8 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("die", 1, "(fail ETRFM {0})"),
 ];
 
-/// Functions of other languages that return a changed collection: the name here changes it in
-/// place.
+/// Functions of other languages that return a changed collection, each with the function of this
+/// language that changes the collection in place.
 const IN_PLACE: &[(&str, &str)] = &[
     ("conj", "push"),
     ("append", "push"),
@@ -98,11 +99,11 @@ const IN_PLACE: &[(&str, &str)] = &[
     ("arr.set", "put"),
 ];
 
-/// Names of other languages for output of several values, which they separate by spaces.
+/// Names from other languages for functions that print several values, separated by spaces.
 const PRINT: &[&str] =
     &["print", "println", "console.log", "console.error", "echo", "puts", "display", "say"];
 
-/// Returns the readings of a list whose head is a name of another language.
+/// Returns the readings of a list whose head is a name from another language.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -150,7 +151,7 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
     text
 }
 
-/// Makes an import a comment: functions are called by their full names.
+/// Turns an import into a comment, because functions are called by their full names here.
 fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
     let outside = parent(around.tree, list).is_none();
     let is_import = matches!(name, "import" | "require" | "use" | "using" | "include" | "ns");
@@ -306,7 +307,7 @@ fn joined(
     Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
 }
 
-/// Rewrites a `catch` whose call comes first, or that has a handler behind its call.
+/// Rewrites a `catch` whose call comes first, or that has a handler after its call.
 fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let is_call = |node: &NodeId| tree.node(*node).kind == NodeKind::List;

@@ -5,16 +5,16 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// The value that is expected of an operand.
+/// The value that an operand is expected to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     /// A value of any type.
     Any,
-    /// A value that WAT represents so. Nothing is converted.
+    /// A value with this WAT representation. Nothing is converted.
     Val(Val),
-    /// A value of this type, into which others are converted if nothing is lost.
+    /// A value of this type. Values of other types are converted to it if nothing is lost.
     Type(Type),
-    /// A value of any type. Number literals without context take this type.
+    /// A value of any type. A number literal gets this type if nothing else decides it.
     Hint(Type),
 }
 
@@ -29,7 +29,7 @@ impl Want {
         .filter(|val| *val != Val::Any)
     }
 
-    /// Returns the type that a number literal takes.
+    /// Returns the type that a number literal gets.
     pub(crate) fn number(self) -> Option<Type> {
         match self {
             Want::Val(val) => Some(Type::of_wat(val)),
@@ -45,7 +45,8 @@ impl Want {
 pub(crate) enum Context {
     /// A sequence. No value is expected.
     Statement,
-    /// A sequence whose next instructions of WAT take the results of a call, with its error code.
+    /// A sequence in which the next WAT instructions take the results of a call, including its
+    /// error code.
     Stack,
     /// An operand. One value is expected.
     Operand(Want),
@@ -66,7 +67,8 @@ impl Context {
     }
 }
 
-/// The way control leaves code, and the number of values that the code leaves on the stack.
+/// The way in which control leaves code, and the number of values that the code leaves on the
+/// stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// Control reaches the end, with this many more values on the stack.
@@ -120,17 +122,17 @@ impl<'s> Lowered<'s> {
         Lowered { wat, flow: Flow::Never, ty: Type::Any, droppable: false }
     }
 
-    /// Creates code of unknown effect.
+    /// Creates code with an unknown effect.
     pub(crate) fn unknown(wat: Wat<'s>) -> Lowered<'s> {
         Lowered { wat, flow: Flow::Unknown, ty: Type::Any, droppable: false }
     }
 
-    /// Returns the code as one whose value is dropped when nothing uses it.
+    /// Marks the value of the code as one that is dropped when nothing uses it.
     pub(crate) fn dropped_if_unused(self) -> Lowered<'s> {
         Lowered { droppable: true, ..self }
     }
 
-    /// Returns the code, as a piece that begins a line if `line` is true.
+    /// Makes the code begin a line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Lowered<'s> {
         Lowered { wat: self.wat.on_line(line), ..self }
     }

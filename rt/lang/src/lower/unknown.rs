@@ -1,4 +1,4 @@
-//! Names that are not variables: the declarations and calls that they may mean.
+//! Names that are not variables. They may be misspelled declarations or calls.
 
 use super::Lowering;
 use super::forms;
@@ -8,14 +8,14 @@ use crate::habits::rewrite;
 use crate::types::Type;
 
 impl Lowering<'_, '_> {
-    /// Returns the call of a function without parameters.
+    /// Returns the call to a function without parameters.
     pub(super) fn bare_call(&self, name: &str) -> Option<Change> {
         let name = name.trim_end_matches('?');
         let known = self.host.get(name)?;
         known.params.is_empty().then(|| Change::Replace(format!("({name})")))
     }
 
-    /// Returns the change that removes the colon behind the name of a variable that a form declares
+    /// Returns the change that removes the colon after the name of a variable that a form declares
     /// as `$x:` or `$x:int`.
     pub(super) fn remove_colon(&self, name: &str) -> Option<Change> {
         let typed = |other: &str| {

@@ -111,7 +111,7 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
                 });
                 let word = word.into_iter().next().filter(|word| !word.is_empty())?;
                 skip = offset + word.len();
-                // A key without quotes is a text.
+                // A key without quotes is a string.
                 let is_key = parts.is_multiple_of(2)
                     && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
                 if is_key {
@@ -166,8 +166,8 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
 
-/// Returns the fault of an atom that is a comment of another language, or a string in another kind
-/// of quotes.
+/// Returns the fault of an atom that is a comment in another language's syntax, or a string in
+/// another kind of quotes.
 pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
     let message = match atom.chars().next()? {
@@ -263,7 +263,7 @@ fn line_from(source: &str, at: usize) -> &str {
     source.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("")
 }
 
-/// Puts a string in plain quotes. Escapes are kept, and plain quotes in the string are escaped.
+/// Puts a string in plain quotes. Keeps its escapes, and escapes plain quotes in it.
 fn quoted(inner: &str) -> String {
     let plain = inner.replace("\\\"", "\"").replace("\\'", "'").replace('"', "\\\"");
     format!("\"{plain}\"")

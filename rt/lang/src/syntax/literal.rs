@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use crate::diagnose::wording::{self, Fault};
 use crate::types::ops::Val;
 
-/// Decodes a literal. `inner` is the text between its quotes, which begins at byte `start` of the
-/// source.
+/// Decodes a literal. `inner` is the content between its quotes, which begins at byte `start` of
+/// the source.
 ///
 /// Supports the escapes of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, including
-/// surrogate pairs. In a block (`"""`), a backslash that begins no escape is kept.
+/// surrogate pairs. In a block (`"""`), a backslash that does not begin an escape is kept.
 fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
     let Some(first) = inner.find('\\') else {
         return Ok(Cow::Borrowed(inner.as_bytes()));
@@ -93,7 +93,7 @@ fn hex(digit: u8) -> Option<u32> {
     char::from(digit).to_digit(16)
 }
 
-/// Returns the type of a number without context, or `None` if the text is not a number.
+/// Returns the type of a number without context, or `None` if `text` is not a number.
 pub(crate) fn number_type(text: &str) -> Option<Val> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
@@ -102,8 +102,8 @@ pub(crate) fn number_type(text: &str) -> Option<Val> {
     [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
 }
 
-/// Returns true if a text is a number of this type. Unusual notations of floats are left to the WAT
-/// parser.
+/// Returns true if a string is a number of this type. The WAT parser handles unusual notations of
+/// floats.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = digits.starts_with(|c: char| c.is_ascii_digit());
@@ -132,7 +132,7 @@ fn is_integer(text: &str, bits: u32) -> bool {
         && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
 }
 
-/// Parses an atom as an index, such as that of a local.
+/// Parses an atom as an index, such as the index of a local.
 pub(crate) fn index(text: &str) -> Option<usize> {
     let (radix, digits) = match text.strip_prefix("0x") {
         Some(digits) => (16, digits),
@@ -144,8 +144,8 @@ pub(crate) fn index(text: &str) -> Option<usize> {
     usize::from_str_radix(&digits.replace('_', ""), radix).ok()
 }
 
-/// Returns the value of an integer of at most 64 bits. One that fits only without a sign is
-/// negative.
+/// Returns the value of an integer of at most 64 bits. A number that only fits an unsigned integer
+/// becomes negative.
 pub(crate) fn integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -160,7 +160,7 @@ pub(crate) fn integer(text: &str) -> Option<i64> {
 }
 
 /// Returns the bytes of a string literal with its quotes, which begins at byte `start` of the
-/// source. After `r`, a string has no escapes.
+/// source. A string after `r` has no escapes.
 pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
     let raw = text.starts_with('r');
     let open = if block { 3 } else { 1 } + usize::from(raw);

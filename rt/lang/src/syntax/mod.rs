@@ -1,4 +1,4 @@
-//! The text of a program: its tokens, its tree, its literals, and its layout.
+//! The syntax of a program: its tokens, its tree, its literals, and its layout.
 
 mod bad_tokens;
 pub(crate) mod format;

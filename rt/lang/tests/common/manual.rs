@@ -1,8 +1,8 @@
-//! The host functions of the manual, `docs/capabilities.md`, read by their texts.
+//! The host functions of the manual, parsed from `docs/capabilities.md`.
 
 use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
 
-/// All types, for their words in the manual.
+/// All types, for looking up their names in the manual.
 const TYPES: &[Ty] = &[
     Ty::Str,
     Ty::OptStr,
@@ -20,7 +20,7 @@ const TYPES: &[Ty] = &[
     Ty::Any,
 ];
 
-/// Keeps a value for the rest of the test.
+/// Leaks values, so that they live for the rest of the test.
 fn kept<T>(values: Vec<T>) -> &'static [T] {
     Box::leak(values.into_boxed_slice())
 }

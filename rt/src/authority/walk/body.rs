@@ -48,7 +48,7 @@ enum Kind {
     Block,
     /// A loop, with the offset of its head in the binary.
     Loop(u64),
-    /// An `if`, with the state in which its `else` begins. `None` once the `else` has begun.
+    /// An `if`, with the state at the start of its `else`. `None` once the `else` has begun.
     If(Option<State>),
 }
 
@@ -366,7 +366,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Continues from a point with its state.
+    /// Makes a joined state the current one, at a given height of the stack.
     fn resume(&mut self, height: usize, state: State) {
         self.locals = state.locals;
         self.stack.truncate(height);
@@ -399,7 +399,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Records that the end of a block is reached. This holds for a loop, too: execution continues
+    /// Records that the end of a block is reached. This also applies to a loop: execution continues
     /// after it.
     fn fall_through(&mut self) -> Option<()> {
         let state = self.state(self.frames.last()?.results)?;

@@ -41,7 +41,7 @@ impl Variable {
 }
 
 impl Interpreter {
-    /// Returns a command that recreates a variable, as `declare -p` prints it.
+    /// Returns a command that recreates a variable, in the form of `declare -p`.
     pub(crate) fn declaration(&self, name: &str) -> Option<String> {
         let variable = self.variables.get_itself(name)?;
         let letters = variable.letters();
@@ -351,8 +351,8 @@ impl DeclareOptions {
     }
 }
 
-/// Parses an argument that expanded to an assignment, such as `"$name=$value"`. Returns the
-/// assignment, and true if it has a value.
+/// Parses an argument that expanded to an assignment, such as `"$name=$value"`. Also returns true
+/// if it has a value.
 fn parse_setting(word: &str) -> Result<(Setting, bool), String> {
     let (left, value) = match word.split_once('=') {
         Some((left, value)) => (left, Some(value)),

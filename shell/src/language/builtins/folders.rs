@@ -93,8 +93,8 @@ impl Interpreter {
         self.print(format!("{all}\n")).await
     }
 
-    /// Runs `chmod`, which only reports missing files. Scripts often call it before they run
-    /// another script.
+    /// Runs `chmod`, which only reports missing files. It exists because scripts often call it
+    /// before they run another script.
     pub(super) async fn chmod(&mut self, words: Vec<String>) -> Flow<u8> {
         let paths: Vec<String> = words
             .into_iter()

@@ -14,7 +14,7 @@ const SET: &[(&str, Option<char>)] = &[
     ("pipefail", None),
     ("xtrace", Some('x')),
 ];
-/// Options of `set` that are accepted and have no effect.
+/// Options of `set` that are accepted but have no effect.
 const IDLE: &[(&str, Option<char>)] = &[
     ("braceexpand", Some('B')),
     ("emacs", None),
@@ -44,7 +44,7 @@ const SHOPT: &[&str] = &[
     "nullglob",
     "xpg_echo",
 ];
-/// Options of `shopt` that are accepted and have no effect.
+/// Options of `shopt` that are accepted but have no effect.
 const IDLE_SHOPT: &[&str] = &[
     "autocd",
     "cdspell",
@@ -72,7 +72,8 @@ const IDLE_SHOPT: &[&str] = &[
 ];
 
 impl Interpreter {
-    /// Returns true if an option is on. Returns `None` if the option is unknown or has no effect.
+    /// Returns true if an option is enabled. Returns `None` if the option is unknown or has no
+    /// effect.
     pub(crate) fn option(&self, name: &str) -> Option<bool> {
         let mut options = self.options;
         options.by_name(name).map(|on| *on)

@@ -26,7 +26,7 @@ struct Directive {
 /// The formatted output.
 struct Output {
     bytes: Vec<u8>,
-    /// Messages of invalid arguments and directives.
+    /// Messages about invalid arguments and directives.
     errors: Vec<String>,
     /// If true, the output ends here, because of `\c` or an invalid directive.
     ended: bool,
@@ -202,7 +202,7 @@ impl Output {
         self.pad(directive, text.as_bytes());
     }
 
-    /// Appends a text, padded with spaces to the width of the directive.
+    /// Appends bytes, padded with spaces to the width of the directive.
     fn pad(&mut self, directive: &Directive, text: &[u8]) {
         let missing = directive.width.saturating_sub(String::from_utf8_lossy(text).chars().count());
         if !directive.left {
@@ -267,7 +267,7 @@ fn next(rest: &mut &[String]) -> Option<String> {
     Some(first.clone())
 }
 
-/// Reads a number of the format, if one comes next.
+/// Reads a number in the format, if one comes next.
 fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize> {
     let mut value = None;
     while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {

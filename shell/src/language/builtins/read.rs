@@ -117,7 +117,7 @@ impl Interpreter {
         }
     }
 
-    /// Splits a line into at most `max` fields. The last one takes the rest of the line.
+    /// Splits a line into at most `max` fields. The last field takes the rest of the line.
     fn split(&self, line: Line, max: usize) -> Vec<String> {
         let separators = self.separators();
         let is_separator = |(c, escaped): &(char, bool)| !escaped && separators.contains(*c);

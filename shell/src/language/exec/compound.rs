@@ -174,7 +174,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Evaluates one of the three expressions of `for (( ; ; ))`. An empty expression is 1.
+    /// Evaluates one of the three expressions of `for (( ; ; ))`. An empty expression has the value
+    /// 1.
     async fn evaluate_part(&mut self, word: &Word) -> Flow<i64> {
         let text = self.text(word).await?;
         if text.trim().is_empty() {

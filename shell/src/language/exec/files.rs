@@ -1,4 +1,4 @@
-//! The operators that `test` and `[[ ]]` share: tests of files, texts and numbers.
+//! The operators that `test` and `[[ ]]` share: tests of files, strings and numbers.
 
 use wattle_capability::files::{EntryKind, Stat};
 
@@ -19,7 +19,8 @@ pub(crate) fn compare_numbers(left: i64, operator: &str, right: i64) -> bool {
 }
 
 impl Interpreter {
-    /// Returns the metadata at a path, following links, if there is an entry.
+    /// Returns the metadata of the entry at a path, following links, or `None` if there is no
+    /// entry.
     pub(crate) async fn stat(&self, path: &str) -> Option<Stat> {
         if path.is_empty() {
             return None;

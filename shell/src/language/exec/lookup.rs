@@ -36,7 +36,7 @@ pub(crate) enum ResolvedCommand {
     Unknown,
 }
 
-/// Folders in which every command can be found. A path such as `/bin/ls` names the same command as
+/// Folders where every command can be found. A path such as `/bin/ls` names the same command as
 /// `ls`.
 const COMMAND_FOLDERS: [&str; 6] =
     ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
@@ -97,7 +97,7 @@ const ABSENT: &[(&str, &str)] = &[
 ];
 
 impl Interpreter {
-    /// Returns the command that a name refers to, functions excluded.
+    /// Returns the command that a name refers to, ignoring functions.
     pub(crate) fn find(&self, name: &str) -> ResolvedCommand {
         let plain = COMMAND_FOLDERS
             .iter()
@@ -157,8 +157,8 @@ impl Interpreter {
         names
     }
 
-    /// Runs a script in the run's files as a command. Uses the interpreter that the script's first
-    /// line names, or the shell if it names none.
+    /// Runs a script in the run's files as a command. Uses the interpreter named in the script's
+    /// first line, or the shell if none is named.
     pub(super) async fn run_file(
         &mut self,
         path: String,
@@ -202,8 +202,8 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files. `shown` is the path as the user wrote it. Returns a
-    /// message and a status if that fails.
+    /// Reads a script from the run's files. `shown` is the path as the user wrote it. If reading
+    /// fails, returns a message and a status.
     pub(crate) async fn script(
         &mut self,
         path: &str,
@@ -282,7 +282,7 @@ impl Interpreter {
         }
     }
 
-    /// Runs `sh` or `bash` on a script file, on the text of `-c`, or on standard input.
+    /// Runs `sh` or `bash` on a script file, on the script of `-c`, or on standard input.
     pub(super) async fn run_shell(
         &mut self,
         words: Vec<String>,
@@ -303,7 +303,7 @@ impl Interpreter {
     }
 
     /// Reads the options of `sh` or `bash`, up to the first operand. Returns a status if the shell
-    /// ends after them.
+    /// must end after reading them.
     async fn shell_options(
         &mut self,
         shell: &mut Interpreter,
@@ -357,7 +357,7 @@ impl Interpreter {
         Ok(Ok(options))
     }
 
-    /// Returns the text of the script, or an exit status if there is no script.
+    /// Returns the source of the script, or an exit status if there is no script.
     async fn shell_script(
         &mut self,
         shell: &mut Interpreter,

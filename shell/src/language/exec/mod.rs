@@ -24,8 +24,8 @@ use crate::language::task::Task;
 
 pub(crate) use lookup::ResolvedCommand;
 
-/// Maximum nesting depth of commands on the host's stack of one task. Commands nested deeper run in
-/// a new task.
+/// Maximum nesting depth of commands on one task's host stack. Commands nested deeper run in a new
+/// task.
 const MAX_STACK_LEVEL: u32 = 12;
 
 impl Interpreter {
@@ -184,7 +184,7 @@ impl Interpreter {
         }
     }
 
-    /// Parses a text and runs it in this shell.
+    /// Parses a string and runs it in this shell.
     pub(crate) async fn evaluate(&mut self, text: &str) -> Flow {
         let line = self.execution.line;
         match super::parse::parse(text, line) {
@@ -217,7 +217,7 @@ impl Interpreter {
         self.run.adopt(tasks);
     }
 
-    /// Runs a list as the whole script of this shell, and ends the shell.
+    /// Runs a list as this shell's whole script, and ends the shell.
     async fn run_to_end(&mut self, list: &List) {
         // The status is already set, whichever jump ended the list.
         let _ = self.list(list).await;

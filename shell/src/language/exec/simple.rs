@@ -40,7 +40,7 @@ impl Interpreter {
         ran.map(|_| ())
     }
 
-    /// Runs a simple command. Returns true if its redirections persist, as those of `exec` do.
+    /// Runs a simple command. Returns true if its redirections persist, like those of `exec`.
     async fn simple_here(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow<bool> {
         let given = self.arguments(&simple.words).await?;
         let mut given = given.into_iter();
@@ -92,7 +92,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs the function, builtin or command of a name.
+    /// Runs the function, builtin or command with this name.
     pub(crate) fn call<'a>(
         &'a mut self,
         name: String,
@@ -207,8 +207,8 @@ impl Interpreter {
         }
     }
 
-    /// Runs `exec`. Without words it makes its redirections permanent. With words it runs them as
-    /// the last command of this shell.
+    /// Runs `exec`. Without words, makes its redirections permanent. With words, runs them as the
+    /// last command of this shell.
     async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
         let mut words = texts(given);
         if words.first().is_some_and(|word| word == "--") {
@@ -230,7 +230,7 @@ impl Interpreter {
         Err(Jump::Exit)
     }
 
-    /// Runs a command or a builtin, not a function, with the given environment.
+    /// Runs a command or a builtin, but not a function, with the given environment.
     pub(crate) fn external(
         &mut self,
         argv: Vec<String>,

@@ -1,4 +1,4 @@
-//! Brace expansion: `{a,b}` and `{1..9..2}`. It comes before all other expansions.
+//! Brace expansion: `{a,b}` and `{1..9..2}`. It precedes all other expansions.
 
 use crate::language::ast::Part;
 
@@ -71,7 +71,7 @@ fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Tok
     Some(words)
 }
 
-/// An alternative of a brace expansion: one of the items that commas separate, or a range.
+/// An alternative of a brace expansion: one of several comma-separated items, or a range.
 enum Alternative {
     Tokens(Vec<Token>),
     Range(Range),
@@ -171,7 +171,7 @@ impl Range {
 }
 
 /// Formats a number with leading zeros, at least `width` characters wide. The standard library's
-/// formatting panics at widths over 65,535, and here the script sets the width.
+/// formatting is not used, because the script sets the width, and it panics at widths over 65,535.
 fn zero_padded(value: i128, width: usize) -> String {
     let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
     let zeros = width.saturating_sub(sign.len() + digits.len());

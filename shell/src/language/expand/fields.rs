@@ -1,4 +1,4 @@
-//! Building the fields of a word: text with its quoting, split at separators in expanded values.
+//! Builds the fields of a word: text with its quoting, split at separators in expanded values.
 
 use crate::language::pattern::Fragment;
 
@@ -150,7 +150,7 @@ impl Fields {
     }
 }
 
-/// Returns the text of a field.
+/// Returns a field as a string, without its quoting.
 pub(super) fn text(field: Vec<Fragment>) -> String {
     let mut fragments = field.into_iter();
     let mut text = fragments.next().map(|fragment| fragment.text).unwrap_or_default();
@@ -158,7 +158,7 @@ pub(super) fn text(field: Vec<Fragment>) -> String {
     text
 }
 
-/// Rule by which the parts of a word are expanded.
+/// The rule for expanding the parts of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoting {
     /// Outside quotes.

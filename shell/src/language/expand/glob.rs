@@ -1,4 +1,4 @@
-//! Globbing: finding the files of the run that a pattern matches, sorted by their bytes.
+//! Globbing: finds the files of the run that a pattern matches, sorted by the bytes of their paths.
 
 use std::sync::Arc;
 

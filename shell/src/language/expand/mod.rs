@@ -1,5 +1,5 @@
-//! Expanding words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing,
-//! in the order of bash.
+//! Expands words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing, in
+//! the order of bash.
 
 mod brace;
 mod fields;
@@ -87,7 +87,7 @@ impl Interpreter {
         Ok(all)
     }
 
-    /// Expands a word to one text, without splitting and globbing.
+    /// Expands a word to one string, without splitting and globbing.
     pub(crate) async fn text(&mut self, word: &Word) -> Flow<String> {
         if let [Part::Quoted(text) | Part::Literal(text)] = word.parts.as_slice() {
             return Ok(text.clone());
@@ -252,7 +252,7 @@ impl Interpreter {
         }
     }
 
-    /// Returns the text that joins the elements of `"$*"`.
+    /// Returns the separator that joins the elements of `"$*"`.
     fn list_separator(&self) -> String {
         self.separators().chars().next().map(String::from).unwrap_or_default()
     }

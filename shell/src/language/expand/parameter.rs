@@ -88,7 +88,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Assigns the word of `${name=word}`, and returns its text.
+    /// Assigns the word of `${name=word}`, and returns its value.
     async fn assign_default(
         &mut self,
         name: String,
@@ -137,7 +137,7 @@ impl Interpreter {
         self.parts(&word.parts, quoting, out).await
     }
 
-    /// Adds values to `out`: split, joined, or as one field each.
+    /// Adds values to `out`: split, joined, or each as one field.
     fn emit(&mut self, values: Values, quoted: bool, out: &mut Fields) {
         match values {
             Values::One(Some(text)) if quoted => out.quoted(&text),

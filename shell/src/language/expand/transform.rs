@@ -1,4 +1,4 @@
-//! The operations of `${name…}` that change values: trimming, replacing, case conversion.
+//! The operations of `${name…}` that change values: trimming, replacing and case conversion.
 
 use super::values::{Selection, Values};
 use crate::language::ast::{Action, ReplaceScope};

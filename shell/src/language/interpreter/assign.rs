@@ -135,8 +135,8 @@ impl Interpreter {
         Ok(self.variables.set_at(name, position, text)?)
     }
 
-    /// Returns the text to store: the new text appended to `old`, or their sum if the variable is
-    /// an integer.
+    /// Returns the string to store: the new string appended to `old`, or their sum if the variable
+    /// is an integer.
     fn combine(
         &mut self,
         name: &str,
@@ -157,7 +157,7 @@ impl Interpreter {
         })
     }
 
-    /// Sets the text of a variable or of an array element, as `read` does.
+    /// Sets the value of a variable or of an array element, for builtins such as `read`.
     pub(crate) async fn set(
         &mut self,
         name: &str,
@@ -207,7 +207,7 @@ impl fmt::Display for AssignFailure {
     }
 }
 
-/// The variables of an arithmetic expression are those of the shell.
+/// Uses the variables of the shell as those of an arithmetic expression.
 impl Names for Interpreter {
     fn get(
         &mut self,

@@ -5,7 +5,7 @@
 pub(crate) enum Jump {
     /// `break`, out of this many loops.
     Break(u32),
-    /// `continue`, with the next iteration of the loop this many levels up.
+    /// `continue` with the next iteration of the loop this many levels up.
     Continue(u32),
     /// `return`, out of a function or a sourced script.
     Return,

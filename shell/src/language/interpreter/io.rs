@@ -1,4 +1,4 @@
-//! Access of a shell to the run's files and to its standard streams.
+//! A shell's access to the run's files and to its standard streams.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::errno::{Errno, Fault};
 use crate::language::paths;
 
 impl Interpreter {
-    /// Runs an operation on the run's files on a thread that may block.
+    /// Runs an operation on the run's files, on a thread that may block.
     pub(crate) async fn on_files<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Files>) -> Result<T, Fault> + Send + 'static,
@@ -22,7 +22,7 @@ impl Interpreter {
         tokio::task::spawn_blocking(move || work(&files)).await.unwrap_or(Err(Errno::INTR.into()))
     }
 
-    /// Returns the absolute path in the run's files that a word names.
+    /// Converts a word to an absolute path in the run's files.
     pub(crate) fn path(&self, path: &str) -> String {
         paths::absolute(&self.folders.current, path)
     }
@@ -36,8 +36,8 @@ impl Interpreter {
         self.on_files(move |files| Ok(files.check_inside(&path, write)?)).await
     }
 
-    /// Writes to standard output and returns the status. Ends the shell, as SIGPIPE does, if the
-    /// pipe has no reader.
+    /// Writes to standard output and returns the status. If the pipe has no reader, ends the shell
+    /// like SIGPIPE.
     pub(crate) async fn print(&mut self, text: impl AsRef<[u8]>) -> Flow<u8> {
         self.write(1, text.as_ref()).await
     }
@@ -71,10 +71,10 @@ impl Interpreter {
         self.write_stderr(&text).await;
     }
 
-    /// Writes a text to standard error. Drops it if descriptor 2 is closed or has no reader.
+    /// Writes a string to standard error. Drops it if descriptor 2 is closed or has no reader.
     pub(crate) async fn write_stderr(&self, text: &str) {
         if let Some(stream) = self.descriptors.open.get(&2).cloned() {
-            // Without a reader there is nobody to report the failure to.
+            // Without a reader, the failure cannot be reported.
             let _ = stream.write(text.as_bytes()).await;
         }
     }

@@ -20,7 +20,7 @@ use super::variables::Variables;
 use crate::stream::Stream;
 use state::{Definitions, Descriptors, Execution, Folders, LastCommand, Lifecycle, Parameters};
 
-/// Number of steps between two points at which a shell lets other tasks run.
+/// Number of steps after which a shell lets other tasks run.
 const YIELD_INTERVAL: u64 = 64;
 
 /// A shell. A clone is a subshell: its changes do not affect the original.

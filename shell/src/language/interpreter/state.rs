@@ -31,18 +31,19 @@ pub(crate) struct Parameters {
 #[derive(Clone, Default)]
 pub(crate) struct Descriptors {
     pub(crate) open: BTreeMap<u32, Stream>,
-    /// Descriptors of process substitutions in the current command. They close after it.
+    /// Descriptors of process substitutions in the current command. They are closed after the
+    /// command.
     pub(crate) substitutions: Vec<u32>,
     /// Descriptors that `{name}>` opened or closed. These changes persist after the command.
     pub(crate) persistent: Vec<u32>,
 }
 
-/// The working folder, and those that `pushd` remembers.
+/// The working folder, and the folders that `pushd` remembers.
 #[derive(Clone, Default)]
 pub(crate) struct Folders {
     /// The working folder: an absolute path in the run's files.
     pub(crate) current: String,
-    /// Folders remembered by `pushd`, the most recent one first.
+    /// Folders remembered by `pushd`, most recent first.
     pub(crate) stack: Vec<String>,
 }
 
@@ -70,11 +71,11 @@ pub(crate) struct Execution {
     pub(crate) loops: u32,
     /// Number of enclosing sourced scripts.
     pub(crate) sourced: u32,
-    /// Nesting depth of functions, subshells, substitutions and evaluated texts.
+    /// Nesting depth of functions, subshells, substitutions and evaluated strings.
     pub(crate) depth: u32,
-    /// Nesting depth of commands on the host's stack of the current task.
+    /// Nesting depth of commands on the current task's host stack.
     pub(crate) stack_level: u32,
-    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. While it is
+    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. While this is
     /// above 0, `set -e` has no effect.
     pub(crate) errexit_suspended: u32,
 }
@@ -82,9 +83,9 @@ pub(crate) struct Execution {
 /// Start and end of a shell.
 #[derive(Clone, Copy)]
 pub(crate) struct Lifecycle {
-    /// Time from which `SECONDS` counts.
+    /// The instant from which `SECONDS` is counted.
     pub(crate) started: Instant,
-    /// If true, this shell is a stage, a subshell or a job, and reads no further lines.
+    /// If true, this shell is a stage, a subshell or a job, and does not read more lines.
     pub(crate) subshell: bool,
     /// If true, `exit` ended the shell.
     pub(crate) exited: bool,

@@ -79,7 +79,7 @@ impl Interpreter {
         all.into_iter().filter(|(on, _)| *on).map(|(_, letter)| letter).collect()
     }
 
-    /// Returns the text of a variable, if it is set.
+    /// Returns the value of a variable, if it is set.
     pub(crate) fn variable(&self, name: &str) -> Option<Text> {
         self.variables.text(name)
     }

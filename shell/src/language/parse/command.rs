@@ -1,4 +1,4 @@
-//! Parsing lists, chains, pipelines, simple commands and functions.
+//! Parses lists, chains, pipelines, simple commands and functions.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const ENDS: [&str; 8] = ["}", "do", "done", "elif", "else", "esac", "fi", "then"
 const DECLARES: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
 impl Parser {
-    /// Parses commands up to the end of the text, a `)`, a `;;` or a reserved word that ends a
+    /// Parses commands up to the end of the script, a `)`, a `;;` or a reserved word that ends a
     /// list.
     pub(super) fn list(&mut self) -> ParseResult<List> {
         let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! Moving through the text: characters, spaces, comments, newlines, and the here-documents that
+//! Moves through the script: characters, spaces, comments, newlines, and the here-documents that
 //! follow a newline.
 
 use super::{Document, MAX_NESTING, Mark, ParseResult, Parser, SyntaxError};
@@ -75,7 +75,7 @@ impl Parser {
         SyntaxError { line: self.line, message: message.into(), incomplete: self.peek().is_none() }
     }
 
-    /// Returns an error about a construct that was opened in `line` and is not closed.
+    /// Returns an error about a construct that begins on `line` and is not closed.
     pub(super) fn unclosed(&self, line: u32, message: impl Into<String>) -> SyntaxError {
         SyntaxError { line, message: message.into(), incomplete: self.peek().is_none() }
     }
@@ -165,7 +165,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads the bodies of the pending here-documents. The parser is at the start of a line.
+    /// Reads the bodies of the pending here-documents. The parser must be at the start of a line.
     pub(super) fn read_documents(&mut self) -> ParseResult<()> {
         for document in std::mem::take(&mut self.documents) {
             self.read_document(&document)?;
@@ -173,7 +173,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Fails at the end of the text if a here-document has no body.
+    /// Fails at the end of the script if a here-document has no body.
     pub(super) fn close_documents(&mut self) -> ParseResult<()> {
         match self.documents.first() {
             Some(document) => {

@@ -1,4 +1,4 @@
-//! Parsing of expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
+//! Parses expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Parses `` `…` ``. The text between the backquotes is a separate script.
+    /// Parses `` `…` ``. The content of the backquotes is a separate script.
     pub(super) fn backquoted(&mut self, in_quotes: bool) -> ParseResult<Part> {
         let line = self.line;
         self.next();
@@ -244,9 +244,9 @@ impl Parser {
         Ok(Action::Replace { scope, pattern, with })
     }
 
-    /// Parses the word after an operator. The word ends before a `}`. If `stop` is set, it also
-    /// ends before that character, unless the word is shorter than the given minimum. If `quoted`
-    /// is set, the word is inside double quotes. If `plain` is set, single quotes are plain
+    /// Parses the word after an operator. The word ends before a `}`. If `stop` is given, the word
+    /// also ends before that character, unless it is shorter than the given minimum. If `quoted` is
+    /// true, the word is inside double quotes. If `plain` is true, single quotes are plain
     /// characters.
     fn operand(
         &mut self,
@@ -297,7 +297,7 @@ impl Parser {
 }
 
 impl Parameter {
-    /// Creates an expansion to the plain value of a parameter.
+    /// Creates an expansion that yields the plain value of a parameter.
     pub(super) fn named(name: String) -> Parameter {
         Parameter { name, index: None, indirect: false, action: Action::Value }
     }

@@ -1,9 +1,8 @@
 //! The parser: the grammar of bash by recursive descent.
 //!
 //! It makes one pass over the characters. The same functions parse substitutions, so a `)` of a
-//! `case` inside `$( )` does not end the substitution. The whole text is parsed before
-//! any part of it runs. The nesting depth is limited by [`MAX_NESTING`], so no text can exhaust the
-//! host's stack.
+//! `case` inside `$( )` does not end the substitution. The whole script is parsed before any part
+//! of it runs. [`MAX_NESTING`] limits the nesting depth, so no script can exhaust the host's stack.
 
 mod command;
 mod compound;
@@ -30,7 +29,7 @@ const MAX_MISREAD: u32 = 100;
 pub(crate) struct SyntaxError {
     pub(crate) line: u32,
     pub(crate) message: String,
-    /// If true, further text could complete the script: a construct is open at its end.
+    /// If true, further lines could complete the script: a construct is open at its end.
     pub(crate) incomplete: bool,
 }
 

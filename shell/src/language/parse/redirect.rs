@@ -1,4 +1,4 @@
-//! Parsing redirections and assignments.
+//! Parses redirections and assignments.
 
 use std::sync::{Arc, OnceLock};
 

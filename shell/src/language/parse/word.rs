@@ -1,4 +1,4 @@
-//! Parsing words: literal text, quotes, escapes, tildes, and text that is parsed like double-quoted
+//! Parses words: literal text, quotes, escapes, tildes, and text that is parsed like double-quoted
 //! text (here-documents, arithmetic).
 
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::language::escape;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
-    /// The right side of an assignment: a tilde is special after `:` as well, and braces are not.
+    /// The right side of an assignment: a tilde is also special after `:`, and braces are not
+    /// special.
     Assigned,
     /// The right side of `=~`: parentheses and bars belong to the word, and backslashes are kept.
     Regex,
@@ -197,7 +198,7 @@ impl Parser {
         }
     }
 
-    /// Parses the rest of a double-quoted text after its `"`.
+    /// Parses the rest of a double-quoted string after its `"`.
     pub(super) fn double_quoted(&mut self, line: u32) -> ParseResult<Part> {
         let parts = self.deeper(|parser| parser.double_parts(Some('"')))?;
         if self.take("\"") {
@@ -207,7 +208,7 @@ impl Parser {
         }
     }
 
-    /// Parses text by the rules of double quotes, up to `end` or the end of the text.
+    /// Parses text by the rules of double quotes, up to `end` or the end of the script.
     pub(super) fn double_parts(&mut self, end: Option<char>) -> ParseResult<Vec<Part>> {
         let mut parts = Parts::default();
         while let Some(c) = self.peek() {

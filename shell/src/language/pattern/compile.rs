@@ -1,4 +1,4 @@
-//! Compiling patterns, and the regular expressions of `[[ =~ ]]`.
+//! Compiles patterns, and the regular expressions of `[[ =~ ]]`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ impl Cache {
     /// Compiles a regular expression, or returns the cached one. `fold` ignores case.
     ///
     /// # Errors
-    /// Fails with a message if the text is not a valid expression.
+    /// If the expression is invalid. The error is a message.
     pub(crate) fn regex(&self, text: &str, fold: bool) -> Result<Arc<Regex>, String> {
         let key = format!("{}{text}", if fold { "i" } else { "c" });
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl Cache {
     }
 }
 
-/// The part of a text that a pattern has to match.
+/// The part of a string that a pattern has to match.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Whole,

@@ -50,7 +50,7 @@ const CLASSES: [&str; 13] = [
     "space", "upper", "xdigit",
 ];
 
-/// Returns true if a name is that of a character class.
+/// Returns true if there is a character class with this name.
 pub(super) fn is_class(name: &str) -> bool {
     CLASSES.contains(&name)
 }

@@ -1,8 +1,8 @@
 //! Shell patterns: `*`, `?`, `[…]`, and extended patterns: `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
 //!
 //! A pattern without groups is compiled to a regular expression, which takes linear time on any
-//! text. A pattern with groups, which can be negated, is matched by a walk over the text. A match
-//! that takes too many steps fails.
+//! string. A pattern with groups, which can be negated, is matched by a walk over the string. A
+//! match that takes too many steps fails.
 
 mod compile;
 mod fragment;
@@ -43,13 +43,13 @@ impl Pattern {
         Pattern { globs, fold, has_groups }
     }
 
-    /// Returns the only text that the pattern matches, if it contains nothing special.
+    /// Returns the only string that the pattern matches, if it contains no special characters.
     pub(crate) fn literal(&self) -> Option<String> {
         let char = |glob: &Glob| if let Glob::Char(c) = glob { Some(*c) } else { None };
         if self.fold { None } else { self.globs.iter().map(char).collect() }
     }
 
-    /// Returns true if the pattern matches the whole text.
+    /// Returns true if the pattern matches the whole string.
     pub(crate) fn matches(&self, text: &str, cache: &Cache) -> MatchResult<bool> {
         if let Some(literal) = self.literal() {
             return Ok(literal == text);
@@ -83,7 +83,7 @@ impl Pattern {
         Ok(end.map(|end| walk.byte_index(*end)))
     }
 
-    /// Returns the byte index at which the longest or shortest matching suffix starts.
+    /// Returns the byte index where the longest or shortest matching suffix starts.
     pub(crate) fn suffix(
         &self,
         text: &str,

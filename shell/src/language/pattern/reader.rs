@@ -35,7 +35,7 @@ impl Reader {
         self.chars.get(self.at + ahead).filter(|(_, quoted)| !quoted).map(|(c, _)| *c)
     }
 
-    /// Reads parts up to the end. In a group, stops before an unquoted `|` or `)`.
+    /// Reads parts up to the end of the pattern. In a group, stops before an unquoted `|` or `)`.
     fn sequence(&mut self, in_group: bool) -> Vec<Glob> {
         let mut globs = Vec::new();
         while let Some((c, quoted)) = self.chars.get(self.at).copied() {

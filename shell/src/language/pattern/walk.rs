@@ -13,8 +13,8 @@ pub(crate) struct TooCostly;
 /// Result of a match.
 pub(crate) type MatchResult<T> = Result<T, TooCostly>;
 
-/// A matcher of patterns with groups. It follows the set of positions that each part of a pattern
-/// reaches in the text.
+/// A matcher of patterns with groups. It tracks the set of positions that each part of a pattern
+/// reaches in the string.
 pub(super) struct Walk {
     text: Vec<char>,
     fold: bool,
@@ -26,17 +26,17 @@ impl Walk {
         Walk { text: text.chars().collect(), fold, steps: 0 }
     }
 
-    /// Returns the number of characters of the text.
+    /// Returns the number of characters of the string.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Converts an index in characters to one in bytes.
+    /// Converts an index in characters to an index in bytes.
     pub(super) fn byte_index(&self, position: usize) -> usize {
         self.text.iter().take(position).map(|c| c.len_utf8()).sum()
     }
 
-    /// Returns all positions at which a match that begins at `start` can end, in ascending order.
+    /// Returns all positions where a match that begins at `start` can end, in ascending order.
     pub(super) fn ends(&mut self, globs: &[Glob], start: usize) -> MatchResult<Vec<usize>> {
         self.follow(globs, vec![start])
     }

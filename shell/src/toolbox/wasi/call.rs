@@ -12,7 +12,7 @@ pub(super) type CallResult = Result<(), CallError>;
 pub(super) enum CallError {
     /// The error number that the function returns to the guest.
     Errno(Errno),
-    /// The reason to end the guest.
+    /// The guest must end, for this reason.
     Exit(Exit),
 }
 
@@ -31,15 +31,15 @@ impl From<Exit> for CallError {
 /// Reason to end a guest from within a host function or at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It called `proc_exit` with a status.
+    /// The guest called `proc_exit` with a status.
     Status(Status),
-    /// It wrote to a pipe without a reader.
+    /// The guest wrote to a pipe without a reader.
     Pipe,
-    /// It exceeded its processor time.
+    /// The guest exceeded its processor time.
     Time,
-    /// The account of its run has no processor time left.
+    /// The account of the guest's run has no processor time left.
     Account,
-    /// Its caller cancelled it.
+    /// The guest's caller cancelled it.
     Cancelled,
 }
 

@@ -138,7 +138,7 @@ pub(super) fn renumber(guest: &mut Guest, _: &mut Memory<'_>, from: u32, to: u32
     Ok(guest.table.renumber(from, to)?)
 }
 
-/// Does nothing: every write is visible to all readers at once.
+/// Does nothing, because every write is visible to all readers at once.
 pub(super) fn sync(guest: &mut Guest, _: &mut Memory<'_>, fd: u32) -> CallResult {
     guest.table.get(fd)?;
     Ok(())
@@ -202,7 +202,7 @@ pub(super) fn set_flags(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, flags: u
     Ok(())
 }
 
-/// Does nothing: a descriptor keeps the rights that it was opened with.
+/// Does nothing, because a descriptor keeps the rights that it was opened with.
 pub(super) fn set_rights(
     guest: &mut Guest,
     _: &mut Memory<'_>,

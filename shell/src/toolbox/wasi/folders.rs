@@ -1,4 +1,4 @@
-//! Host functions that read folders, and those about the preopened folder.
+//! Host functions that read folders, and functions about the preopened folder.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::stat::{FOLDER_TYPE, file_type, inode_of};
 use super::table::{Folder, ROOT};
 use crate::errno::{Errno, Fault};
 
-/// Size of an entry's header, in bytes. Its name follows.
+/// Size of an entry's header, in bytes. The name follows the header.
 const HEADER: usize = 24;
 
 /// ```text
@@ -44,7 +44,8 @@ fn check_preopened(guest: &Guest, fd: u32) -> Result<(), Errno> {
     }
 }
 
-/// Writes the entries from number `cookie` on, as many as fit. The last one may be truncated.
+/// Writes entries, starting at number `cookie`, until the buffer is full. The last entry may be
+/// truncated.
 ///
 /// ```text
 /// entry    cookie of the next u64, inode u64, length of the name u32, type u8, 3 unused; the name

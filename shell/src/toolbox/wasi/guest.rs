@@ -31,14 +31,14 @@ pub(crate) struct Guest {
     pub(crate) refusal: Option<String>,
     /// Processor time of the thread before the guest started.
     initial_time: Duration,
-    /// Processor time that is charged to the account of the run so far.
+    /// Processor time that has been charged to the run's account so far.
     charged: Cell<Duration>,
 }
 
 /// Limits the memory of a guest.
 pub(crate) struct MemoryLimiter {
     memory: usize,
-    /// Memory that the guest holds on the account of its run.
+    /// Memory that the guest holds, charged to the account of its run.
     held: Option<MemoryCharge>,
     /// If true, the guest requested more memory than its limit.
     pub(crate) refused: bool,
@@ -128,7 +128,7 @@ impl Guest {
     /// Charges the processor time used since the previous call to the account of the run.
     ///
     /// # Errors
-    /// Fails if the account has no processor time left.
+    /// If the account has no processor time left.
     pub(crate) fn charge(&self) -> Result<(), Failure> {
         let Some(account) = &self.bounds.account else { return Ok(()) };
         let busy = self.busy();
@@ -139,7 +139,7 @@ impl Guest {
         self.waiter.is_cancelled()
     }
 
-    /// Returns the call error of a fault. Keeps the message of the first fault for the guest's end.
+    /// Converts a fault to a call error. Keeps the message of the first fault until the guest ends.
     pub(super) fn fail(&mut self, fault: Fault) -> CallError {
         if self.refusal.is_none() {
             self.refusal = fault.refusal;

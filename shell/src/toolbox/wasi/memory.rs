@@ -106,8 +106,8 @@ impl Memory<'_> {
         Ok(all)
     }
 
-    /// Writes NUL-terminated strings one after another, and a table of their addresses, for
-    /// `args_get` and `environ_get`.
+    /// Writes consecutive NUL-terminated strings, and a table of their addresses, for `args_get`
+    /// and `environ_get`.
     pub(super) fn put_texts<'t>(
         &mut self,
         mut pointers: u32,

@@ -1,9 +1,9 @@
 //! The host of the commands: WASI preview 1 over the run's files and the shell's streams, and the
 //! shell's own function `wattle.spawn`.
 //!
-//! A guest sees one folder as descriptor 3: the root of the run's files. No function reaches the
-//! host's file system; the clock is the only thing of the host that a guest sees. None panics on
-//! any operand: `memory.rs` checks addresses, `table.rs` checks descriptors, and the run's files
+//! A guest sees one folder as descriptor 3: the root of the run's files. No function accesses the
+//! host's file system. The clock is the only part of the host that a guest sees. No function panics
+//! on any operand: `memory.rs` checks addresses, `table.rs` checks descriptors, and the run's files
 //! check paths.
 
 mod call;
@@ -32,7 +32,7 @@ macro_rules! functions {
         /// Adds the functions of WASI preview 1, and `wattle.spawn`, to a linker.
         ///
         /// # Errors
-        /// Fails if the engine rejects a signature.
+        /// If the engine rejects a signature.
         pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
             $(linker.func_wrap(
                 "wasi_snapshot_preview1",

@@ -159,7 +159,7 @@ pub(super) fn rename(
     finish(guest, moved)
 }
 
-/// Always fails: an entry of the run's files has exactly one name.
+/// Always fails, because an entry of the run's files has exactly one name.
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn hard_link(
     guest: &mut Guest,

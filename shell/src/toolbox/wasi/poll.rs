@@ -99,7 +99,7 @@ fn subscription(guest: &Guest, memory: &Memory<'_>, at: u32) -> Result<Subscript
     Ok(Subscription { userdata: memory.u64(at)?, kind, source })
 }
 
-/// Waits until at least one event occurs, and returns all that have occurred.
+/// Waits until at least one event occurs, and returns all events that have occurred.
 fn wait(guest: &Guest, subscriptions: &[Subscription]) -> Result<Vec<Event>, Exit> {
     let deadlines = subscriptions.iter().filter_map(|one| match one.source {
         Source::Deadline(time) => Some(time),

@@ -124,7 +124,7 @@ pub(super) fn yield_now(_: &mut Guest, _: &mut Memory<'_>) -> CallResult {
     Ok(())
 }
 
-/// Always fails: there are no signals.
+/// Always fails, because there are no signals.
 pub(super) fn raise(_: &mut Guest, _: &mut Memory<'_>, _: u32) -> CallResult {
     Err(Errno::NOSYS.into())
 }

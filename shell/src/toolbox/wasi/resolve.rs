@@ -1,4 +1,4 @@
-//! Resolving a guest's path to an entry of the run's files, or to a device.
+//! Resolves a guest's path to an entry of the run's files, or to a device.
 
 use wattle_capability::files::EntryKind;
 
@@ -50,7 +50,7 @@ impl Guest {
         })
     }
 
-    /// Reads a path, as [`Guest::path`] does, and resolves devices.
+    /// Reads a path like [`Guest::path`], and resolves devices.
     pub(super) fn resolve(
         &mut self,
         memory: &Memory<'_>,
@@ -72,7 +72,7 @@ impl Guest {
         Ok(ResolvedPath::Entry(path))
     }
 
-    /// Reads the path of an entry to create or remove. Fails on a device.
+    /// Reads the path of an entry to create or remove. Fails if the path is a device.
     pub(super) fn entry(
         &mut self,
         memory: &Memory<'_>,

@@ -22,7 +22,8 @@ pub(super) enum Descriptor {
 pub(super) struct Folder {
     /// Absolute path in the run's files.
     pub(super) path: String,
-    /// Snapshot of the entries, taken when the guest began to read the folder. `None` before that.
+    /// Snapshot of the entries from the time when the guest began to read the folder. `None` before
+    /// that.
     pub(super) entries: Option<Arc<[Entry]>>,
 }
 
@@ -47,7 +48,7 @@ impl Table {
         self.slots.get(fd as usize).and_then(Option::as_ref).ok_or(Errno::BADF)
     }
 
-    /// Returns the stream of a descriptor. Fails with [`Errno::ISDIR`] on a folder.
+    /// Returns the stream of a descriptor. Fails with [`Errno::ISDIR`] if it is a folder.
     pub(super) fn stream(&self, fd: u32) -> Result<&Stream, Errno> {
         match self.get(fd)? {
             Descriptor::Stream(stream) => Ok(stream),
@@ -92,7 +93,7 @@ impl Table {
         slot.take().map(drop).ok_or(Errno::BADF)
     }
 
-    /// Moves a descriptor to another number, and replaces the one that is open there.
+    /// Moves a descriptor to another number, and replaces the descriptor that is open there.
     pub(super) fn renumber(&mut self, from: u32, to: u32) -> Result<(), Errno> {
         self.get(to)?;
         let moved = self.get(from)?.clone();

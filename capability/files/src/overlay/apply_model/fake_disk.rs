@@ -24,7 +24,7 @@ pub(super) enum Event {
     Edit(String),
     /// The user overwrites a file as in [`Event::Edit`] and then restores its modification time.
     EditKeepingTime(String),
-    /// The user saves a file like an editor: a new file replaces the entry.
+    /// The user saves a file as editors do: a new file replaces the entry.
     Save(String),
     /// The user removes the entry. Its content may be lost.
     Delete(String),
@@ -48,7 +48,7 @@ pub(super) struct World {
     pub(super) step: usize,
     pub(super) dead: bool,
     pub(super) events: Vec<(usize, Event)>,
-    /// The texts that the user wrote and did not overwrite or remove.
+    /// The contents that the user wrote and did not overwrite or remove.
     pub(super) wanted: BTreeSet<String>,
     pub(super) can_exchange: bool,
 }

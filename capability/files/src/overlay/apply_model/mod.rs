@@ -1,6 +1,6 @@
 //! A model test of applying changes. Before every primitive operation, and before every pair of
-//! them, the user changes an entry, the disk fails or the process ends. After every schedule, no
-//! bytes of the user are lost, each file is completely old or completely new, and no staged file
+//! them, the user changes an entry, the disk fails or the process ends. After every schedule, none
+//! of the user's bytes are lost, each file is completely old or completely new, and no staged file
 //! remains.
 
 mod fake_disk;
@@ -231,7 +231,7 @@ fn pairs(target: &str) -> Vec<(Event, Event)> {
     first.iter().flat_map(|one| then.iter().map(|other| (one.clone(), other.clone()))).collect()
 }
 
-/// Maximum distance, in operations, at which two events can affect each other.
+/// Maximum distance between two events that can affect each other, in operations.
 const MAX_DISTANCE: usize = 10;
 
 #[test]

@@ -17,7 +17,7 @@ use crate::syntax::tree::{NodeId, NodeKind};
 use crate::types::ops::list_types;
 use crate::types::ops::{self, Val};
 
-/// Maximum length of a list that is quoted whole, in characters.
+/// Maximum length of a list that is quoted in full, in characters.
 const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
@@ -235,7 +235,7 @@ impl<'s> Walk<'_, 's> {
         self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
     }
 
-    /// Returns the usage of an instruction, as diagnostics show it.
+    /// Returns the usage of an instruction, in the form that diagnostics show.
     pub(crate) fn usage(&self, effect: &InstructionEffect<'s>) -> String {
         if let Some(signature) = self.host_of(effect) {
             return format!("${signature}");
@@ -316,7 +316,7 @@ impl<'s> Walk<'_, 's> {
         )
     }
 
-    /// Rewrites a list with an unknown head, if it has one possible meaning.
+    /// Rewrites a list with an unknown head, if the list has exactly one possible meaning.
     fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
@@ -358,7 +358,8 @@ impl<'s> Walk<'_, 's> {
         self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
     }
 
-    /// Returns the local that a name is a typo of.
+    /// Returns the change that replaces `name` with a local, if it is certainly a typo of that
+    /// local's name.
     pub(crate) fn certain_local(&self, name: &str) -> Option<Change> {
         nearest::certain(name, self.local_names()).map(|near| Change::Replace(near.to_owned()))
     }

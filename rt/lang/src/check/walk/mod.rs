@@ -1,5 +1,5 @@
-//! A walk over the instructions of a module's text. It tracks the types on the stack, and reports
-//! faults at their positions in the source.
+//! A walk over the instructions of a module in the text format. It tracks the types on the stack,
+//! and reports faults at their positions in the source.
 //!
 //! The walk sees only WAT, because forms are already expanded, and every piece maps back to the
 //! source. It accepts everything that the engine accepts. At an unknown instruction, it stops
@@ -46,7 +46,7 @@ pub(crate) enum End {
     MissingCode,
 }
 
-/// The parsed text of a module. Each piece maps back to the source.
+/// A module in the text format, parsed. Each piece maps back to the source.
 pub(crate) struct ParsedModule<'m, 'a> {
     tree: Tree<'m>,
     program: Program<'m>,
@@ -76,7 +76,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         Ok(ParsedModule { tree, program, types, host, author, module })
     }
 
-    /// Walks over every helper function, in the order of the text.
+    /// Walks over every helper function, in source order.
     pub(crate) fn walk_helpers(&self) -> impl Iterator<Item = WalkResult<End>> {
         (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
     }

@@ -67,7 +67,7 @@ pub(crate) struct InstructionEffect<'s> {
     pub(crate) pops: Vec<Val>,
     pub(crate) pushes: Vec<Val>,
     pub(crate) after: Continuation,
-    /// For a folded instruction with operands, the number of values that they leave.
+    /// The number of values that the operands of a folded instruction leave.
     pub(crate) given: Option<usize>,
 }
 
@@ -77,7 +77,8 @@ pub(crate) enum Continuation {
     Next,
     /// Control does not continue.
     Never,
-    /// Control continues after a `select` without a type. Its type is that of its operands.
+    /// Control continues after a `select` without a type. The type of its result is that of its
+    /// operands.
     Select,
 }
 

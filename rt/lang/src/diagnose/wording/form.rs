@@ -14,7 +14,7 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns true for a keyword of Clojure, but not the one for the last clause of `cond`.
+/// Returns true if `text` is a keyword of Clojure, but not a word for the last clause of `cond`.
 fn is_keyword(text: &str) -> bool {
     let word = text.strip_prefix(':');
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
@@ -140,7 +140,7 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
     }
 }
 
-/// Reports the name of an error code that does not exist here. `nearest` is the code of that
+/// Reports the name of an error code that does not exist here. `nearest` is the code with that
 /// meaning.
 pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
     let message = message("unknown-code", format!("`{}` is not an error code", excerpt(text)));
@@ -155,7 +155,7 @@ pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
     message.hint(format!("codes are {}", all.join(", ")))
 }
 
-/// Reports a `call` of WAT that leaves a value and its error code, where one value is expected.
+/// Reports a WAT `call` that leaves a value and its error code where one value is expected.
 pub(crate) fn value_and_err(signature: &Signature) -> Message {
     let (module, name) = (signature.module, signature.name);
     message(
@@ -252,14 +252,14 @@ pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
     }
 }
 
-/// Reports the `let` of Scheme that declares a loop.
+/// Reports Scheme's named `let`, which declares a loop.
 pub(crate) fn named_let(name: &str) -> Message {
     let name = excerpt(name);
     message("form-operands", format!("`let` does not declare the loop `{name}`"))
         .hint("write `(while C …)`, `(for $i FROM TO …)`, or a function: `(fn $f ($i) …)`")
 }
 
-/// Reports a call in the notation of methods.
+/// Reports a call in method notation.
 pub(crate) fn method(head: &str, method: &str) -> Message {
     let name = excerpt(method.trim_start_matches('.'));
     message("form-operands", format!("`.{name}` in `{head}` is not an operand"))
@@ -290,7 +290,8 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-/// Reports a name that reads as that of an error code where `catch` sets the value.
+/// Reports a `catch` whose first name receives the value, although it looks like the name of an
+/// error code.
 pub(crate) fn catch_order(name: &str, call: &str) -> Message {
     let call = excerpt(call);
     message(

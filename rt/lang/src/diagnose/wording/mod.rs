@@ -1,6 +1,6 @@
 //! The messages of all diagnostics, each with its stable code.
 //!
-//! The text of a message is written here and nowhere else, in one file per subject.
+//! All messages are written here, in one file per subject.
 
 pub(crate) mod form;
 mod function;
@@ -24,7 +24,7 @@ use crate::diagnose::fix::{Certainty, Change, ProposedFix};
 use crate::diagnose::truncate::excerpt;
 use crate::types::ops::Val;
 
-/// A message about a range of the program's text.
+/// A message about a range of the program's source.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
@@ -76,7 +76,7 @@ impl Message {
         Message { hint, ..self }
     }
 
-    /// Returns true for the message that a form is not closed.
+    /// Returns true if the message says that a form is not closed.
     pub(crate) fn is_unclosed(&self) -> bool {
         self.code == "unclosed-form"
     }
@@ -127,8 +127,8 @@ impl Message {
         hinted.safe(change)
     }
 
-    /// Proposes to convert the faulty expression with the instruction `by`, if that keeps every
-    /// number.
+    /// Proposes to convert the faulty expression with the instruction `by`, if the conversion is
+    /// lossless.
     pub(crate) fn convert(self, want: Val, found: Val, by: &str) -> Message {
         match (found, want) {
             (Val::I32, Val::I64 | Val::F64) | (Val::F32, Val::F64) => {

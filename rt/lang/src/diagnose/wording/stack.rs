@@ -152,7 +152,8 @@ pub(crate) fn result_left(signature: &Signature, nth: usize, count: usize) -> Me
     })
 }
 
-/// Returns the change that uses the only result of a call: `check` for an err, `drop` for a value.
+/// Returns the change that consumes the only result of a call: `check` for an err, `drop` for a
+/// value.
 pub(crate) fn consume_result(signature: &Signature) -> Option<Change> {
     match (signature.results.len(), signature.fallible()) {
         (0, true) => Some(Change::wrap("(check ", ")")),
@@ -188,7 +189,7 @@ pub(crate) fn missing_frame_result(what: &str, wanted: &[Val], found: &[Val]) ->
     .hint("put the result last")
 }
 
-/// Reports a function, block or arm that ends with a result of another type. `what` names it.
+/// Reports a function, block or arm that ends with a result of a different type. `what` names it.
 pub(crate) fn wrong_result(
     what: &str,
     wanted: Val,
@@ -215,7 +216,8 @@ pub(crate) fn invalid(text: &str) -> Message {
     message("invalid", text.lines().next().unwrap_or("").trim())
 }
 
-/// Returns the hint to convert a value with an instruction. If it loses something, says what.
+/// Returns the hint to convert a value with an instruction. If the conversion loses information,
+/// the hint says which.
 fn converting(name: &str) -> String {
     let lost = match name {
         "i32.wrap_i64" => "drops the upper 32 bits",

@@ -41,7 +41,7 @@ pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
 }
 
-/// Warns of a string with the name of a variable in braces.
+/// Warns about a string that contains the name of a variable in braces.
 pub(crate) fn template_in_string(name: &str, text: &str) -> Message {
     let (shown, found) = (excerpt(text), format!("${{{name}}}"));
     let written = text.replacen(&found, "{}", 1);
@@ -72,8 +72,8 @@ pub(crate) fn unclosed_comment() -> Message {
         .hint("close it with `;)`")
 }
 
-/// Reports an unclosed string. `multi_line` is the line of an earlier string that may be the faulty
-/// one.
+/// Reports an unclosed string. `multi_line` is the line of an earlier string that may cause the
+/// fault.
 pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
     let quotes = if block { "\"\"\"" } else { "\"" };
     let found = message("unclosed-string", "the string that begins here is never closed");
@@ -86,7 +86,7 @@ pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
     }
 }
 
-/// Reports an unknown escape. `rest` is the part of the string after it.
+/// Reports an unknown escape. `rest` is the part of the string after the escape.
 pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
     let doubled = Change::Replace(format!("\\{found}"));
     let hex = rest
@@ -161,7 +161,8 @@ pub(crate) fn wrong_bracket(square: bool) -> Message {
         .replace_with(close)
 }
 
-/// Reports a form with an empty body, in the first of `lines`, before a deeper line, the second.
+/// Reports a form with an empty body that is followed by a deeper line. `lines` are the lines of
+/// the form and of the deeper line.
 pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
     let (own, next) = lines;
     message(
@@ -173,7 +174,7 @@ pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
     ))
 }
 
-/// Warns of a line that is indented as a part of the form before it.
+/// Warns about a line that is indented as if it were part of the previous form.
 pub(crate) fn indented_after(head: &str, lines: (u32, u32)) -> Message {
     let (own, next) = lines;
     message(

@@ -61,7 +61,7 @@ pub(crate) fn operand(
     }
 }
 
-/// Reports an operand of an operator that is not a number.
+/// Reports an operand that is not a number, although its operator takes numbers.
 pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -82,7 +82,7 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
     }
 }
 
-/// Reports operands whose types have no common one.
+/// Reports operands without a common type.
 pub(crate) fn mixed_numbers(
     head: &str,
     (a, first): (&str, Type),
@@ -151,7 +151,7 @@ pub(crate) fn branches(first: Type, found: Type, line: u32) -> Message {
     .hint("let all branches return values of one type")
 }
 
-/// Reports a variable that is set to a value of another type.
+/// Reports a variable that is set to a value of a different type.
 pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Message {
     let name = excerpt(name);
     let message = message(
@@ -179,7 +179,7 @@ pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Messa
     }
 }
 
-/// Reports that an update, such as `+=`, has a variable that is not a number.
+/// Reports an update, such as `+=`, of a variable that is not a number.
 pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
     let name = excerpt(name);
     let message = message(
@@ -206,7 +206,7 @@ pub(crate) fn append_to(name: &str, found: Type) -> Message {
     }
 }
 
-/// Reports an operand whose type a form for several types does not take.
+/// Reports an operand whose type a form does not accept.
 pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -234,7 +234,7 @@ pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Messa
     }
 }
 
-/// Reports the operand of `each` that has no items.
+/// Reports an operand of `each` that is not a collection.
 pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -251,7 +251,7 @@ pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
     }
 }
 
-/// Reports arguments of a function whose types have no common one.
+/// Reports arguments of a function that have no common type.
 pub(crate) fn two_arguments(
     param: &str,
     name: &str,
@@ -276,7 +276,7 @@ pub(crate) fn two_arguments(
     ))
 }
 
-/// Reports results of a function whose types have no common one.
+/// Reports results of a function that have no common type.
 pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
     message(
         "value-type",
@@ -289,7 +289,7 @@ pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
     .hint("let the function return values of one type")
 }
 
-/// Reports a function that returns a value in one place only.
+/// Reports a function that returns a value in one place, but not at its end.
 pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
     message(
         "value-type",
@@ -326,13 +326,13 @@ pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message 
     }
 }
 
-/// Reports that the types of functions depend on one another without an end.
+/// Reports functions whose types depend on each other, so that they cannot be inferred.
 pub(crate) fn unsettled() -> Message {
     message("value-type", "the types of this function's parameters cannot be inferred")
         .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
 }
 
-/// Warns of a function that nothing calls.
+/// Warns about a function that is never called.
 pub(crate) fn unused_function(name: &str) -> Message {
     message("unused-function", format!("nothing calls `{name}`"))
         .hint(format!("call it, `({name} …)`, or remove it"))
@@ -351,7 +351,7 @@ pub(crate) fn returned_value(found: Type, text: &str) -> Message {
     })
 }
 
-/// Warns of an address inside the length of a string.
+/// Warns about an address inside the length of a string.
 pub(crate) fn address_of_length(text: &str) -> Message {
     let text = excerpt(text);
     message(
@@ -379,7 +379,7 @@ pub(crate) fn map_operands(found: usize) -> Message {
     .hint("write `(map K V …)`")
 }
 
-/// Reports names of groups that are not a list.
+/// Reports group names that are not a list.
 pub(crate) fn group_names(found: &str) -> Message {
     message(
         "form-operands",
@@ -437,7 +437,7 @@ pub(crate) fn wide_byte() -> String {
     "{a} is not a byte (0 to 255)".to_owned()
 }
 
-/// Returns the message of the trap for a long that is no int.
+/// Returns the message of the trap for a long that does not fit in an int.
 pub(crate) fn wide_int() -> String {
     "{a} does not fit in an int (32 bits); keep it as a long".to_owned()
 }
@@ -447,7 +447,7 @@ pub(crate) fn not_a_byte(text: &str) -> Message {
     message("bad-number", format!("`{}` is not a byte (0 to 255)", excerpt(text)))
 }
 
-/// Reports a value that a placeholder of `fmt` does not take.
+/// Reports a value that a placeholder of `fmt` does not accept.
 pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -465,7 +465,7 @@ pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message
     }
 }
 
-/// Reports a name that no variable has.
+/// Reports the name of an unknown variable.
 pub(crate) fn unknown_variable(name: &str) -> Message {
     message("unknown-local", format!("no variable `{}`", excerpt(name)))
 }

@@ -1,4 +1,4 @@
-//! Operators on the bits of integers. A shift whose result does not fit traps.
+//! Bitwise operators on integers. A shift whose result does not fit traps.
 
 use super::arithmetic::{both, numbers};
 use super::{all_operands, operand_count, operands};
@@ -10,7 +10,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `&`, `|`, `^`, `<<` and `>>`: bitwise operators of integers.
+/// Lowers `&`, `|`, `^`, `<<` and `>>`, the bitwise operators of integers.
 pub(super) fn bits<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -48,8 +48,8 @@ pub(super) fn bits<'s>(
     Ok(Lowered::one(wat, ty))
 }
 
-/// Returns the code of a shift. A count of bits that the type does not have, and a result that does
-/// not fit, trap.
+/// Returns the code of a shift. It traps if the type has fewer bits than the count, or if the
+/// result does not fit.
 fn shift<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

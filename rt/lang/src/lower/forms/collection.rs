@@ -12,7 +12,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(arr A B …)`: a new array of strings.
+/// Lowers `(arr A B …)`: a new array of strings.
 pub(super) fn array<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -32,7 +32,7 @@ pub(super) fn array<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), Type::Arr))
 }
 
-/// `(map K V …)`: a new map.
+/// Lowers `(map K V …)`: a new map.
 pub(super) fn map<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -87,7 +87,7 @@ fn not_taken<'s>(
     }
 }
 
-/// Returns a call that may fail, after which the program ends if it does.
+/// Returns a call that may fail. If it fails, so does the program, unless there is a handler.
 fn fallible<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -99,7 +99,7 @@ fn fallible<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// `(len X)`: the length of a string, an array or a map.
+/// Lowers `(len X)`: the length of a string, an array or a map.
 pub(super) fn len<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -117,8 +117,8 @@ pub(super) fn len<'s>(
     Ok(Lowered::one(wat, Type::Int))
 }
 
-/// `(at X I)`: an item of an array, the value of a map's key, or an element of a number array. `(at
-/// X I D)`: D if there is no such item or key.
+/// Lowers `(at X I)`: an item of an array, the value of a map's key, or an element of a number
+/// array. `(at X I D)`: D if there is no such item or key.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -174,7 +174,7 @@ fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> 
     lowering.fault(index, form::negative_index(text, of).maybe_safe(change))
 }
 
-/// `(put X I V)`: sets an item, the value of a key, or an element.
+/// Lowers `(put X I V)`: sets an item, the value of a key, or an element.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -195,7 +195,7 @@ pub(super) fn put<'s>(
     Ok(Lowered::none(fallible(lowering, list, name, vec![out.wat, index, value])?))
 }
 
-/// `(push X V)`: adds an item to an array.
+/// Lowers `(push X V)`: adds an item to an array.
 pub(super) fn push<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -210,7 +210,7 @@ pub(super) fn push<'s>(
     Ok(Lowered::none(fallible(lowering, list, "arr.push", vec![out.wat, value])?))
 }
 
-/// `(pop X)`: removes the last item of an array.
+/// Lowers `(pop X)`: removes the last item of an array.
 pub(super) fn pop<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -225,7 +225,7 @@ pub(super) fn pop<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// `(has X V)`: 1 if an array has the item, a map the key, or a string the substring.
+/// Lowers `(has X V)`: 1 if an array has the item, a map the key, or a string the substring.
 pub(super) fn has<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

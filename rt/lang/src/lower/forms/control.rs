@@ -1,4 +1,4 @@
-//! Forms of control flow: conditions, and loops that count or test.
+//! Forms of control flow: conditions and loops.
 
 use super::binding::target_name;
 use super::{all_operands, operand_count, operands};
@@ -15,7 +15,7 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(when C …)`, `(unless C …)`: runs the body if C is true, or for `unless`, if C is false.
+/// Lowers `(when C …)`, `(unless C …)`: runs the body if C is true, or for `unless`, if C is false.
 pub(super) fn when<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -29,7 +29,7 @@ pub(super) fn when<'s>(
     Ok(Lowered::none(Wat::list(list, "if", [test, then])))
 }
 
-/// `(if C A B)`: the value of A if C is true, else that of B.
+/// Lowers `(if C A B)`: the value of A if C is true, or that of B otherwise.
 pub(crate) fn choose<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -80,7 +80,7 @@ fn arm_of<'s>(
     }
 }
 
-/// `(cond (C …) … (else …))`: runs the first clause whose condition is true.
+/// Lowers `(cond (C …) … (else …))`: runs the first clause whose condition is true.
 pub(super) fn cond<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -137,7 +137,8 @@ pub(super) fn cond<'s>(
     Ok(Lowered { wat, flow, ty, droppable: false })
 }
 
-/// `(match S r"(a)(b)" ($a $b) … (else …))`: runs the body with the groups of the first match.
+/// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`: runs the body with the groups of the first
+/// match.
 pub(super) fn matches<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -222,7 +223,8 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// `(while C …)`, `(until C …)`: repeats the body while C is true, or for `until`, false.
+/// Lowers `(while C …)`, `(until C …)`: repeats the body while C is true, or for `until`, while C
+/// is false.
 pub(super) fn repeat<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -241,7 +243,7 @@ pub(super) fn repeat<'s>(
     Ok(Lowered::none(Wat::list(list, format!("block {leave}"), [inner])))
 }
 
-/// `(repeat N …)`: runs the body N times.
+/// Lowers `(repeat N …)`: runs the body N times.
 pub(super) fn times<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -270,7 +272,7 @@ pub(super) fn times<'s>(
     Ok(Lowered::none(Wat::sequence(list, [set, whole])))
 }
 
-/// `(break)`: leaves the innermost loop.
+/// Lowers `(break)`: leaves the innermost loop.
 pub(super) fn leave<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -279,7 +281,7 @@ pub(super) fn leave<'s>(
     branch(lowering, list, "leave", |around| around.leave)
 }
 
-/// `(continue)`: continues with the next iteration of the innermost loop.
+/// Lowers `(continue)`: continues with the next iteration of the innermost loop.
 pub(super) fn next<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -303,7 +305,7 @@ fn branch<'s>(
     Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
 }
 
-/// `(do …)`: runs several forms. Its value is that of the last one.
+/// Lowers `(do …)`: runs several forms. Its value is that of the last one.
 pub(super) fn sequence<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -1,4 +1,4 @@
-//! Conversions that a program states: `int`, `long`, `float` and `str`.
+//! Explicit conversions: `int`, `long`, `float` and `str`.
 
 use super::call::for_result;
 use super::{all_operands, operand_count, operands, text};
@@ -10,8 +10,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(int X)`, `(long X)` and `(float X)`: the number that a string is, or another number as this
-/// type. What does not fit fails.
+/// Lowers `(int X)`, `(long X)` and `(float X)`: parses a string as a number, or converts a number
+/// to this type. Fails if the number does not fit.
 pub(super) fn number<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -49,7 +49,7 @@ pub(super) fn number<'s>(
     Ok(Lowered::one(wat, ty))
 }
 
-/// Returns the code of the number that a string is. Fails with EPARSE for any other string.
+/// Returns code that parses a string as a number. The code fails with EPARSE for any other string.
 fn parsed<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -67,7 +67,7 @@ fn parsed<'s>(
     Ok(lowering.convert(list, list, out, ty)?.dropped_if_unused())
 }
 
-/// Returns the code of the int that a long is. Traps if it does not fit.
+/// Returns code that converts a long to an int. The code traps if the long does not fit.
 fn narrowed<'s>(lowering: &mut Lowering<'_, 's>, list: NodeId, value: Wat<'s>) -> Wat<'s> {
     let (set, value) = lowering.once(list, value, Val::I64);
     let low = Wat::list(list, "i64.extend32_s", [value.copy()]);
@@ -79,7 +79,7 @@ fn narrowed<'s>(lowering: &mut Lowering<'_, 's>, list: NodeId, value: Wat<'s>) -
     Wat::sequence(list, set.into_iter().chain([trap, narrow]).collect::<Vec<_>>())
 }
 
-/// `(str A B …)`: one string of the values, in order.
+/// Lowers `(str A B …)`: joins the values to one string, in order.
 pub(super) fn string<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

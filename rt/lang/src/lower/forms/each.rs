@@ -1,4 +1,4 @@
-//! `each`: loops over the items of arrays, maps and arrays of numbers, and the characters of
+//! `each`: loops over the items of arrays, maps and number arrays, and over the characters of
 //! strings.
 
 use super::binding::{binding_list, target_name};
@@ -22,7 +22,7 @@ struct Names<'s> {
     item: (NodeId, &'s str),
 }
 
-/// `(each $x ARR …)`, `(each $i $x ARR …)`, `(each $k $v MAP …)`.
+/// Lowers `(each $x ARR …)`, `(each $i $x ARR …)`, `(each $k $v MAP …)`.
 pub(super) fn each<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -69,8 +69,8 @@ pub(super) fn each<'s>(
     }
 }
 
-/// Returns true if a loop has two names: the second operand is a name, but not that of a
-/// collection, or the third is a name as well.
+/// Returns true if a loop has two names. It does if the second operand is a name that is not that
+/// of a collection, or if the third operand is a name as well.
 fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> bool {
     let tree = lowering.tree;
     let Some(name) = tree.name(second) else { return false };

@@ -19,9 +19,9 @@ use crate::types::ops::Val;
 
 /// Code that may fail.
 enum Guarded<'s> {
-    /// A call of a host function, which leaves its value, if it has one, and its error code.
+    /// A call to a host function, which leaves its value, if it has one, and its error code.
     Raw(Wat<'s>, Option<Type>),
-    /// Code whose failures leave the block of this label, if it can fail.
+    /// Code whose failures leave the block with this label, if it can fail.
     Block(Lowered<'s>, Option<String>),
 }
 
@@ -93,14 +93,14 @@ fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     }
 }
 
-/// Names that variables for error codes have.
+/// Common names of variables for error codes.
 const CODES: &[&str] = &["$e", "$err", "$errno", "$error"];
 
-/// Names that variables for the reasons of failures have.
+/// Names that variables for the reasons for failures have.
 const REASONS: &[&str] = &["$why", "$reason", "$msg", "$message"];
 
-/// Returns the message for one or two names before a call with a value that read as its error code
-/// and reason, though the first name is that of the value.
+/// Returns a message if the names before a call with a value look like those of its error code and
+/// reason. The first name is that of the value.
 fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Message> {
     let named =
         |node: &NodeId, names: &[&str]| tree.name(*node).is_some_and(|name| names.contains(&name));
@@ -121,8 +121,8 @@ struct Caught<'s> {
     reason: Option<Resolved<'s>>,
 }
 
-/// `(catch $v $e $why CALL)`: stores the value, the error code and the reason of a failure. A call
-/// without a value has the names `$e $why`.
+/// Lowers `(catch $v $e $why CALL)`: stores the value, the error code and the reason for a failure.
+/// A call without a value has the names `$e $why`.
 pub(super) fn catch<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -174,7 +174,7 @@ pub(super) fn catch<'s>(
 }
 
 impl<'s> Caught<'s> {
-    /// Stores the results of a call that leaves its error code.
+    /// Stores the results of a call, which include its error code.
     fn raw(
         &self,
         lowering: &mut Lowering<'_, 's>,
@@ -248,7 +248,8 @@ impl<'s> Caught<'s> {
     }
 }
 
-/// Returns code with its value, or the value of `other` if the code fails.
+/// Returns code that leaves the value of the guarded code, or that of `other` if the guarded code
+/// fails.
 pub(super) fn value_or<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -265,7 +266,7 @@ pub(super) fn value_or<'s>(
     Ok(lowering.typed_block(list, &done, Some(ty), vec![tried, other]))
 }
 
-/// `(default CALL D)`: the call's value, or D if anything in the call fails.
+/// Lowers `(default CALL D)`: the call's value, or D if anything in the call fails.
 pub(super) fn default<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -291,7 +292,7 @@ pub(super) fn default<'s>(
     }
 }
 
-/// `(retry N MS FORM)`: repeats what fails with EREMOTE or ETIME.
+/// Lowers `(retry N MS FORM)`: repeats a form that fails with EREMOTE or ETIME.
 pub(super) fn retry<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -342,12 +343,12 @@ pub(super) fn retry<'s>(
     Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
 }
 
-/// Returns true for a list whose head ends with a mark.
+/// Returns true if the head of a list ends with a mark.
 fn is_marked(tree: &Tree<'_>, list: NodeId) -> bool {
     tree.head(list).is_some_and(|head| head.ends_with(['?', '!']))
 }
 
-/// `(check X)`: returns X from the function if it is not 0.
+/// Lowers `(check X)`: returns X from the function if it is not 0.
 pub(super) fn check<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -371,7 +372,7 @@ pub(super) fn check<'s>(
                 Flow::Net(count @ 2..) => (out.wat, Some((Flow::Net(count - 1), out.ty))),
                 Flow::Net(1) | Flow::Never => (out.wat, None),
                 Flow::Unknown => (out.wat, Some((Flow::Unknown, Type::Any))),
-                // A call with a mark behind its name ends the program by itself.
+                // A call with a mark after its name ends the program by itself.
                 Flow::Net(0) if is_marked(tree, operand) => return Ok(Lowered::none(out.wat)),
                 Flow::Net(_) => {
                     let message = form::missing_code(tree.text(operand))

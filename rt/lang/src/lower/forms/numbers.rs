@@ -1,4 +1,4 @@
-//! Arrays of numbers, which are in the program's memory.
+//! Arrays of numbers, which are stored in the program's memory.
 //!
 //! ```text
 //! pointer    u32 number of elements │ 4 unused bytes │ elements
@@ -20,7 +20,7 @@ const HEADER: u32 = 8;
 /// Maximum size of an array, in bytes.
 const MAX_BYTES: i64 = 1 << 30;
 
-/// `(ints N)`, `(ints [1 2 3])` and the same with `longs`, `floats` and `bytes`.
+/// Lowers `(ints N)`, `(ints [1 2 3])` and the same forms of `longs`, `floats` and `bytes`.
 pub(super) fn create<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -134,7 +134,7 @@ pub(super) fn load<'s>(from: NodeId, elem: Elem, array: Wat<'s>, at: Wat<'s>) ->
     Wat::list(from, format!("{} offset={HEADER}", elem.access().0), [address])
 }
 
-/// `(at X I)` of an array of numbers: checks the index, then reads the element.
+/// Lowers `(at X I)` of an array of numbers: checks the index, then reads the element.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -147,7 +147,7 @@ pub(super) fn at<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
 }
 
-/// `(put X I V)` of an array of numbers: checks the index, then writes the element.
+/// Lowers `(put X I V)` of an array of numbers: checks the index, then writes the element.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -171,8 +171,8 @@ pub(super) fn put<'s>(
     Ok(Lowered::none(Wat::sequence(list, pieces)))
 }
 
-/// Lowers an index. The sum of a number and a constant may wrap around: the check of the index fails
-/// then, since a wrapped sum is negative or far above the length of any array.
+/// Lowers an index. The sum of a number and a constant may wrap around. The check of the index then
+/// fails, because the wrapped sum is negative or far above the length of any array.
 fn position<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

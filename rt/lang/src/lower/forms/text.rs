@@ -19,11 +19,11 @@ enum Piece {
     Int,
     /// `{e}`: the name of an error code.
     Code,
-    /// `{.N}`: a float with N digits after the point.
+    /// `{.N}`: a float with N digits after the decimal point.
     Float(u32),
 }
 
-/// `(fmt "{} has {}" $name $n)`: formats a string.
+/// Lowers `(fmt "{} has {}" $name $n)`: formats a string.
 pub(super) fn fmt<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -54,12 +54,12 @@ pub(super) fn formatted<'s>(
     }
 }
 
-/// Returns true for a string literal.
+/// Returns true if a node is a string literal.
 fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
     matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block)
 }
 
-/// `(append $s "{}" V …)`: adds formatted text to the end of a string.
+/// Lowers `(append $s "{}" V …)`: adds formatted text to the end of a string.
 pub(super) fn append<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -80,7 +80,7 @@ pub(super) fn append<'s>(
     Ok(Lowered::none(lowering.append_to(list, &variable, added)?))
 }
 
-/// Returns the code that joins strings, one after the other.
+/// Returns code that joins strings in order.
 pub(super) fn joined<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -100,8 +100,8 @@ pub(super) fn joined<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Returns the code of each string of a template: its texts, and its values in place of the
-/// placeholders. `append` also takes a value instead of a template.
+/// Returns the code of each part of a template: the strings between the placeholders, and the
+/// values in place of the placeholders. `append` also takes a value instead of a template.
 fn strings<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -151,7 +151,7 @@ fn strings<'s>(
     Ok(strings)
 }
 
-/// Returns the code of a value's string.
+/// Returns the code that converts a value to a string.
 fn value<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -183,7 +183,7 @@ fn value<'s>(
         }
         _ => {}
     }
-    // `{}` takes any string or number, so it is what was meant.
+    // `{}` takes any string or number, so it is probably what the author meant.
     let fits = found == Type::Str || found.is_number();
     let change = span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())]));
     let message = type_wording::placeholder(lowering.tree.text(node), found, placeholder.text());
@@ -191,7 +191,7 @@ fn value<'s>(
 }
 
 impl Piece {
-    /// Returns the placeholder as messages show it.
+    /// Returns the placeholder, for messages.
     fn text(&self) -> &'static str {
         match self {
             Piece::Text(_) => "",
@@ -203,10 +203,10 @@ impl Piece {
     }
 }
 
-/// Rewrites the placeholders of other languages as those of `fmt`.
+/// Replaces the placeholders of other languages with those of `fmt`.
 ///
-/// `{name}` is replaced by a placeholder for the local of this name, `{0}` is accepted if all
-/// numbers are in order, and `{s}`, `{d}` and `{:.2f}` are translated. Braces that begin no
+/// `{name}` is replaced with a placeholder for the local of this name, `{0}` is accepted if all
+/// numbers are in order, and `{s}`, `{d}` and `{:.2f}` are translated. Braces that do not begin a
 /// placeholder are doubled.
 fn rewrite_placeholders(
     lowering: &Lowering<'_, '_>,
@@ -279,8 +279,8 @@ fn named_digits(inside: &str) -> Option<(&str, u32)> {
     (!name.is_empty()).then_some((name, digits))
 }
 
-/// Doubles the braces of JSON in a template: those that begin no placeholder, and their
-/// counterparts.
+/// Doubles the braces of JSON in a template: those that do not begin a placeholder, and the braces
+/// that close them.
 fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
@@ -312,7 +312,7 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// Rewrites `%s`, `%d`, `%.2f` and `~a` as placeholders, in a template that has none.
+/// Replaces `%s`, `%d`, `%.2f` and `~a` with placeholders, if the template has none.
 fn rewrite_percent(
     tree: &Tree<'_>,
     template: NodeId,
@@ -332,7 +332,7 @@ fn rewrite_percent(
                     let digits = rest.get(1..).filter(|rest| rest.get(1..2) == Some("f"))?;
                     (format!("{{.{}}}", digits.get(..1)?.parse::<u32>().ok()?), 4)
                 }
-                // The end of a line, which `out` writes itself at the end of a text.
+                // The end of a line, which `out` writes itself at the end of a string.
                 ("~", "%" | "n") => return Some((start + at..start + at + 2, "\\n".to_owned())),
                 _ => return None,
             };
@@ -343,7 +343,7 @@ fn rewrite_percent(
     (placeholders == 0 && count == values && values > 0).then_some(Change::Edits(found))
 }
 
-/// Splits a template into pieces. Returns the text of an invalid placeholder as the error.
+/// Splits a template into pieces. If a placeholder is invalid, the error is its source text.
 fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = Vec::new();
@@ -393,8 +393,8 @@ fn shown(inside: &[u8], end: &str) -> String {
     format!("{{{}{end}", String::from_utf8_lossy(inside))
 }
 
-/// Returns the placeholders of a template: the range of each with its braces, and the text between
-/// them.
+/// Returns the placeholders of a template. For each, returns the range with the braces and the text
+/// between them.
 fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let mut placeholders = Vec::new();

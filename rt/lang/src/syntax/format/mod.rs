@@ -1,8 +1,8 @@
 //! The formatter.
 //!
-//! It keeps the author's line breaks. Indentation, spaces and closing parentheses follow from the
-//! nesting, and a list that does not fit on its line is broken. Every decision depends only on text
-//! that the output keeps, so formatting is idempotent.
+//! The formatter keeps the author's line breaks. Indentation, spaces and closing parentheses follow
+//! from the nesting, and a list that does not fit on its line is broken. Every decision depends
+//! only on parts that the output keeps, so formatting is idempotent.
 
 mod pieces;
 
@@ -32,8 +32,9 @@ const STEP: usize = 2;
 /// ```
 ///
 /// # Errors
-/// Fails if the text cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if
-/// a parenthesis is not closed, or is closed before a body that is indented as its own. The meaning of the program is not checked.
+/// If the source cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if a
+/// list is not closed or is closed before lines that are indented as its body. The meaning of the
+/// program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     let pieces =
         Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
@@ -47,8 +48,8 @@ pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     Ok(layout.out)
 }
 
-/// Rejects a text with lists that are not closed, or closed too early. Their ends depend on the
-/// meaning of the program.
+/// Rejects a program with lists that are not closed or are closed too early, because their ends
+/// depend on the meaning of the program.
 fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     let Some(list) = tree.open.last() else {
         // A new layout would hide that a form is closed too early.
@@ -58,9 +59,9 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
 }
 
-/// The layout of the pieces of a list, or of the whole text.
+/// The layout of the pieces of a list, or of the whole program.
 struct Frame {
-    /// The column of pieces that begin a line.
+    /// The column where pieces begin that are first on their line.
     base: usize,
     /// The number of pieces on the first line.
     lead: usize,
@@ -124,7 +125,8 @@ impl Layout {
         }
     }
 
-    /// Returns true if a piece that the author left on the line must move to the next line.
+    /// Returns true if a piece that is on the current line in the source must move to the next
+    /// line.
     fn breaks(
         &self,
         piece: &Piece<'_>,
@@ -202,8 +204,8 @@ const fn brackets(square: bool) -> (&'static str, &'static str) {
     if square { ("[", "]") } else { ("(", ")") }
 }
 
-/// Returns the column after a piece that begins at `column`, if it is written without line breaks
-/// outside its strings. Returns `None` if it must be broken or is too wide.
+/// Returns the column after a piece that begins at `column`, if the piece can be written without
+/// line breaks outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
         Shape::Line(_) => return None,
@@ -228,7 +230,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     (end <= WIDTH).then_some(end)
 }
 
-/// Returns the column after a text that begins at `column`.
+/// Returns the column after a string that begins at `column`.
 fn end_of(text: &str, column: usize) -> usize {
     match text.rfind('\n') {
         Some(at) => text.get(at + 1..).unwrap_or("").chars().count(),

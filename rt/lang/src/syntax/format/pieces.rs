@@ -53,7 +53,7 @@ impl<'s> Piece<'s> {
     }
 }
 
-/// Parses a text whose parentheses match.
+/// Parses a source whose parentheses match.
 pub(crate) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
     let mut reader = Reader { open: Vec::new(), pieces: Vec::new(), breaks: 1 };
     let (mut lexer, mut at) = (Lexer::new(source), 0);
@@ -74,7 +74,7 @@ pub(crate) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
     Ok(reader.pieces)
 }
 
-/// A list whose end is not read yet.
+/// A list whose end has not been read yet.
 struct Open<'s> {
     /// The pieces before it in the enclosing list.
     before: Vec<Piece<'s>>,
@@ -83,8 +83,8 @@ struct Open<'s> {
     after_blank_line: bool,
 }
 
-/// Removes the marks `?` and `!` behind the names of functions and forms. A call whose results
-/// WAT's own instructions may take from the stack keeps its mark.
+/// Removes the marks `?` and `!` after the names of functions and forms. A call keeps its mark if
+/// WAT's own instructions may take its results from the stack.
 fn remove_marks(pieces: &mut [Piece<'_>]) {
     for piece in pieces.iter_mut().rev() {
         if takes_from_stack(piece) {
@@ -101,8 +101,8 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
     }
 }
 
-/// Returns true for an instruction of WAT that may take values from the stack, because it is flat
-/// or lacks operands.
+/// Returns true if a piece is a WAT instruction that may take values from the stack, because it is
+/// flat or has too few operands.
 fn takes_from_stack(piece: &Piece<'_>) -> bool {
     let Shape::List(items, _) = &piece.shape else {
         return piece.atom().is_some_and(ops::takes_operands);
@@ -156,7 +156,7 @@ impl<'s> Reader<'s> {
         self.breaks = 0;
     }
 
-    /// Reads the text between two tokens: whitespace, comments and code fences.
+    /// Reads the gap between two tokens: whitespace, comments and code fences.
     fn gap(&mut self, gap: &'s str) {
         let mut rest = gap;
         while let Some(c) = rest.chars().next() {
@@ -179,7 +179,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Returns the length of the block comment at the start of a text. Block comments nest.
+/// Returns the length of the block comment at the start of a string. Block comments nest.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
