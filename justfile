@@ -17,6 +17,14 @@ test:
 bench *ARGS:
     cargo bench -p wattle-tests -p wattle {{ARGS}}
 
+# The same jobs in Wattle, bare wasmtime and other sandboxes; writes figures to docs/benchmarks.md.
+bench-peers *ARGS:
+    tests/peers/bench {{ARGS}}
+
+# Wattle's times as ratios to bare wasmtime, and instruction counts, within the bounds of gate.txt.
+bench-gate *ARGS:
+    tests/peers/gate {{ARGS}}
+
 # Runs one fuzz target (`cargo fuzz list` in tests/fuzz) for some minutes.
 fuzz TARGET MINUTES="10":
     cd tests/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))

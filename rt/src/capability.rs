@@ -17,7 +17,7 @@ pub struct Capability {
     pub version: u32,
     /// A sentence that describes the namespace.
     pub about: &'static str,
-    /// The functions, in the order of the manual.
+    /// The functions, in the same order as in the manual.
     pub functions: &'static [Function],
 }
 
@@ -36,7 +36,7 @@ pub struct Function {
     pub output: &'static [&'static str],
     /// The part of the row that is in a model's prompt.
     pub prompt_detail: PromptDetail,
-    /// If true, calls may wait. A program whose functions do not wait needs no timer.
+    /// If true, the function is asynchronous, so a call may wait.
     pub waits: bool,
     /// The effect of a call outside the program.
     pub effect: CallEffect,
@@ -47,13 +47,14 @@ pub struct Function {
 /// The part of a row that is in a model's prompt. The manual has the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
-    /// Nothing, for a function that another one can replace. Only the manual has it.
+    /// Nothing. This is for a function that another one can replace, and that only the manual
+    /// describes.
     Omitted,
     /// The name only, for a function that is rarely used.
     Name,
     /// The signature, if the names explain the function.
     Signature,
-    /// The signature and the sentence.
+    /// The signature and the sentence that describes the function.
     Sentence,
 }
 
@@ -71,7 +72,7 @@ pub enum PromptDetail {
 ///
 /// - `#[prompt(signature)]`, `#[prompt(name)]` or `#[prompt(omitted)]` selects the part of the row
 ///   that is in a model's prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
-///   also has the sentence.
+///   also contains the sentence.
 /// - `#[effect(…)]` is the effect of a call outside the program
 ///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
 ///   `changes`. Without it, an `fn` row has no effect, and a call of an `async` row must not be
@@ -79,9 +80,9 @@ pub enum PromptDetail {
 /// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
 ///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
 ///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` with everything below it,
-///   or `writes "path"`. The run's guard is asked about each before the function is called. A row that
-///   waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]` if it
-///   accesses nothing. Otherwise the table does not compile.
+///   or `writes "path"`. The run's guard is asked about each before the function is called. A row
+///   that waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]`
+///   if it accesses nothing. Otherwise the table does not compile.
 ///
 /// A row whose name has a suffix, such as `sort/2`, is an overload of `sort`, with other parameters
 /// ([`Signature::form`](crate::Signature::form)).
@@ -94,8 +95,8 @@ pub enum PromptDetail {
 /// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `opt_int`, `long`, `float`, `bool`,
 ///   `arr`, `map`, `opt_map`, `addr`, and `any` (a number of unknown meaning, with the bytes that
 ///   it points to).
-/// - Texts that name a resource outside the program, on which authority and policy are based:
-///   `url`, `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
+/// - Strings that name a resource outside the program, which authority and policy refer to: `url`,
+///   `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
 ///   `program`, `agent` and `tool` ([`Target`](crate::Target)). Otherwise they are like `str`.
 /// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
 ///   access any file), `file_query` (may read any file), `plan` (may name any program) and
@@ -104,8 +105,8 @@ pub enum PromptDetail {
 ///   asks the gate about each name.
 ///
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
-/// `Option<&[u8]>`, `i32`, `Option<i32>`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns
-/// `Result<V, Failure>`, where `V` implements [`Value`](crate::Value).
+/// `Option<&[u8]>`, `i32`, `Option<i32>`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and
+/// returns `Result<V, Failure>`, where `V` implements [`Value`](crate::Value).
 ///
 /// ```
 /// use wattle_rt::{Failure, Run};
@@ -231,8 +232,8 @@ macro_rules! __prompt_detail {
     };
 }
 
-// The resources that every call of a row accesses. A row that waits or has an effect, but accesses
-// nothing, says `nothing`.
+// The resources that every call of a row accesses. `nothing` is written for a row that waits or has
+// an effect, but accesses nothing.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __touches {
@@ -356,7 +357,8 @@ macro_rules! __linked {
     (async [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
             .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)| {
-                Box::new(async move {
+                let time = $crate::host::CallTime::of(&caller, $id);
+                Box::new(time.limit(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
                         Ok(($($crate::kind::own::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?,)*))
@@ -370,16 +372,16 @@ macro_rules! __linked {
                         Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
                         Err(failure) => Err(failure),
                     };
-                    $crate::host::end(&mut caller);
                     $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
-                })
+                }))
             })
             .map(drop)
     };
     (async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
             .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)| {
-                Box::new(async move {
+                let time = $crate::host::CallTime::of(&caller, $id);
+                Box::new(time.limit(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
                         Ok(($($crate::kind::own::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?,)*))
@@ -415,9 +417,8 @@ macro_rules! __linked {
                             call.finish_and_flush(&mut caller, outcome).await.map_err($crate::host::halted)?
                         }
                     };
-                    $crate::host::end(&mut caller);
                     $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
-                })
+                }))
             })
             .map(drop)
     };

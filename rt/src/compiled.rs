@@ -1,100 +1,301 @@
-//! The folder in which processes share the compiled modules of the host's own guests.
+//! The compiled modules of the host's own guests, which processes share as files.
+//!
+//! Compiling such a module takes seconds. Its machine code is stored in a file, which later
+//! processes map into their memory. The name of the file contains two hashes: of the module with
+//! the engine's version and settings, and of the file's content.
 
-use std::fs::{DirBuilder, File, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wasmtime::{Cache, CacheConfig, Config};
+use rustix::fs::OFlags;
+use wasmtime::{Engine, Module};
 
-/// The folder of compiled modules, locked against other processes. If several processes start at
-/// the same time, one of them compiles and the others read its result.
-pub struct CompiledFolder {
-    folder: PathBuf,
-    _lock: File,
+use crate::engine::settings_hasher;
+
+/// Age after which an unused file of a different version, or an incomplete file, is removed.
+const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// Maximum size of a file, in bytes.
+const MAX_FILE: u64 = 256 << 20;
+
+/// A module that is part of the host, not of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct HostModule<'a> {
+    /// The name of the module in the folder, such as `jq`: letters, digits and `_`.
+    pub name: &'a str,
+    /// Bytes that identify the module: its binary, or a compressed form of it.
+    pub identity: &'a [u8],
 }
 
-/// The engine's subfolder, which has a folder for each of its versions.
-const MODULES: &str = "modules";
-
-/// Part of the names of files that the engine has not written completely.
-const INCOMPLETE: &str = ".wip-";
-
-/// The time after which an incomplete file is abandoned.
-const ABANDONED: Duration = Duration::from_secs(60);
-
-impl CompiledFolder {
-    /// Locks the folder, and creates it if it is missing. Each `module` has its own lock, so that
-    /// different modules do not wait for each other.
+impl HostModule<'_> {
+    /// Maps the compiled module from its file in the folder `cache`. If there is no valid file,
+    /// calls `binary`, compiles the result and stores it. Creates the folder if it is missing, with
+    /// access for its owner only. If there is no usable folder, compiles the module.
+    ///
+    /// Compiling blocks the calling thread for about a second per megabyte of binary.
     ///
     /// # Errors
-    /// If the folder cannot be created or belongs to another user.
-    pub fn lock(folder: &Path, module: &str) -> io::Result<CompiledFolder> {
+    /// The errors of `binary`, and those of the compiler.
+    pub fn load(
+        &self,
+        engine: &Engine,
+        cache: Option<&Path>,
+        binary: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+    ) -> wasmtime::Result<Module> {
+        let Some(folder) = cache.and_then(|folder| CompiledFolder::open(folder).ok()) else {
+            return Module::new(engine, binary()?);
+        };
+        let prefix = format!("{}-{}-", self.name, self.key(engine));
+        if let Some(module) = folder.find(engine, &prefix) {
+            return Ok(module);
+        }
+        // If several processes start at the same time, one of them compiles.
+        let lock = folder.lock(self.name);
+        if lock.is_ok()
+            && let Some(module) = folder.find(engine, &prefix)
+        {
+            return Ok(module);
+        }
+        let module = Module::new(engine, binary()?)?;
+        if lock.is_ok()
+            && let Err(error) = folder.store(&prefix, &module.serialize()?)
+        {
+            tracing::warn!(%error, module = self.name, "failed to store a compiled module");
+        }
+        folder.remove_unused(self.name, &prefix);
+        Ok(module)
+    }
+
+    /// Returns the hash of everything that determines the machine code.
+    fn key(&self, engine: &Engine) -> String {
+        short(settings_hasher(engine).update(self.identity).finalize())
+    }
+}
+
+/// Returns the first half of a hash in hexadecimal digits.
+fn short(hash: blake3::Hash) -> String {
+    hash.to_hex().chars().take(32).collect()
+}
+
+/// The folder of compiled modules.
+struct CompiledFolder(PathBuf);
+
+impl CompiledFolder {
+    /// Creates the folder if it is missing, and makes it accessible to its owner only.
+    fn open(folder: &Path) -> io::Result<CompiledFolder> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // The files in the folder are executed. Only the owner of a folder can set its permissions,
         // so a folder of another user is never used.
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-        let folder = std::fs::canonicalize(folder)?;
-        let lock = File::create(folder.join(format!("{module}.lock")))?;
-        lock.lock()?;
-        remove_abandoned(&folder.join(MODULES));
-        Ok(CompiledFolder { folder, _lock: lock })
+        Ok(CompiledFolder(std::fs::canonicalize(folder)?))
     }
 
-    /// Configures an engine to store its compiled modules in the folder and to load them from it.
-    ///
-    /// # Errors
-    /// If the engine does not accept the folder.
-    pub fn configure(&self, config: &mut Config) -> wasmtime::Result<()> {
-        let mut settings = CacheConfig::new();
-        settings.with_directory(&self.folder);
-        config.cache(Some(Cache::new(settings)?));
-        Ok(())
+    /// Waits until no other process compiles this module.
+    fn lock(&self, name: &str) -> io::Result<File> {
+        let lock = File::create(self.0.join(format!("{name}.lock")))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    /// Returns the module of the first valid file whose name begins with `prefix`. Invalid files
+    /// are removed.
+    fn find(&self, engine: &Engine, prefix: &str) -> Option<Module> {
+        let files = self.files(|name| name.starts_with(prefix) && is_complete(name));
+        files.into_iter().find_map(|path| {
+            let module = read_checked(&path).and_then(|checked| map(engine, checked));
+            if let Err(error) = &module {
+                tracing::warn!(%error, path = %path.display(), "a compiled module is compiled again");
+                // If this fails, the new file has another name or replaces this one.
+                _ = std::fs::remove_file(&path);
+            }
+            module.ok()
+        })
+    }
+
+    /// Stores the machine code of a module, in one step.
+    fn store(&self, prefix: &str, code: &[u8]) -> io::Result<()> {
+        let path = self.0.join(format!("{prefix}{}", short(blake3::hash(code))));
+        let incomplete = path.with_extension(INCOMPLETE);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&incomplete)?;
+        file.write_all(code)?;
+        file.sync_all()?;
+        std::fs::rename(&incomplete, &path)
+    }
+
+    /// Removes files of a module that no process has used for a long time, except those of this
+    /// version.
+    fn remove_unused(&self, name: &str, prefix: &str) {
+        let module = format!("{name}-");
+        for path in self.files(|file| file.starts_with(&module) && !file.starts_with(prefix)) {
+            let Ok(data) = path.metadata() else { continue };
+            let used = data.accessed().ok().max(data.modified().ok());
+            if used.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > UNUSED) {
+                // A file that cannot be removed only takes up space.
+                _ = std::fs::remove_file(path);
+            }
+        }
+    }
+
+    /// Returns the files of the folder whose names `wanted` selects.
+    fn files(&self, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let wanted = entries.filter(|entry| entry.file_name().to_str().is_some_and(&wanted));
+        wanted.map(|entry| entry.path()).collect()
     }
 }
 
-/// Removes incomplete files that no process writes. A process that was killed, or a full disk,
-/// leaves them, and the engine never stores a module whose incomplete file exists.
-fn remove_abandoned(modules: &Path) {
-    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    for file in entries(modules).flat_map(|version| entries(&version.path()).collect::<Vec<_>>()) {
-        let is_incomplete = file.file_name().to_string_lossy().contains(INCOMPLETE);
-        let modified = file.metadata().and_then(|data| data.modified()).ok();
-        let age = modified.and_then(|time| time.elapsed().ok());
-        if is_incomplete && age.is_some_and(|age| age > ABANDONED) {
-            // If this fails, the module is compiled again.
-            _ = std::fs::remove_file(file.path());
-        }
+/// The extension of files that are not completely written.
+const INCOMPLETE: &str = "incomplete";
+
+fn is_complete(name: &str) -> bool {
+    !name.ends_with(INCOMPLETE)
+}
+
+/// A file of machine code that was checked, with its content.
+struct CheckedFile {
+    file: File,
+    content: Vec<u8>,
+}
+
+/// Reads a file, and checks that only its owner can write it, that its owner is the user of this
+/// process, and that the hash of its content is the one at the end of its name.
+fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)?;
+    let data = file.metadata()?;
+    let is_own = data.uid() == rustix::process::geteuid().as_raw();
+    if !data.is_file() || !is_own || data.mode() & 0o022 != 0 || data.len() > MAX_FILE {
+        return Err(wasmtime::Error::msg("it is not a file that only this user can write"));
+    }
+    let mut content = Vec::with_capacity(usize::try_from(data.len())?);
+    Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut content)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if !name.ends_with(&format!("-{}", short(blake3::hash(&content)))) {
+        return Err(wasmtime::Error::msg("its content was changed"));
+    }
+    Ok(CheckedFile { file, content })
+}
+
+/// Maps the machine code of a file into memory. If the file system does not permit executing mapped
+/// files, copies the content.
+#[expect(unsafe_code, reason = "machine code can only be checked by where it comes from")]
+fn map(engine: &Engine, checked: CheckedFile) -> wasmtime::Result<Module> {
+    let CheckedFile { file, content } = checked;
+    // SAFETY: the engine requires machine code that it compiled itself, and a file that does not
+    // change while it is mapped. `read_checked` found that the content is what this user stored
+    // under the hash of the module and of the engine's settings, in a folder and a file that only
+    // this user can write. `store` is the only code that writes there, and it replaces files
+    // instead of changing them. The engine itself compares its version and settings with those in
+    // the file.
+    unsafe {
+        Module::deserialize_open_file(engine, file)
+            .or_else(|_| Module::deserialize(engine, content))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests may panic")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
     use std::time::SystemTime;
 
+    use wasmtime::{Instance, Store};
+
     use super::*;
 
+    /// A module that exports a function `answer`, which returns 42.
+    const BINARY: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x0a\x01\
+        \x06answer\0\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
+
+    const NAMED: HostModule<'static> = HostModule { name: "test", identity: BINARY };
+
+    fn load(folder: &Path) -> (Module, bool) {
+        let mut compiled = false;
+        let engine = Engine::default();
+        let module = NAMED.load(&engine, Some(folder), || {
+            compiled = true;
+            Ok(BINARY.to_vec())
+        });
+        let module = module.unwrap();
+        let mut store = Store::new(&engine, ());
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let answer = instance.get_typed_func::<(), i32>(&mut store, "answer").unwrap();
+        assert_eq!(answer.call(&mut store, ()).unwrap(), 42);
+        (module, compiled)
+    }
+
+    fn stored(folder: &Path) -> PathBuf {
+        let files = CompiledFolder::open(folder).unwrap().files(|name| name.starts_with("test-"));
+        let [only] = files.as_slice() else { panic!("{files:?}") };
+        only.clone()
+    }
+
     #[test]
-    fn an_incomplete_file_is_removed_once_it_is_abandoned() {
+    fn a_module_is_compiled_once() {
         let folder = tempfile::tempdir().unwrap();
-        let version = folder.path().join("modules/wasmtime-1");
-        std::fs::create_dir_all(&version).unwrap();
+        assert!(load(folder.path()).1);
+        assert!(!load(folder.path()).1);
+        assert_eq!(folder.path().metadata().unwrap().mode() & 0o777, 0o700);
+        assert_eq!(stored(folder.path()).metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_was_changed_or_that_others_can_write_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(load(folder.path()).1);
+        let path = stored(folder.path());
+        let mut code = std::fs::read(&path).unwrap();
+        let middle = code.len() / 2;
+        code[middle] ^= 1;
+        std::fs::write(&path, &code).unwrap();
+        assert!(load(folder.path()).1, "one bit was flipped");
+        std::fs::write(stored(folder.path()), b"short").unwrap();
+        assert!(load(folder.path()).1, "the file was cut");
+        std::fs::set_permissions(stored(folder.path()), Permissions::from_mode(0o622)).unwrap();
+        assert!(load(folder.path()).1, "others can write the file");
+        let (path, target) = (stored(folder.path()), folder.path().join("elsewhere"));
+        std::fs::rename(&path, &target).unwrap();
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        assert!(load(folder.path()).1, "the file is a link");
+        assert!(!load(folder.path()).1, "each time, a new file replaced it");
+    }
+
+    #[test]
+    fn old_files_of_other_versions_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, age: Duration| {
-            let file = File::create(version.join(name)).unwrap();
-            file.set_modified(SystemTime::now() - age).unwrap();
+            let file = File::create(folder.path().join(name)).unwrap();
+            let time = SystemTime::now() - age;
+            file.set_times(std::fs::FileTimes::new().set_accessed(time).set_modified(time))
+                .unwrap();
         };
-        file("a.wip-atomic-write-mod", Duration::from_secs(3_600));
-        file("b.wip-atomic-write-mod", Duration::ZERO);
-        file("c", Duration::from_secs(3_600));
-        drop(CompiledFolder::lock(folder.path(), "commands").unwrap());
-        let mut left: Vec<String> = std::fs::read_dir(&version)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        left.sort();
-        assert_eq!(left, ["b.wip-atomic-write-mod", "c"]);
+        file("test-old-1", UNUSED * 2);
+        file("test-old-2.incomplete", UNUSED * 2);
+        file("test-new-3", UNUSED / 2);
+        file("other-old-4", UNUSED * 2);
+        load(folder.path());
+        let left = CompiledFolder::open(folder.path()).unwrap();
+        assert_eq!(left.files(|name| name.starts_with("test-old")), Vec::<PathBuf>::new());
+        assert_eq!(left.files(|name| name == "test-new-3" || name == "other-old-4").len(), 2);
+    }
+
+    #[test]
+    fn without_a_usable_folder_the_module_is_compiled() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        File::create(&file).unwrap();
+        assert!(load(&file).1);
+        assert!(load(&file).1);
     }
 }

@@ -1,11 +1,12 @@
 //! The deadline of a program, which is suspended while the program waits for another agent.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
-/// The time by which a program must end. Clones are the same deadline.
+/// The latest time for a program to end. Clones refer to the same deadline.
 #[derive(Clone, Debug)]
 pub(crate) struct Deadline(Arc<Inner>);
 
@@ -17,13 +18,13 @@ struct Inner {
     time: Duration,
     clock: Mutex<Clock>,
     /// Notified when the deadline moves.
-    moved: watch::Sender<()>,
+    moved: Notify,
 }
 
 #[derive(Debug)]
 struct Clock {
     end: Instant,
-    /// The number of pauses, and the time at which the first of them began.
+    /// The number of pauses, and the time when the first of them began.
     pauses: usize,
     since: Instant,
 }
@@ -44,7 +45,7 @@ impl Deadline {
         let time = time.min(remaining);
         let end = now.checked_add(time).unwrap_or(now);
         let clock = Mutex::new(Clock { end, pauses: 0, since: now });
-        Deadline(Arc::new(Inner { parent, time, clock, moved: watch::Sender::new(()) }))
+        Deadline(Arc::new(Inner { parent, time, clock, moved: Notify::new() }))
     }
 
     /// Returns the time that the program had at its beginning.
@@ -57,7 +58,7 @@ impl Deadline {
         self.clock().remaining(Instant::now())
     }
 
-    /// Returns the time at which the deadline passes if it is not suspended before.
+    /// Returns the time when the deadline passes, unless it is suspended before.
     pub(crate) fn instant(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.clock().remaining(now)).unwrap_or(now)
@@ -65,20 +66,20 @@ impl Deadline {
 
     /// Waits until the deadline has passed.
     pub(crate) async fn passed(&self) {
-        let mut moved = self.0.moved.subscribe();
         loop {
+            let mut moved = pin!(self.0.moved.notified());
+            moved.as_mut().enable();
             let (remaining, is_paused) = {
                 let clock = self.clock();
                 (clock.remaining(Instant::now()), clock.pauses > 0)
             };
             match (is_paused, remaining.is_zero()) {
                 (false, true) => return,
-                // The sender is a field of `self`, so it exists.
-                (true, _) => drop(moved.changed().await),
+                (true, _) => moved.await,
                 (false, false) => {
                     tokio::select! {
                         () = tokio::time::sleep(remaining) => {}
-                        _ = moved.changed() => {}
+                        () = moved => {}
                     }
                 }
             }
@@ -97,7 +98,7 @@ impl Deadline {
             }
             clock.pauses += 1;
             drop(clock);
-            deadline.0.moved.send_replace(());
+            deadline.0.moved.notify_waiters();
             each = deadline.0.parent.as_ref();
         }
         Pause(self.clone())
@@ -124,7 +125,7 @@ impl Drop for Pause {
                 clock.end = clock.end.checked_add(length).unwrap_or(clock.end);
             }
             drop(clock);
-            deadline.0.moved.send_replace(());
+            deadline.0.moved.notify_waiters();
             each = deadline.0.parent.as_ref();
         }
     }

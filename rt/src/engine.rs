@@ -1,6 +1,8 @@
 //! The engine: compiler settings, the instance pool, and the clock that ends programs.
 
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +12,11 @@ use quick_cache::sync::Cache;
 
 use wasmtime::{CacheStore, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-/// Interval at which the epoch advances. It is the granularity of deadlines and of cancellation.
+/// Interval between advances of the epoch. It is the granularity of deadlines and of cancellation.
 const TICK: Duration = Duration::from_millis(5);
+
+/// Number of frames of a backtrace: the frame of the trap, and that of its caller.
+const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
 /// Maximum size of the cache of compiled functions, in bytes.
 const MAX_FUNCTION_CACHE: u64 = 64 << 20;
@@ -21,12 +26,12 @@ const MAX_FUNCTION_CACHE: u64 = 64 << 20;
 pub struct Limits {
     /// Maximum memory of one program, in bytes. Default 64 MiB.
     pub memory: usize,
-    /// Maximum running time of one program, host calls included. Default 150 s.
+    /// Maximum running time of one program, including its host calls. Default 150 s.
     pub time: Duration,
     /// Maximum number of instructions (engine fuel) that one program may use. With `None`, programs
     /// are not metered and run faster.
     pub fuel: Option<u64>,
-    /// Maximum number of programs that run at once; further ones wait. Nested programs have
+    /// Maximum number of programs that run at once. Further ones wait. Nested programs have
     /// separate slots: each level of nesting has half as many as the one above it and at least one,
     /// so that no program waits for a slot held by its parent. Default 128.
     pub instances: u32,
@@ -57,7 +62,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the number of programs of a level of nesting that may run at once.
+    /// Returns the maximum number of programs on a level of nesting that run at once.
     pub(crate) fn slots(&self, level: usize) -> u32 {
         (self.instances >> level).max(1)
     }
@@ -104,6 +109,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
+        .wasm_backtrace_max_frames(Some(BACKTRACE_FRAMES))
         .consume_fuel(limits.fuel.is_some())
         .max_wasm_stack(256 << 10)
         .async_stack_size(512 << 10)
@@ -115,6 +121,22 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config.enable_incremental_compilation(Arc::new(FunctionCache::new()))?;
     Ok(config)
+}
+
+/// Returns a hasher to which the engine's version and its compiler settings have been added.
+pub(crate) fn settings_hasher(engine: &Engine) -> blake3::Hasher {
+    struct Collect(blake3::Hasher);
+    impl Hasher for Collect {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut collect = Collect(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut collect);
+    collect.0
 }
 
 /// Starts a clock that advances the epoch while the engine exists.
@@ -137,7 +159,7 @@ fn start(engine: &Engine, tick: impl Fn() + Send + 'static) -> wasmtime::Result<
 }
 
 /// A cache of the machine code of functions and trampolines, keyed by content. Most trampolines of
-/// a new program are already in it.
+/// a new program are already in the cache.
 struct FunctionCache(Cache<Vec<u8>, Arc<[u8]>, ByBytes>);
 
 #[derive(Clone)]

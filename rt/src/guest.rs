@@ -1,4 +1,4 @@
-//! Guests: modules that come with the host and run in a sandbox of their own on behalf of a host
+//! Guests: modules that are part of the host. They run in their own sandbox on behalf of a host
 //! function, because the work could take any amount of time and memory.
 //!
 //! A guest imports nothing. It exports its memory and these functions:
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use wasmtime::{Engine, InstancePre, Linker, Module, ResourceLimiter, Store, Trap, UpdateDeadline};
+use wasmtime::{Engine, InstancePre, Linker, ResourceLimiter, Store, Trap, UpdateDeadline};
 
 use crate::account::timed;
 use crate::engine::start_clock;
-use crate::{Account, CompiledFolder, EngineError, Failure};
+use crate::{Account, EngineError, Failure, HostModule};
 
 /// Maximum number of elements in a guest's function table.
 const MAX_TABLE: usize = 100_000;
@@ -33,8 +33,8 @@ pub struct Guest {
 /// Limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestBounds {
-    /// Maximum memory of the instance, in bytes. The call holds all of it, however much it uses, so
-    /// that its success does not depend on what else runs.
+    /// Maximum memory of the instance, in bytes. The call holds all of this memory regardless of
+    /// its use, so that its success does not depend on other work.
     pub memory: usize,
     /// Maximum processor time.
     pub cpu: Duration,
@@ -108,9 +108,9 @@ impl ResourceLimiter for State {
 }
 
 impl Guest {
-    /// Compiles a guest, or loads it from the folder `cache`, in which `name` identifies it. This
-    /// blocks the calling thread: about a second per megabyte of module to compile, and a few
-    /// milliseconds to load.
+    /// Compiles a guest, or [loads](HostModule::load) it from the folder `cache`, where `name`
+    /// identifies it. This blocks the calling thread: about a second per megabyte of module to
+    /// compile, and some milliseconds to load.
     ///
     /// # Errors
     /// If the engine cannot be created, or if the bytes are not a module or have imports.
@@ -123,14 +123,9 @@ impl Guest {
             .epoch_interruption(true)
             .max_wasm_stack(512 << 10)
             .async_stack_size(768 << 10);
-        // Without the folder, each process compiles the guest anew.
-        let folder = cache.and_then(|folder| CompiledFolder::lock(folder, name).ok());
-        if let Some(folder) = &folder {
-            folder.configure(&mut config)?;
-        }
         let engine = Engine::new(&config)?;
-        let module = Module::new(&engine, module)?;
-        drop(folder);
+        let binary = || Ok(module.to_vec());
+        let module = HostModule { name, identity: module }.load(&engine, cache, binary)?;
         let instance = Linker::new(&engine).instantiate_pre(&module)?;
         start_clock(&engine)?;
         Ok(Guest { instance, engine })
@@ -141,7 +136,7 @@ impl Guest {
     /// yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
-    /// The reasons that [`GuestFault`] lists.
+    /// [`GuestFault`] lists the reasons.
     pub async fn call(
         &self,
         account: &Account,
@@ -211,8 +206,8 @@ impl Guest {
     }
 }
 
-/// Converts the error with which the engine ended a guest. A guest traps both on a bug and when it
-/// is denied more memory. `refused` is true if it was denied memory.
+/// Converts the engine's error that ended a guest. A guest traps both on a bug and when it is
+/// denied more memory. `refused` is true if it was denied memory.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {

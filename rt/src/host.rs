@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace, WasmTy};
 
+use crate::deadline::Deadline;
 use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape, TapeCursor};
 use crate::{CallEffect, Code, Failure, Run, Touch};
 
@@ -40,12 +41,12 @@ pub trait Value: Record {
     /// Stores a recorded value for the program, as [`store`](Value::store) does.
     ///
     /// # Errors
-    /// The same as for [`store`](Value::store). Also [`wrong_recorded_type`] if the recorded value
-    /// has another type.
+    /// The same as for [`store`](Value::store), and [`wrong_recorded_type`] if the recorded value
+    /// has a different type.
     fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 }
 
-/// Returns the failure for a recorded value whose type is not the one that the function returns.
+/// Returns the failure for a recorded value whose type differs from the function's result type.
 #[must_use]
 pub fn wrong_recorded_type() -> Failure {
     Failure::new(Code::EBOUND, "the recording has another type of value than the function returns")
@@ -138,7 +139,7 @@ impl Value for Allocation {
     }
 }
 
-/// The value of a call that passed the tape: returned by the function now, or recorded before.
+/// The value of a call after consulting the tape: returned by the function now, or recorded before.
 #[doc(hidden)]
 pub enum CallValue<V> {
     Returned(V),
@@ -181,18 +182,18 @@ impl From<Failure> for CallError {
     }
 }
 
-/// A call with an effect, which the tape of its run records or replays, if the run has one.
+/// A call with an effect. If the run has a tape, the tape records or replays the call.
 #[doc(hidden)]
 pub struct TapedCall {
-    /// The tape on which the result is to be recorded.
+    /// The tape that will record the result.
     recording: Option<(Arc<dyn Tape>, CallId)>,
-    /// The result that the tape has recorded before.
+    /// The result that the tape recorded earlier.
     recorded: Option<CallResult>,
     is_performed: bool,
 }
 
 impl TapedCall {
-    /// Begins a call of a function.
+    /// Begins a call to a function.
     pub fn begin(
         run: &mut Run,
         function: &'static str,
@@ -225,7 +226,7 @@ impl TapedCall {
         self.is_performed
     }
 
-    /// Flushes the note that the call begins, if the tape requires it.
+    /// Flushes the record of the call's beginning, if the tape requires it.
     pub async fn flush(&self) -> Result<(), Halt> {
         match &self.recording {
             Some((tape, id)) if tape.needs_flush(id) => tape.flush().await,
@@ -281,14 +282,14 @@ pub fn check(checks: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure
     checks()
 }
 
-/// Asks the run's guard about the resources that every call of a function accesses.
+/// Asks the run's guard about the resources that every call to a function accesses.
 #[doc(hidden)]
 #[inline]
 pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(), Failure> {
     touches.iter().try_for_each(|touch| run.admit(function, touch.target, touch.text))
 }
 
-/// Returns a placeholder for the outcome of a call that is not performed. It is replaced by the
+/// Returns a placeholder for the outcome of a call that is not performed. It is replaced with the
 /// recorded result.
 #[doc(hidden)]
 pub fn not_performed() -> Result<(), Failure> {
@@ -378,24 +379,54 @@ pub fn call<R, E: From<Failure>>(
     f(bytes, run)
 }
 
-/// Reads the arguments of an asynchronous call, and marks the call as in progress.
+/// Reads the arguments of an asynchronous call.
 #[doc(hidden)]
 pub fn begin<R>(
     caller: &mut Caller<'_>,
     id: usize,
     f: impl FnOnce(&[u8]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let offset = call_offset(caller);
-    let run = caller.data_mut();
-    run.count(id);
-    run.waiting = Some((id, offset));
+    caller.data_mut().count(id);
     f(memory(caller)?.data(caller.as_context()))
 }
 
-/// Marks the asynchronous call as finished.
+/// The error that ends a program whose deadline passed while it waited for a host function.
+#[derive(Debug, thiserror::Error)]
+#[error("the program ran out of time in a host function")]
+pub(crate) struct OutOfTime {
+    pub(crate) function: usize,
+}
+
+/// The time that an asynchronous call may take.
 #[doc(hidden)]
-pub fn end(caller: &mut Caller<'_>) {
-    caller.data_mut().waiting = None;
+pub struct CallTime {
+    deadline: Deadline,
+    function: usize,
+}
+
+impl CallTime {
+    /// Returns the time of a call, which ends at the deadline of the program.
+    #[must_use]
+    pub fn of(caller: &Caller<'_>, function: usize) -> CallTime {
+        CallTime { deadline: caller.data().deadline.clone(), function }
+    }
+
+    /// Performs the call. If its time is over, returns the error that ends the program.
+    ///
+    /// # Errors
+    /// The errors of the call.
+    pub async fn limit<T>(
+        self,
+        call: impl Future<Output = wasmtime::Result<T>>,
+    ) -> wasmtime::Result<T> {
+        tokio::select! {
+            biased;
+            done = call => done,
+            () = self.deadline.passed() => {
+                Err(wasmtime::Error::new(OutOfTime { function: self.function }))
+            }
+        }
+    }
 }
 
 #[doc(hidden)]
@@ -440,7 +471,7 @@ pub fn value_and_err<V: Value>(
     })
 }
 
-/// Stores the reason of a failed call in the run, and returns the code that the program gets.
+/// Stores the reason for a failed call in the run, and returns the code that the program gets.
 fn record_failure(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
     let (offset, code) = (call_offset(caller), failure.code.number());
     caller.data_mut().fail(id, failure, offset);

@@ -1,13 +1,13 @@
-//! Programs of the Wattle agent runtime: from text to module to instance.
+//! Programs of the Wattle agent runtime: from source to module to instance.
 //!
 //! A program is the body of one WebAssembly function that calls host functions.
-//! [`Runtime::prepare`] compiles its text to a [`Program`]: macros are expanded, the module gets
-//! exactly the imports that the program uses, and compiled code is cached by content hash.
+//! [`Runtime::prepare`] compiles its source to a [`Program`]: it expands macros, gives the module
+//! exactly the imports that the program uses, and caches compiled code by content hash.
 //! [`Runtime::run`] instantiates the program with the [`Grants`] of a run and returns an
 //! [`Outcome`].
 //!
-//! This crate also defines capabilities ([`capability!`](crate::capability!)). It knows nothing of
-//! networks, models and agents.
+//! This crate also defines capabilities ([`capability!`](crate::capability!)). It knows nothing
+//! about networks, models and agents.
 
 pub mod abi;
 mod account;
@@ -36,7 +36,7 @@ pub mod tape;
 pub use account::{Account, AccountLimits, MemoryCharge};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use capability::{Capability, Function, PromptDetail};
-pub use compiled::CompiledFolder;
+pub use compiled::HostModule;
 pub use deadline::Pause;
 pub use engine::{Limits, engine_config};
 pub use failure::{Failure, PortFuture};

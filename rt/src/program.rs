@@ -1,4 +1,4 @@
-//! A program that is ready to run: compiled and linked, with its authority known.
+//! A program that is ready to run: compiled and linked, with known authority.
 
 use std::sync::Arc;
 
@@ -16,21 +16,19 @@ struct Inner {
     compiled: Arc<CompiledCode>,
 }
 
-/// Compiled and pre-linked code. Several texts may share it.
+/// Compiled and pre-linked code. Several sources may share it.
 pub(crate) struct CompiledCode {
     pub(crate) instance: InstancePre<Run>,
     pub(crate) run: ModuleExport,
     pub(crate) memory: ModuleExport,
     /// The first address after the static data.
     pub(crate) heap: u32,
-    /// The host functions that the module imports, and so the only ones that it can call.
+    /// The host functions that the module imports. It can call no others.
     pub(crate) imports: Vec<Signature>,
     /// The calls of host functions that the module may make.
     pub(crate) authority: Authority,
     /// The namespaces of the imported host functions.
     pub(crate) capabilities: Vec<&'static str>,
-    /// If true, an imported function may wait.
-    pub(crate) waits: bool,
 }
 
 impl CompiledCode {
@@ -54,13 +52,13 @@ impl Program {
         &self.0.compiled
     }
 
-    /// Returns the text as the author wrote it.
+    /// Returns the source as the author wrote it.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// Returns the warnings about the text.
+    /// Returns the warnings about the source.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.0.warnings

@@ -1,4 +1,4 @@
-//! The state of one run of a program, as host functions see it.
+//! The state of one run of a program, which host functions access.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ const MAX_LOG_LINE: usize = 4_096;
 /// Maximum depth of nested programs: a program, its child and its grandchild.
 pub(crate) const LEVELS: usize = 3;
 
-/// The settings that a nested program inherits. The program runs one level below its parent, and
-/// must end by the parent's deadline.
+/// The settings that a nested program inherits. The nested program runs one level below its parent,
+/// and must end by the parent's deadline.
 #[derive(Clone, Debug)]
 pub struct NestedContext {
     pub(crate) level: usize,
@@ -36,8 +36,7 @@ pub struct NestedContext {
 }
 
 impl NestedContext {
-    /// Returns the settings of one of several programs that a call starts, by its index in the
-    /// order of the call.
+    /// Returns the settings of the program at `index` among the programs that one call starts.
     #[must_use]
     pub fn item(&self, index: usize) -> NestedContext {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -55,7 +54,7 @@ const MAX_ARTIFACT_BYTES: usize = 4 << 20;
 /// A run of a program: its arguments, its grants, its results so far, and the state that
 /// capabilities keep for it.
 ///
-/// It is held by the engine's store and dropped with it. Host functions get it as their first
+/// It is held by the engine's store and dropped with it. Host functions receive it as their first
 /// parameter.
 pub struct Run {
     args: Vec<String>,
@@ -89,16 +88,13 @@ pub struct Run {
     pub(crate) failed_before: Option<FailedCall>,
     /// The host function that was called last.
     pub(crate) last: Option<usize>,
-    /// The function of the asynchronous host call in progress, and the offset of the call in the
-    /// module.
-    pub(crate) waiting: Option<(usize, Option<usize>)>,
 }
 
 /// The limit on a program's memory, which is charged to the account of its run.
 pub(crate) struct MemoryLimit {
     max: usize,
     held: MemoryCharge,
-    /// The failure with which the account last refused more memory.
+    /// The failure that the account returned when it last refused more memory.
     pub(crate) refused: Option<Failure>,
 }
 
@@ -122,7 +118,7 @@ impl ResourceLimiter for MemoryLimit {
     }
 }
 
-/// The number of calls of a host function in a run.
+/// The number of calls to a host function in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallCount {
     pub(crate) function: usize,
@@ -170,7 +166,6 @@ impl Run {
             failed: None,
             failed_before: None,
             last: None,
-            waiting: None,
         }
     }
 
@@ -226,8 +221,8 @@ impl Run {
         self.deadline.instant()
     }
 
-    /// Stops the clock of the program, and of those that started it, until the pause is dropped. For
-    /// calls that wait for work with time limits of its own.
+    /// Stops the clock of the program, and of those that started it, until the pause is dropped.
+    /// Calls use this while they wait for work that has its own time limits.
     pub fn pause(&self) -> Pause {
         self.deadline.pause()
     }
@@ -244,8 +239,8 @@ impl Run {
     }
 
     /// Returns the settings that a nested program inherits, for
-    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call asks for them once, and gives
-    /// each of several programs [its own](NestedContext::item).
+    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call requests them once, and passes
+    /// [separate settings](NestedContext::item) to each of several programs.
     ///
     /// # Errors
     /// `EBOUND` if this program is at the maximum depth of nesting.
@@ -267,7 +262,7 @@ impl Run {
         Err(Failure::new(Code::EBOUND, reason))
     }
 
-    /// Returns a key for the next change that the call in progress makes, with which a backend can
+    /// Returns a key for the next change that the call in progress makes. A backend can use it to
     /// avoid making the same change twice. The key is unique to the change, and stays the same if
     /// the call is repeated because its process was stopped. Returns `None` if the run is not
     /// recorded.
@@ -276,9 +271,9 @@ impl Run {
         self.tape.as_mut().and_then(TapeCursor::key)
     }
 
-    /// Returns a value from outside the program that does not come from a host call, and records it
-    /// on the tape under `name`. `make` returns the value. If the program is replayed, `restore`
-    /// converts the recorded value instead.
+    /// Returns a value from outside the program that no host call returns, and records it on the
+    /// tape under `name`. `make` creates the value. In a replay, `restore` converts the recorded
+    /// value instead.
     ///
     /// # Errors
     /// The errors of `make`, and `ECANCEL` if the program must not continue. The program is then
@@ -313,10 +308,10 @@ impl Run {
         }
     }
 
-    /// Returns the configuration with which a capability was granted.
+    /// Returns the configuration of a granted capability.
     ///
     /// # Errors
-    /// `EACCESS` if the capability was granted without one.
+    /// `EACCESS` if the capability was granted without a configuration.
     pub fn config<C: Config>(&self) -> Result<Arc<C>, Failure> {
         let name = C::CAPABILITY;
         self.grants.config::<C>().ok_or_else(|| {
@@ -327,7 +322,7 @@ impl Run {
         })
     }
 
-    /// Returns the state that a capability keeps for this run. It is created at its first use.
+    /// Returns the state that a capability keeps for this run. It is created when it is first used.
     pub fn state<S: Default + Send + Sync + 'static>(&mut self) -> &mut S {
         let id = TypeId::of::<S>();
         let at = match self.states.iter().position(|(known, _)| *known == id) {
@@ -372,12 +367,12 @@ impl Run {
         Ok(())
     }
 
-    /// Leaves data for the application that started the run. The model does not see it. The data
-    /// counts only if the program returns 0. An artifact replaces an earlier one of the same name.
+    /// Leaves data for the application that started the run. The model does not see it. The data is
+    /// kept only if the program returns 0. An artifact replaces an earlier one of the same name.
     ///
     /// # Errors
     /// `EACCESS` in a nested program, which returns its results to its parent. `EBOUND` if the
-    /// program has left too many. `ENOMEM` for the same reason as
+    /// program has left too many artifacts. `ENOMEM` for the same reason as
     /// [`emit_result`](Run::emit_result).
     pub fn leave_artifact(&mut self, name: &str, data: &[u8]) -> Result<(), Failure> {
         if self.level > 0 {

@@ -1,5 +1,5 @@
-//! The language of Wattle's programs: translates a program's text to a module, and maps positions
-//! in the module back to the text.
+//! The language of Wattle's programs: translates a program's source to a module, and maps positions
+//! in the module back to the source.
 //!
 //! ```text
 //! source ── lex ── tree ── program ── emit ──▶ module text ── encode ──▶ module bytes
@@ -7,9 +7,9 @@
 //!    └────────────── explain ◀──────────┴───────────── locate ◀─────────────┘
 //! ```
 //!
-//! Each step to the module is one linear pass, and no step records source positions. The way back
-//! is taken only after a failure: it repeats the steps and records positions. So an assembled
-//! module contains no information about its source.
+//! Each step to the module is one linear pass, and no step records source positions. Positions are
+//! mapped back only after a failure, by repeating the steps while recording positions. An assembled
+//! module therefore contains no information about its source.
 //!
 //! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
 
@@ -24,8 +24,11 @@ mod signature;
 mod syntax;
 mod types;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
+
+use foldhash::fast::RandomState;
 
 pub use self::call_effect::CallEffect;
 pub use self::check::render::Role;
@@ -56,11 +59,14 @@ pub struct AssembledModule {
     pub imports: Vec<Signature>,
     /// The first address after the static data, a multiple of 16.
     pub heap_base: u32,
-    /// Parts of the program that were fixed or ignored, in the order of the text. At most 16.
+    /// Parts of the program that were fixed or ignored, in source order. At most 16.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Maximum number of warnings. Each one costs a search for its line.
+/// A map with names as keys. Its hash function is fast and has a new random seed in each process.
+type NameMap<K, V> = HashMap<K, V, RandomState>;
+
+/// Maximum number of warnings. Each one requires a search for its line.
 const MAX_WARNINGS: usize = 16;
 
 /// Translates a program to a module, in time linear in its length.
@@ -84,8 +90,8 @@ const MAX_WARNINGS: usize = 16;
 ///
 /// # Errors
 ///
-/// Returns the first fault that prevents the translation, such as a parenthesis that is not closed
-/// or an unknown function.
+/// If a fault prevents the translation, such as a parenthesis that is not closed or an unknown
+/// function. The error is the first such fault.
 pub fn assemble(source: &str, host: &Signatures) -> Result<AssembledModule, Box<Diagnostic>> {
     let BuiltModule { module, .. } = build(source, host, false)
         .map_err(|fault| Box::new(reason::diagnose(*fault, source, host)))?;
@@ -104,7 +110,7 @@ impl AssembledModule {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a valid module. [`explain`] describes the reason.
+    /// If the module is invalid. [`explain`] describes the reason.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let buffer = wast::parser::ParseBuffer::new(&self.module).map_err(EncodeError)?;
         let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode());
@@ -130,7 +136,7 @@ fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
     binary
 }
 
-/// The reason why a module's text cannot be encoded.
+/// The reason why a module cannot be encoded.
 #[derive(Debug)]
 pub struct EncodeError(wast::Error);
 
@@ -158,7 +164,7 @@ pub fn is_too_long(source: &str) -> bool {
     source.len() > tree::MAX_SOURCE
 }
 
-/// The reason why compiling or checking a program was not finished.
+/// The reason why compiling or checking a program did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interruption {
     /// The queue was full, or did not advance. The same program may be submitted again.
@@ -186,7 +192,7 @@ fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
 }
 
 /// Returns the source range of the instruction at byte `module_offset` of the binary that
-/// [`AssembledModule::encode`] returns. `None` if there is no instruction.
+/// [`AssembledModule::encode`] returns. Returns `None` if there is no instruction at the offset.
 #[must_use]
 pub fn locate(
     source: &str,

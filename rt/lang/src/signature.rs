@@ -1,10 +1,10 @@
 //! Signatures of host functions.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use crate::CallEffect;
 use crate::Code;
+use crate::NameMap;
 
 /// A WebAssembly value type that host functions or a program's locals use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,9 +53,9 @@ impl fmt::Display for ValType {
 /// The meaning of a parameter or result of a host function. It determines the [`ValType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ty {
-    /// Pointer to UTF-8 text in wire format.
+    /// Pointer to a UTF-8 string in wire format.
     Str,
-    /// Like [`Ty::Str`], or 0 for no text.
+    /// Like [`Ty::Str`], or 0 for no string.
     OptStr,
     /// Pointer to bytes in wire format, which need not be UTF-8.
     Bytes,
@@ -115,7 +115,7 @@ impl Ty {
         }
     }
 
-    /// Returns the number that stands for a missing value, if the value is optional.
+    /// Returns the number that represents a missing value, or `None` if the value is not optional.
     #[must_use]
     pub const fn missing(self) -> Option<i32> {
         match self {
@@ -155,8 +155,8 @@ pub enum Target {
     Agent,
     /// The name of a tool of the application that is called.
     Tool,
-    /// A service that the operator configured, which programs do not name. The text is empty, or
-    /// the URL of the service.
+    /// A service that the operator configured. Programs do not name it. The resource's name is
+    /// empty, or the URL of the service.
     Service(Service),
 }
 
@@ -184,14 +184,14 @@ pub enum Service {
 pub enum Names {
     /// No resource.
     Nothing,
-    /// The argument's text is the name of such a resource.
+    /// The argument itself is the name of such a resource.
     Itself(Target),
-    /// The argument contains such names, as a script or an array does. They are known only when the
-    /// function uses them, and the function asks the guard about each.
+    /// The argument contains such names, like a script or an array. They are known only when the
+    /// function uses them, and the function asks the guard about each name.
     Inside(&'static [Target]),
 }
 
-/// A resource that every call of a function uses, whatever its arguments.
+/// A resource that every call to a function uses, regardless of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// The kind of resource.
@@ -207,7 +207,7 @@ pub struct Param {
     pub name: &'static str,
     /// The meaning.
     pub ty: Ty,
-    /// The resources outside the program that it names.
+    /// The resources outside the program that the argument names.
     pub names: Names,
 }
 
@@ -232,14 +232,14 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Returns the name by which a form calls the function: `sort` for the overload `sort/2`.
+    /// Returns the name that a form uses to call the function: `sort` for the overload `sort/2`.
     #[must_use]
     pub fn form(&self) -> &'static str {
         self.name.split_once('/').map_or(self.name, |(name, _)| name)
     }
 
-    /// Returns true for a function that orders or thins out its array or map in place. A form that
-    /// calls it has that array or map as its value.
+    /// Returns true if the function sorts or filters its array or map in place. The value of a form
+    /// that calls it is that array or map.
     #[must_use]
     pub fn returns_first(&self) -> bool {
         matches!(
@@ -261,7 +261,7 @@ impl Signature {
         !self.errors.is_empty()
     }
 
-    /// Returns true if a call uses any resource outside the program.
+    /// Returns true if calls use any resource outside the program.
     #[must_use]
     pub const fn reaches_out(&self) -> bool {
         !self.touches.is_empty() || names_anything(self.params)
@@ -302,8 +302,8 @@ const fn names_anything(params: &[Param]) -> bool {
 
 impl Signature {
     /// Returns the usage as a form, as in `(str.find s needle from) → int`. Optional parameters are
-    /// in brackets. Arrays and maps are shown by their type, other numbers than ints with it, and
-    /// results that are strings are not shown.
+    /// in brackets. Arrays and maps are shown as their type, and numbers other than ints with their
+    /// type. Results that are strings are omitted.
     ///
     /// ```
     /// # use wattle_lang::{Code, Names, Param, Signature, Ty};
@@ -380,7 +380,7 @@ impl fmt::Display for Signature {
 #[derive(Clone, Debug, Default)]
 pub struct Signatures {
     list: Vec<Signature>,
-    by_name: HashMap<String, usize>,
+    by_name: NameMap<String, usize>,
 }
 
 impl Signatures {
@@ -402,7 +402,7 @@ impl Signatures {
         self.list.get(*self.by_name.get(full_name)?)
     }
 
-    /// Returns the function that a form with that many operands calls: the named one or, if it
+    /// Returns the function that a form with that many operands calls: the named one or, if that
     /// takes another number, an overload of it.
     ///
     /// ```

@@ -11,6 +11,7 @@ use wattle_lang::FAIL;
 
 use super::{EngineError, Inner, RunError, Runtime};
 use crate::deadline::Deadline;
+use crate::host::OutOfTime;
 use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::pool::panic_message;
 use crate::program::{CompiledCode, Program};
@@ -27,15 +28,15 @@ struct Launch {
     level: usize,
     tape: Option<TapeCursor>,
     account: Account,
-    /// The latest time at which the program ends, if another program started it.
+    /// The latest time for the program to end, if another program started it.
     deadline: Option<Deadline>,
 }
 
-/// The offsets in the module that belong to an outcome. Their positions in the author's text are
-/// looked up once the instance is gone.
+/// The offsets in the module that belong to an outcome. Their positions in the author's source are
+/// looked up after the instance has been dropped.
 struct Offsets {
-    /// Candidates for the trap's position, the most precise first. The first one that belongs to
-    /// the author's text counts.
+    /// Candidates for the trap's position, most precise first. The first one that belongs to the
+    /// author's source counts.
     trap: Vec<Option<usize>>,
     /// The offset of the host call that explains the exit.
     failed_call: Option<usize>,
@@ -79,7 +80,7 @@ impl Runtime {
     }
 
     /// Runs a program that another program starts, as [`run_within`](Runtime::run_within) does. It
-    /// ends by the other program's deadline at the latest.
+    /// must end by the other program's deadline.
     ///
     /// # Errors
     /// The same as for [`run`](Runtime::run).
@@ -195,24 +196,15 @@ impl Inner {
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
         let call = AssertUnwindSafe(call_run(&mut store, program.compiled())).catch_unwind();
         let call = account.metered(call);
-        let ended = match program.compiled().waits {
-            true => tokio::select! {
-                biased;
-                ended = call => Some(ended),
-                () = deadline.passed() => None,
-            },
-            false => Some(call.await),
-        };
         // After a panic the store may be in any state. Only the name of the last function called is
         // read from it, and then it is dropped.
-        let ended = ended.transpose().map_err(|payload| self.bug(store.data(), payload))?;
+        let ended = call.await.map_err(|payload| self.bug(store.data(), payload))?;
         let duration = started.elapsed();
         let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
         let (exit, trap) = match (halt, ended) {
             (Some(halt), _) => (Exit::Trapped(Trap::halted(halt)), Vec::new()),
-            (None, None) => self.timed_out(&store, time),
-            (None, Some(Ok(code))) => (Exit::Returned(Code(code)), Vec::new()),
-            (None, Some(Err(error))) => self.trapped(&store, error, time)?,
+            (None, Ok(code)) => (Exit::Returned(Code(code)), Vec::new()),
+            (None, Err(error)) => self.trapped(&store, error, time)?,
         };
         let (outcome, failed_call) = self.outcome(store, exit, duration);
         Ok((outcome, Offsets { trap, failed_call }))
@@ -250,19 +242,7 @@ impl Inner {
         self.functions.get(function).map_or("", |f| f.name)
     }
 
-    /// Returns the exit of a program whose time ran out while a host call waited, and the offset of
-    /// that call.
-    fn timed_out(&self, store: &Store<Run>, time: Duration) -> (Exit, Vec<Option<usize>>) {
-        let waiting = store.data().waiting;
-        let message = match waiting {
-            Some((function, _)) => format!("{} in `{}`", out_of_time(time), self.name(function)),
-            None => out_of_time(time),
-        };
-        let exit = Exit::Trapped(Trap { kind: TrapKind::Time, message, position: None });
-        (exit, vec![waiting.and_then(|(_, offset)| offset)])
-    }
-
-    /// Converts an error of the engine into a trap, and returns the offsets of its innermost
+    /// Converts an error from the engine into a trap, and returns the offsets of its innermost
     /// frames. An error that is not a trap is a failure of the host itself.
     fn trapped(
         &self,
@@ -277,6 +257,8 @@ impl Inner {
                 wattle_lang::TRAP => (TrapKind::Host(failure.code), failure.reason.clone()),
                 _ => (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}")),
             }
+        } else if let Some(late) = error.downcast_ref::<OutOfTime>() {
+            (TrapKind::Time, format!("{} in `{}`", out_of_time(time), self.name(late.function)))
         } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
             && run.account().is_out_of_cpu()
         {

@@ -1,4 +1,4 @@
-//! The runtime: turns a text into a program, and runs programs.
+//! The runtime: compiles and runs programs.
 
 mod execute;
 mod prepare;
@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use wasmtime::{Engine, Linker};
 
 use crate::cache::{Key, Programs};
-use crate::engine::{Limits, engine};
+use crate::engine::{Limits, engine, settings_hasher};
 use crate::outcome::Bug;
 use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
@@ -33,7 +33,7 @@ struct Inner {
     account: Account,
     pool: Pool,
     /// Slots for programs at each level of nesting. A program holds a slot of its own level and
-    /// waits for slots of the next level only.
+    /// waits only for slots of the next level.
     slots: [Semaphore; LEVELS],
     /// Hash of everything that determines the result of compilation, except the module: the
     /// versions of the capabilities and the compiler's settings.
@@ -74,7 +74,7 @@ fn list(names: &[&str]) -> String {
 
 impl Runtime {
     /// Creates the engine and links every capability once. The [`Grants`](crate::Grants) of a run
-    /// decide which of them it may use.
+    /// determine which of them it may use.
     ///
     /// # Errors
     /// If the engine cannot be created (for lack of address space or threads), or if two
@@ -137,20 +137,10 @@ impl Runtime {
 
 /// Hashes everything that determines the result of compilation, except the module.
 fn settings(engine: &Engine, capabilities: &[Capability]) -> Key {
-    use std::hash::{Hash, Hasher};
-    struct Collect(blake3::Hasher);
-    impl Hasher for Collect {
-        fn write(&mut self, bytes: &[u8]) {
-            self.0.update(bytes);
-        }
-        fn finish(&self) -> u64 {
-            0
-        }
-    }
-    let mut collect = Collect(blake3::Hasher::new());
-    engine.precompile_compatibility_hash().hash(&mut collect);
+    let mut hasher = settings_hasher(engine);
     for capability in capabilities {
-        (capability.name, capability.version).hash(&mut collect);
+        hasher.update(capability.name.as_bytes()).update(&[0]);
+        hasher.update(&capability.version.to_le_bytes());
     }
-    collect.0.finalize().into()
+    hasher.finalize().into()
 }

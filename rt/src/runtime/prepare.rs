@@ -1,4 +1,5 @@
-//! Preparing programs: from a text to a compiled, linked module, and back to positions in the text.
+//! Prepares programs: compiles and links a source, and maps positions in the module back to the
+//! source.
 
 use std::sync::Arc;
 
@@ -9,30 +10,31 @@ use super::{Inner, Runtime};
 use crate::cache::{Key, Preparation};
 use crate::pool::catch_panic;
 use crate::program::{CompiledCode, Program};
-use crate::{Authority, Diagnostic, FixResult, Interruption, Position, Severity, Signature};
+use crate::{Authority, Diagnostic, FixResult, Interruption, Position, Severity};
 
-/// Maximum length of a text that the calling thread processes, in bytes. Longer texts go to the
-/// pool, and so do texts that cost more to compile than their length suggests.
+/// Maximum length of a source that the calling thread processes, in bytes. The pool processes
+/// longer sources, and those that cost more to compile than their length suggests.
 const MAX_INLINE: usize = 16 << 10;
 
-/// The reason why a text has no program.
+/// The reason why a source cannot be prepared.
 enum PrepareError {
-    /// The text is not a valid program.
+    /// The source is not a valid program.
     Invalid(Box<Diagnostic>),
-    /// The work on the text was not finished.
+    /// The work on the source was not finished.
     Unfinished(Interruption),
 }
 
 impl Runtime {
-    /// Prepares a program from a text, or returns it from the cache. The program's authority is
+    /// Prepares a program from its source, or returns it from the cache. The program's authority is
     /// known before any of it runs.
     ///
-    /// A text that is long or expensive to compile is processed by a pool of threads. Dropping the
+    /// A pool of threads processes sources that are long or expensive to compile. Dropping the
     /// future ends the wait.
     ///
     /// # Errors
-    /// A diagnostic with a position in the text, for its author. The code `host-busy` does not mean
-    /// that the text is invalid: the same text can be submitted again.
+    /// If the source is invalid. The error is a diagnostic for its author, with a position in the
+    /// source. The code `host-busy` does not mean that the source is invalid: the same source can
+    /// be submitted again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
         self.inner.programs.text(source, self.prepare_uncached(source)).await
     }
@@ -86,7 +88,7 @@ impl Runtime {
             .map_err(PrepareError::Invalid)
     }
 
-    /// Processes a text: on the calling thread if the text is small, otherwise on the pool.
+    /// Processes a source: on the calling thread if it is small, otherwise on the pool.
     async fn inline_or_pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -99,7 +101,7 @@ impl Runtime {
         }
     }
 
-    /// Processes a text on a thread of the pool.
+    /// Processes a source on a thread of the pool.
     async fn pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -109,8 +111,8 @@ impl Runtime {
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
     }
 
-    /// Returns the faults of a text, as [`check`](crate::check) does, using a thread of the
-    /// pool. A text that takes too long has a single finding that says so.
+    /// Returns the faults of a source like [`check`](crate::check), using a thread of the pool. If
+    /// checking takes too long, returns a single finding that says so.
     pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
         let check =
             move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
@@ -118,8 +120,8 @@ impl Runtime {
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
 
-    /// Fixes a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes too
-    /// long is not changed.
+    /// Fixes a source like [`fix`](crate::fix), on a thread of the pool. If this takes too long,
+    /// the source is not changed.
     pub async fn fix(&self, source: &str) -> FixResult {
         let fixed =
             self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
@@ -138,16 +140,16 @@ impl Runtime {
         }
     }
 
-    /// Returns the position in the author's text of each of the program's [uses](Authority::uses),
-    /// in order.
+    /// Returns the position in the author's source of each of the program's
+    /// [uses](Authority::uses), in order.
     ///
-    /// A long text is processed by the pool. If the pool is busy, the positions are unknown.
+    /// The pool processes a long source. If the pool is busy, the positions are unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
         self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect())
             .await
     }
 
-    /// Returns the position in the author's text of each offset in the program's module.
+    /// Returns the position in the author's source of each offset in the program's module.
     pub(super) async fn locate(
         &self,
         program: &Program,
@@ -170,8 +172,8 @@ impl Runtime {
     }
 }
 
-/// Returns true if the text is small enough to be processed on the calling thread. A text that
-/// exceeds the maximum length counts as small, since its length alone is a reason to reject it.
+/// Returns true if the source is small enough for the calling thread. A source that exceeds the
+/// maximum length counts as small, because its length alone is a reason to reject it.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }
@@ -223,18 +225,14 @@ impl Inner {
             memory,
             heap: assembled.heap_base,
             capabilities,
-            waits: assembled.imports.iter().any(|import| self.waits(import)),
             authority: Authority::of(binary, &assembled.imports, assembled.heap_base),
             imports: assembled.imports.clone(),
         }))
     }
 
-    fn waits(&self, import: &Signature) -> bool {
-        self.functions.iter().any(|f| f.waits && f.signature == *import)
-    }
-
     /// Returns the diagnostic for a module that could not be compiled, with a position in the
-    /// author's text. If only the engine knows the reason, the position is the start of the text.
+    /// author's source. If only the engine knows the reason, the position is the start of the
+    /// source.
     fn explain(&self, source: &str, error: &wasmtime::Error) -> Box<Diagnostic> {
         wattle_lang::explain(source, &self.signatures).unwrap_or_else(|| {
             let message = format!("the engine refuses the module: {}", error.root_cause());

@@ -1,19 +1,20 @@
-//! The wasmtime engine of the commands, and their compiled module. It is compiled once per process
-//! and cached on disk for further processes.
+//! The wasmtime engine of the commands, and their compiled module. The module is compiled once per
+//! process and cached on disk for further processes.
 
 use std::path::Path;
 use std::time::Duration;
 
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, OptLevel,
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
     PoolingAllocationConfig,
 };
-use wattle_rt::CompiledFolder;
+use wattle_rt::HostModule;
 
 use super::error::ToolboxError;
 use super::wasi::{self, Guest};
 
-/// Interval at which the epoch advances: the precision of a stage's time limit and cancellation.
+/// Interval between advances of the epoch. It is the precision of a stage's time limit and
+/// cancellation.
 const TICK: Duration = Duration::from_millis(5);
 /// Maximum number of stages that run in the process at the same time.
 const STAGES: u32 = 1000;
@@ -32,14 +33,18 @@ pub(super) struct CompiledModule {
 }
 
 impl CompiledModule {
-    /// Compiles the module, or loads it from the cache. Blocks the calling thread for some seconds,
-    /// or some milliseconds if it is cached.
-    pub(super) fn new(wasm: &[u8], cache: Option<&Path>) -> Result<CompiledModule, ToolboxError> {
+    /// Compiles the module that `binary` returns, or loads it from the cache, where `identity`
+    /// identifies it. Blocks the calling thread for some seconds, or for some milliseconds if the
+    /// module is cached.
+    pub(super) fn new(
+        identity: &[u8],
+        binary: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+        cache: Option<&Path>,
+    ) -> Result<CompiledModule, ToolboxError> {
         let failed = |error: wasmtime::Error| ToolboxError(format!("{error:#}"));
-        let folder = cache.and_then(|folder| CompiledFolder::lock(folder, "commands").ok());
-        let engine = Engine::new(&config(folder.as_ref()).map_err(failed)?).map_err(failed)?;
-        let module = Module::new(&engine, wasm).map_err(failed)?;
-        drop(folder);
+        let engine = Engine::new(&config()).map_err(failed)?;
+        let module = HostModule { name: "commands", identity };
+        let module = module.load(&engine, cache, binary).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         wasi::link(&mut linker).map_err(failed)?;
         let instance = linker.instantiate_pre(&module).map_err(failed)?;
@@ -48,7 +53,7 @@ impl CompiledModule {
     }
 }
 
-fn config(cache: Option<&CompiledFolder>) -> wasmtime::Result<Config> {
+fn config() -> Config {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_core_instances(STAGES)
         .total_memories(STAGES)
@@ -70,10 +75,7 @@ fn config(cache: Option<&CompiledFolder>) -> wasmtime::Result<Config> {
         .wasm_memory64(false)
         .wasm_multi_memory(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-    if let Some(folder) = cache {
-        folder.configure(&mut config)?;
-    }
-    Ok(config)
+    config
 }
 
 /// Starts a thread that advances the epoch until the engine is dropped.

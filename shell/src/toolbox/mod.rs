@@ -1,8 +1,8 @@
 //! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline is an instance
 //! of it.
 //!
-//! A stage runs on its own thread: it may block on a disk, a pipe or another command, and the
-//! stages of a pipeline run in parallel, as processes do.
+//! A stage runs on its own thread, because it may block on a disk, a pipe or another command. The
+//! stages of a pipeline run in parallel, like processes.
 
 mod engine;
 mod error;
@@ -40,7 +40,7 @@ struct Inner {
     names: Vec<Cow<'static, str>>,
     cache: Option<PathBuf>,
     compiled: OnceLock<Arc<CompiledModule>>,
-    /// Lock of the thread that compiles.
+    /// The lock held during compilation.
     compiling: Mutex<()>,
 }
 
@@ -51,11 +51,11 @@ enum Module {
 
 impl Toolbox {
     /// Creates the toolbox. The module is compiled when the first command runs, and cached in the
-    /// folder `cache` for other processes. The folder is created if it is missing, with access for
-    /// its owner only.
+    /// folder `cache` for other processes. Creates the folder if it is missing, with access for its
+    /// owner only.
     ///
     /// # Errors
-    /// Fails if the manifest lists no commands.
+    /// If the manifest lists no commands.
     pub fn new(cache: Option<&Path>) -> Result<Toolbox, ToolboxError> {
         let listed = MANIFEST.lines().find_map(|line| line.strip_prefix("commands:"));
         let listed =
@@ -95,9 +95,9 @@ impl Toolbox {
         self.0.names.binary_search_by(|known| known.as_ref().cmp(name)).is_ok()
     }
 
-    /// Runs a command to its end. If it cannot run, or the host ends it, the reason is written to
-    /// its standard error. Its streams are closed when this returns. Dropping the future ends the
-    /// command within some milliseconds.
+    /// Runs a command to its end. If the command cannot run, or the host ends it, writes the reason
+    /// to its standard error. Its streams are closed when this returns. Dropping the future ends
+    /// the command within some milliseconds.
     pub async fn run(
         &self,
         command: Command,
@@ -121,10 +121,10 @@ impl Toolbox {
         }
     }
 
-    /// Compiles the module now, if it is not compiled yet, so that the first command starts faster.
+    /// Compiles the module if necessary, so that the first command starts faster.
     ///
     /// # Errors
-    /// Fails if the module cannot be compiled.
+    /// If the module cannot be compiled.
     pub async fn prepare(&self) -> Result<(), ToolboxError> {
         self.compiled().await.map(drop)
     }
@@ -173,13 +173,14 @@ impl Inner {
     fn compile(&self) -> Result<CompiledModule, ToolboxError> {
         let cache = self.cache.as_deref();
         match &self.module {
-            Module::Plain(wasm) => CompiledModule::new(wasm, cache),
+            Module::Plain(wasm) => CompiledModule::new(wasm, || Ok(wasm.clone()), cache),
             Module::Packed => {
-                let wasm = zstd::bulk::decompress(MODULE, MAX_MODULE);
-                let wasm = wasm.map_err(|cause| {
-                    ToolboxError(format!("failed to decompress the module: {cause}"))
-                })?;
-                CompiledModule::new(&wasm, cache)
+                let unpack = || {
+                    zstd::bulk::decompress(MODULE, MAX_MODULE).map_err(|cause| {
+                        wasmtime::Error::msg(format!("failed to decompress the module: {cause}"))
+                    })
+                };
+                CompiledModule::new(MODULE, unpack, cache)
             }
         }
     }

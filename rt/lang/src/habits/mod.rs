@@ -52,16 +52,9 @@ const MAX_UNKNOWN: usize = 64;
 
 /// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.
 pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
-    let mut nodes = tree.top();
-    let mut last: Option<NodeId> = None;
     let mut unknown = 0;
-    while let Some(node) = nodes.next_deep(tree) {
-        let before =
-            last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
-        let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?)))
-        else {
-            continue;
-        };
+    for before in tree.touching_atoms() {
+        let (node, name) = (NodeId(before.0 + 1), tree.text(before));
         let span = tree.span(before).start..tree.span(node).end;
         if tree.node(node).kind != NodeKind::List {
             if name == "f" && tree.node(node).kind != NodeKind::Atom {
@@ -108,7 +101,7 @@ pub(crate) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
-/// Adds parentheses to a form that has a line to itself.
+/// Adds parentheses to a form that is alone on its line.
 pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     if !tree.node(atom).starts_line
         || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module"))
@@ -116,7 +109,7 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         return None;
     }
     let mut nodes = tree.after(atom);
-    // `print(…)` is a call whose parenthesis is behind the name.
+    // `print(…)` is a call whose parenthesis is after the name.
     if nodes.peek(tree).is_some_and(|next| tree.span(next).start == tree.span(atom).end) {
         return None;
     }
@@ -129,8 +122,8 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// Fixes an instruction with missing operands, if it has one possible meaning: a `drop` without a
-/// value is removed, a `return` returns 0, and missing optional arguments are 0.
+/// Fixes an instruction with missing operands, if it has only one possible meaning: removes a
+/// `drop` without a value, makes a `return` return 0, and sets missing optional arguments to 0.
 pub(crate) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,

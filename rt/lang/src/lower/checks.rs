@@ -1,6 +1,6 @@
 //! The checks of arithmetic and of arrays. A check that fails calls a function of the module, which
-//! ends the program with a message. These functions have no source, so that the position of the
-//! failure is that of their call.
+//! ends the program with a message. These functions have no source, so the position of the failure
+//! is that of their call.
 
 use super::flow::Flow;
 use super::output::Wat;
@@ -8,7 +8,7 @@ use super::{LowerResult, LoweredFunc, Lowering, TRAP};
 use crate::syntax::tree::NodeId;
 use crate::types::ops::Val;
 
-/// A message for a check that fails. `{a}` and `{b}` stand for two numbers.
+/// A message for a check that fails. `{a}` and `{b}` are replaced with two numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     message: String,
@@ -18,7 +18,7 @@ pub(crate) struct Check {
 
 impl<'s> Lowering<'_, 's> {
     /// Returns code that ends the program with a message if `test` is not 0. In the message, `{a}`
-    /// and `{b}` stand for two integers of this type.
+    /// and `{b}` are replaced with two integers of this type.
     pub(crate) fn trap_if(
         &mut self,
         form: NodeId,
@@ -53,8 +53,9 @@ impl<'s> Lowering<'_, 's> {
                 });
             }
             let call = self.host_call(node, TRAP, args)?;
-            let (header, pieces) = (Vec::new(), vec![call]);
-            funcs.push(LoweredFunc { node, head, header, pieces, flow: Flow::Net(0) });
+            let (header, variables, pieces) = (Vec::new(), Vec::new(), vec![call]);
+            let flow = Flow::Net(0);
+            funcs.push(LoweredFunc { node, head, header, variables, pieces, flow });
         }
         Ok(funcs)
     }

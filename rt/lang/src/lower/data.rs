@@ -9,9 +9,9 @@
 //! ```
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt::Write;
 
+use crate::NameMap;
 use crate::diagnose::diagnostic::clamp;
 
 /// The first address of static data. It is above all error codes, so that no address can be
@@ -23,21 +23,22 @@ pub(crate) const BASE: u32 = 1_024;
 pub(crate) struct StaticData<'s> {
     bytes: Vec<u8>,
     starts: Vec<usize>,
-    known: HashMap<Cow<'s, [u8]>, u32>,
+    known: NameMap<Cow<'s, [u8]>, u32>,
 }
 
 impl<'s> StaticData<'s> {
     /// Returns the address of a literal with this value, and stores the literal if it is new.
-    pub(crate) fn address(&mut self, value: Cow<'s, [u8]>) -> u32 {
-        if let Some(address) = self.known.get(&value) {
+    #[expect(clippy::ptr_arg, reason = "a new literal is kept, and borrowed if it can be")]
+    pub(crate) fn address(&mut self, value: &Cow<'s, [u8]>) -> u32 {
+        if let Some(address) = self.known.get(value) {
             return *address;
         }
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let address = BASE + clamp(self.bytes.len());
         self.starts.push(self.bytes.len());
         self.bytes.extend_from_slice(&clamp(value.len()).to_le_bytes());
-        self.bytes.extend_from_slice(&value);
-        self.known.insert(value, address);
+        self.bytes.extend_from_slice(value);
+        self.known.insert(value.clone(), address);
         address
     }
 
@@ -58,15 +59,18 @@ impl<'s> StaticData<'s> {
             for byte in self.bytes.get(*start..end).unwrap_or(&[]) {
                 match byte {
                     b' '..=b'~' if !matches!(byte, b'"' | b'\\') => out.push(char::from(*byte)),
-                    _ => {
-                        let _ = write!(out, "\\{byte:02x}");
-                    }
+                    _ => out.extend(['\\', hex_digit(byte >> 4), hex_digit(byte & 15)]),
                 }
             }
             out.push('"');
         }
         out.push_str(")\n");
     }
+}
+
+/// Returns the hexadecimal digit of a number below 16.
+fn hex_digit(number: u8) -> char {
+    char::from_digit(number.into(), 16).unwrap_or('0')
 }
 
 #[cfg(test)]

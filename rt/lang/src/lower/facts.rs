@@ -1,5 +1,9 @@
-//! The facts that one round of lowering finds for the next.
+//! The facts that lowering finds and that earlier code may need.
+//!
+//! A fact may be read before it is settled. If it changes afterwards, the facts are *stale*: the
+//! code that was lowered so far may be wrong, and another round begins with the facts of this one.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lower::program::Program;
@@ -7,55 +11,220 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 
 /// The facts about a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// The facts about each function of the program.
-    pub(crate) fns: Vec<FnFacts>,
+    fns: Vec<FnFacts>,
     /// The variables of the program that functions use, by the nodes that declare them.
-    pub(crate) shared: BTreeSet<NodeId>,
+    shared: Fact<BTreeSet<NodeId>>,
     /// The string variables that `append` lets grow in place, by the nodes that declare them.
-    pub(crate) growing: BTreeSet<NodeId>,
-    /// The types of what `(local …)` and `(param …)` of WAT declare: by function and index.
-    pub(crate) locals: BTreeMap<(usize, usize), LocalType>,
+    growing: Fact<BTreeSet<NodeId>>,
+    /// The types of the variables that WAT's `(local …)` declares, by function and index.
+    locals: BTreeMap<(usize, usize), LocalType>,
+    is_stale: bool,
 }
 
-/// The types that a variable of WAT is set to.
+/// The types of the values that a WAT variable is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalType {
-    /// Everything that sets the variable has this type.
+    /// Every value that the variable is set to has this type.
     One(Type),
     /// Several types, or an unknown one.
     Mixed,
 }
 
+/// A type, and the node that decided it.
+pub(crate) type Decided = Option<(Type, NodeId)>;
+
 /// The facts about a function that `fn` declares.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FnFacts {
+#[derive(Clone, Debug, Default)]
+struct FnFacts {
     /// The type of each parameter, and the argument that decided it.
-    pub(crate) params: Vec<Option<(Type, NodeId)>>,
-    /// The type of the result, and the node that decided it.
-    pub(crate) result: Option<(Type, NodeId)>,
+    params: Vec<Fact<Decided>>,
+    /// The type of the result.
+    result: Fact<Decided>,
     /// If true, a call may fail, so the function returns an error code after its result.
-    pub(crate) is_fallible: bool,
+    is_fallible: Fact<bool>,
+}
+
+/// A value that may change after it was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fact<T> {
+    value: T,
+    was_read: Cell<bool>,
+}
+
+impl<T> Fact<T> {
+    /// Creates a fact that was not read yet.
+    pub(super) fn new(value: T) -> Fact<T> {
+        Fact { value, was_read: Cell::new(false) }
+    }
+
+    /// Returns the value, and records that code depends on it.
+    pub(super) fn read(&self) -> &T {
+        self.was_read.set(true);
+        &self.value
+    }
+
+    /// Changes the value. `change` returns false if it leaves the value as it is. Returns true if
+    /// the previous value was read.
+    fn change(&mut self, change: impl FnOnce(&mut T) -> bool) -> bool {
+        change(&mut self.value) && self.was_read.get()
+    }
+
+    /// Sets the value. Returns true if it differs from the previous one, and that was read.
+    pub(super) fn set(&mut self, value: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.change(|old| {
+            let differs = *old != value;
+            *old = value;
+            differs
+        })
+    }
+
+    /// Records that no code depends on the value any more.
+    fn forget_reads(&self) {
+        self.was_read.set(false);
+    }
 }
 
 impl Facts {
     /// Creates the facts before the first round.
     pub(crate) fn new(program: &Program<'_>) -> Facts {
         let fns = program.funcs.iter().map(|func| FnFacts {
-            params: vec![None; func.fn_params.as_ref().map_or(0, Vec::len)],
+            params: vec![Fact::default(); func.fn_params.as_ref().map_or(0, Vec::len)],
             ..FnFacts::default()
         });
         Facts { fns: fns.collect(), ..Facts::default() }
     }
 
-    /// Adds the types that variables of WAT are set to. A variable that was set to another type
-    /// before is mixed.
+    /// Returns true if a fact changed after it was read.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// Returns the facts for another round, with none of them marked as read.
+    pub(crate) fn for_next_round(mut self) -> Facts {
+        self.is_stale = false;
+        self.shared.forget_reads();
+        self.growing.forget_reads();
+        for fn_ in &self.fns {
+            fn_.params.iter().for_each(Fact::forget_reads);
+            fn_.result.forget_reads();
+            fn_.is_fallible.forget_reads();
+        }
+        self
+    }
+
+    /// Returns the type of a function's parameter.
+    pub(crate) fn param(&self, at: usize, nth: usize) -> Decided {
+        *self.fns.get(at)?.params.get(nth)?.read()
+    }
+
+    /// Returns the type of a function's parameter, for a number that is passed as the argument. If
+    /// no earlier argument decided the type, the number decides it.
+    pub(crate) fn param_so_far(&self, at: usize, nth: usize) -> Decided {
+        let param = self.fns.get(at)?.params.get(nth)?;
+        param.value.and_then(|_| *param.read())
+    }
+
+    /// Joins the type of a function's parameter with that of an argument: `join` gets the type so
+    /// far, and returns the new one. The argument itself must not depend on the type so far.
+    pub(crate) fn join_param<E>(
+        &mut self,
+        (at, nth): (usize, usize),
+        join: impl FnOnce(Decided) -> Result<(Type, NodeId), E>,
+    ) -> Result<Type, E> {
+        let slot = self.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth));
+        let joined = join(slot.as_ref().and_then(|slot| slot.value))?;
+        if let Some(slot) = slot {
+            self.is_stale |= slot.set(Some(joined));
+            slot.read();
+        }
+        Ok(joined.0)
+    }
+
+    /// Returns the type of a function's result.
+    pub(crate) fn result(&self, at: usize) -> Decided {
+        *self.fns.get(at)?.result.read()
+    }
+
+    /// Returns the type of a function's result, for a number that is returned. If no earlier value
+    /// decided the type, the number decides it.
+    pub(crate) fn result_so_far(&self, at: usize) -> Decided {
+        let result = &self.fns.get(at)?.result;
+        result.value.and_then(|_| *result.read())
+    }
+
+    /// Joins the type of a function's result with that of a value. See
+    /// [`join_param`](Facts::join_param).
+    pub(crate) fn join_result<E>(
+        &mut self,
+        at: usize,
+        join: impl FnOnce(Decided) -> Result<(Type, NodeId), E>,
+    ) -> Result<(), E> {
+        let slot = self.fns.get_mut(at).map(|fn_| &mut fn_.result);
+        let joined = join(slot.as_ref().and_then(|slot| slot.value))?;
+        if let Some(slot) = slot {
+            self.is_stale |= slot.set(Some(joined));
+        }
+        Ok(())
+    }
+
+    /// Returns true if a call to a function may fail.
+    pub(crate) fn is_fallible(&self, at: usize) -> bool {
+        self.fns.get(at).is_some_and(|fn_| *fn_.is_fallible.read())
+    }
+
+    /// Records that a call to a function may fail.
+    pub(crate) fn set_fallible(&mut self, at: usize) {
+        if let Some(fn_) = self.fns.get_mut(at) {
+            self.is_stale |= fn_.is_fallible.set(true);
+        }
+    }
+
+    /// Returns true if functions use the variable of the program that a node declares.
+    pub(crate) fn is_shared(&self, node: NodeId) -> bool {
+        self.shared.read().contains(&node)
+    }
+
+    /// Records that a function uses the variable of the program that a node declares.
+    pub(crate) fn share(&mut self, node: NodeId) {
+        self.is_stale |= self.shared.change(|nodes| nodes.insert(node));
+    }
+
+    /// Returns true if `append` lets the variable that a node declares grow in place.
+    pub(crate) fn is_growing(&self, node: NodeId) -> bool {
+        self.growing.read().contains(&node)
+    }
+
+    /// Records that `append` lets the variable that a node declares grow in place.
+    pub(crate) fn grow(&mut self, node: NodeId) {
+        self.is_stale |= self.growing.change(|nodes| nodes.insert(node));
+    }
+
+    /// Returns the types that a WAT variable was set to in earlier rounds.
+    pub(crate) fn local(&self, key: (usize, usize)) -> Option<LocalType> {
+        self.locals.get(&key).copied()
+    }
+
+    /// Records that a WAT variable was read with a type that turned out to be wrong.
+    pub(crate) fn outdate(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Adds the types that WAT variables are set to. A variable that was set to another type before
+    /// becomes mixed.
     pub(crate) fn add_locals(&mut self, sets: BTreeMap<(usize, usize), LocalType>) {
         for (key, found) in sets {
-            let known = self.locals.entry(key).or_insert(found);
-            if *known != found {
-                *known = LocalType::Mixed;
+            match self.locals.get_mut(&key) {
+                None => _ = self.locals.insert(key, found),
+                Some(known) if *known != found && *known != LocalType::Mixed => {
+                    *known = LocalType::Mixed;
+                    self.is_stale = true;
+                }
+                Some(_) => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Failures: where control goes if a call fails, and the traps of checks.
+//! Failures: where control goes if a call fails.
 
 use super::flow::{Flow, Lowered};
 use super::function::{FuncKind, Handler};
@@ -13,27 +13,27 @@ impl<'s> Lowering<'_, 's> {
     /// Returns the name of the variable for error codes.
     pub(crate) fn code_name(&mut self) -> String {
         self.func.uses_code = true;
-        format!("{}err", self.prefix())
+        [self.prefix(), "err"].concat()
     }
 
-    /// Returns code that pops an error code and, if it is not 0, goes to the enclosing handler, or
-    /// returns the code from the function.
+    /// Returns code that pops an error code. If the code is not 0, it jumps to the enclosing
+    /// handler, or returns the error code from the function if there is none.
     pub(crate) fn end_on_error(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         let code = self.code_name();
-        let tested = Wat::list(form, format!("local.tee {code}"), []);
+        let tested = Wat::list(form, ["local.tee ", &code].concat(), []);
         self.fail_if(form, tested)
     }
 
-    /// Returns code that goes on as [`end_on_error`](Self::end_on_error) does if `test` is not 0.
-    /// The code is in the variable for error codes.
+    /// Returns code that fails if `test` is not 0, like [`end_on_error`](Self::end_on_error). The
+    /// error code is in the variable for error codes.
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
-            let head = format!("br_if {}", handler.label);
+            let head = ["br_if ", &handler.label].concat();
             return Ok(Wat::list(form, head, [test]));
         }
         let code = self.code_name();
-        let code = Wat::list(form, format!("local.get {code}"), []);
+        let code = Wat::list(form, ["local.get ", &code].concat(), []);
         let then = Wat::list(form, "then", [self.return_code(form, code)?]);
         Ok(Wat::list(form, "if", [test, then]))
     }
@@ -42,20 +42,21 @@ impl<'s> Lowering<'_, 's> {
     pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
-            return Ok(Wat::list(form, format!("br {}", handler.label), []));
+            return Ok(Wat::list(form, ["br ", &handler.label].concat(), []));
         }
         let code = self.code_name();
-        let code = Wat::list(form, format!("local.get {code}"), []);
+        let code = Wat::list(form, ["local.get ", &code].concat(), []);
         self.return_code(form, code)
     }
 
-    /// Returns code that fails with this code: goes to the enclosing handler, or returns it.
+    /// Returns code that fails with this error code: it jumps to the enclosing handler, or returns
+    /// the error code.
     pub(crate) fn fail_with(&mut self, form: NodeId, code: Wat<'s>) -> LowerResult<Wat<'s>> {
         if self.func.handlers.is_empty() {
             return self.return_code(form, code);
         }
         let name = self.code_name();
-        let set = Wat::list(form, format!("local.set {name}"), [code]);
+        let set = Wat::list(form, ["local.set ", &name].concat(), [code]);
         Ok(Wat::sequence(form, [set, self.fail_again(form)?]))
     }
 
@@ -67,9 +68,7 @@ impl<'s> Lowering<'_, 's> {
             FuncKind::Run => {}
             FuncKind::Wat(_) => self.require_code_result(form)?,
             FuncKind::Fn => {
-                if let Some(fn_) = self.facts.fns.get_mut(at) {
-                    fn_.is_fallible = true;
-                }
+                self.facts.set_fallible(at);
                 results.extend(self.result(at).map(|(ty, _)| self.zero(form, ty.stored().val())));
             }
         }
@@ -77,7 +76,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::list(form, "return", results))
     }
 
-    /// Checks that the current function can return an error code, as `form` does.
+    /// Checks that the current function can return an error code. `form` is the form that returns
+    /// it.
     pub(crate) fn require_code_result(&self, form: NodeId) -> LowerResult<()> {
         if self.func.kind != FuncKind::Wat(false) {
             return Ok(());
@@ -87,14 +87,14 @@ impl<'s> Lowering<'_, 's> {
         self.fault(form, wording::cannot_return_code(name, func.unwrap_or("(func …)")))
     }
 
-    /// Returns the zero of a type.
+    /// Returns the constant 0 of a type.
     pub(crate) fn zero(&self, from: NodeId, val: Val) -> Wat<'s> {
         let name = if val == Val::Any { "i32" } else { val.name() };
-        Wat::list(from, format!("{name}.const 0"), [])
+        Wat::list(from, [name, ".const 0"].concat(), [])
     }
 
-    /// Lowers code whose failures go to a handler. Returns the code, and the label of the block that
-    /// a failure leaves, if anything inside may fail.
+    /// Lowers code with a handler for its failures. Returns the code, and the label of the block
+    /// that a failure leaves, if anything inside may fail.
     pub(crate) fn guarded<T>(
         &mut self,
         lower: impl FnOnce(&mut Self) -> LowerResult<T>,
@@ -107,8 +107,8 @@ impl<'s> Lowering<'_, 's> {
         Ok((lowered?, handler.filter(|handler| handler.is_used).map(|handler| handler.label)))
     }
 
-    /// Stores a value in a variable of the expansion, unless it can be evaluated twice. Returns the
-    /// code that stores it, if any, and the value.
+    /// Stores a value in a hidden variable, unless it can be evaluated twice. Returns the code that
+    /// stores it, if any, and the value.
     pub(crate) fn once(
         &mut self,
         form: NodeId,
@@ -120,12 +120,12 @@ impl<'s> Lowering<'_, 's> {
         }
         let number = self.next_number();
         let name = self.hidden("value", number, val);
-        let set = Wat::list(form, format!("local.set {name}"), [value]);
-        (Some(set), Wat::list(form, format!("local.get {name}"), []))
+        let set = Wat::list(form, ["local.set ", &name].concat(), [value]);
+        (Some(set), Wat::list(form, ["local.get ", &name].concat(), []))
     }
 
-    /// Returns code that leaves a value if its type is known, and that control never leaves if it
-    /// is not reached.
+    /// Returns code as a block with this label, which leaves a value of type `ty`. If `ty` is
+    /// `None`, the block leaves no value.
     pub(crate) fn typed_block(
         &self,
         form: NodeId,

@@ -1,6 +1,8 @@
-//! Functions: the program itself, those of WAT, and those that `fn` declares.
+//! Functions: the program itself, WAT functions, and functions that `fn` declares.
 
-use super::facts::LocalType;
+use std::borrow::Cow;
+
+use super::facts::{Decided, LocalType};
 use super::flow::{Flow, Lowered, Want};
 use super::leaves::Leaves;
 use super::output::Wat;
@@ -14,8 +16,11 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Maximum number of functions that wait for one another in a round.
+/// Maximum number of functions that wait for each other in a round.
 const MAX_WAITING: usize = 48;
+
+/// The number of variables declared by forms for which a function's scope has space at first.
+const SPARE_VARIABLES: usize = 4;
 
 /// The kind of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +28,7 @@ pub(crate) enum FuncKind {
     /// The program.
     #[default]
     Run,
-    /// A function of WAT. If false, its result is not an error code.
+    /// A WAT function. If true, its result is an error code.
     Wat(bool),
     /// A function that `fn` declares.
     Fn,
@@ -68,7 +73,7 @@ pub(crate) struct FuncState<'s> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers a function, unless it is lowered already or waits for the current one.
+    /// Lowers a function, unless it is already lowered or waits for the current one.
     pub(super) fn lower_func(&mut self, at: usize) -> LowerResult<()> {
         let program = self.program;
         let Some(func) = program.funcs.get(at).filter(|_| !self.is_begun(at)) else {
@@ -83,7 +88,9 @@ impl<'s> Lowering<'_, 's> {
             let results = self.types.funcs.get(at).and_then(|ty| ty.as_ref());
             FuncKind::Wat(results.is_none_or(|ty| ty.results == [Val::I32]))
         };
-        let state = FuncState { at, kind, ..FuncState::default() };
+        let params = func.fn_params.as_ref().map_or(0, Vec::len);
+        let scope = Scope::with_capacity(params + func.locals.list.len() + SPARE_VARIABLES);
+        let state = FuncState { at, kind, scope, ..FuncState::default() };
         self.outer.push(std::mem::replace(&mut self.func, state));
         if let Some(begun) = self.begun.get_mut(at) {
             *begun = true;
@@ -107,8 +114,9 @@ impl<'s> Lowering<'_, 's> {
         self.begun.get(at).copied().unwrap_or(true)
     }
 
-    /// Returns true for a function that is still to be lowered: one of WAT, or one of `fn` that is
-    /// used, so that the types of its parameters are known.
+    /// Returns true if a function must still be lowered. WAT functions always are. A function that
+    /// `fn` declares is lowered only if it is used, because its calls decide the types of its
+    /// parameters.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
         !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
@@ -121,7 +129,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Warns of functions that nothing uses.
+    /// Warns about functions that are never used.
     pub(super) fn warn_of_unused(&mut self) {
         let program = self.program;
         let last = program.funcs.len().saturating_sub(1);
@@ -133,71 +141,54 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Declares the parameters, and the variables that WAT declares.
+    /// Declares the parameters, and the locals that WAT declares.
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
-            let known = self.facts.fns.get(at).and_then(|fn_| *fn_.params.get(nth)?);
+            let known = self.facts.param(at, nth);
             let is_used = self.used.get(at).copied().unwrap_or_default();
             let default = if is_used { Type::Int } else { Type::I32 };
             let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
-            let variable = Variable {
-                name: Some(param.name),
-                text: format!("${}", param.name.trim_start_matches('$')).into(),
-                wat: ty.val().name(),
-                ty,
-                node: param.node,
-                declared: Declared::Param,
-                shared: false,
-                range: None,
-            };
+            let text = format!("${}", param.name.trim_start_matches('$')).into();
+            let (name, types) = (Some(param.name), (ty.val().name(), ty));
+            let variable = Variable::new(name, text, types, param.node, Declared::Param);
             self.func.scope.add(self.tree, variable)?;
         }
         for (nth, local) in func.locals.list.iter().enumerate() {
             let val = Val::from_wat(local.ty);
-            let ty = match self.facts.locals.get(&(at, nth)) {
-                Some(LocalType::One(ty)) => *ty,
+            let ty = match self.facts.local((at, self.func.scope.len())) {
+                Some(LocalType::One(ty)) => ty,
                 _ => Type::of_wat(val.unwrap_or(Val::Any)),
             };
-            let shared = self.facts.shared.contains(&local.node);
+            let shared = self.facts.is_shared(local.node);
             let text = match local.name {
                 Some(name) if shared => self.global_name(name, nth).into(),
                 Some(name) => name.into(),
                 None => "".into(),
             };
             let declared = if local.param { Declared::Param } else { Declared::Local };
-            let variable = Variable {
-                name: local.name,
-                text,
-                wat: local.ty,
-                ty,
-                node: local.node,
-                declared,
-                shared,
-                range: None,
-            };
+            let types = (local.ty, ty);
+            let mut variable = Variable::new(local.name, text, types, local.node, declared);
+            variable.shared = shared;
             self.func.scope.add(self.tree, variable)?;
         }
         Ok(())
     }
 
-    /// Lowers the program, or a function of WAT.
+    /// Lowers the program or a WAT function.
     fn wat_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
         let node = func.node.unwrap_or(NodeId(0));
         let run = self.func.kind == FuncKind::Run;
-        let mut head = "func".to_owned();
-        if let Some(name) = func.name.or(run.then_some("$run")) {
-            head.push(' ');
-            head.push_str(name);
-        }
-        if run {
-            head.push_str(" (export \"run\") (result i32)");
-        }
+        let export = if run { " (export \"run\") (result i32)" } else { "" };
+        let head = match func.name.or(run.then_some("$run")) {
+            Some(name) => ["func ", name, export].concat(),
+            None => ["func", export].concat(),
+        };
         let mut header = Vec::new();
         for part in &func.header {
             header.push(self.raw(*part)?.wat);
         }
-        let results = self.types.funcs.get(at).cloned().flatten().map(|ty| ty.results);
-        let tail = match results.as_deref() {
+        let ty = self.types.funcs.get(at).and_then(Option::as_ref);
+        let tail = match ty.map(|ty| ty.results.as_slice()) {
             Some([one]) if !run => Tail::Value(Want::Val(*one)),
             _ => Tail::Discarded,
         };
@@ -207,9 +198,8 @@ impl<'s> Lowering<'_, 's> {
             self.check_end(func.body, &lowered)?;
         }
         let flow = lowered.flow;
-        let mut pieces = self.declarations(node);
-        pieces.push(lowered.wat);
-        Ok(LoweredFunc { node, head, header, pieces, flow })
+        let variables = self.variables();
+        Ok(LoweredFunc { node, head, header, variables, pieces: vec![lowered.wat], flow })
     }
 
     /// Lowers a function that `fn` declares.
@@ -254,7 +244,7 @@ impl<'s> Lowering<'_, 's> {
                 }
             }
         };
-        let is_fallible = self.facts.fns.get(at).is_some_and(|fn_| fn_.is_fallible);
+        let is_fallible = self.facts.is_fallible(at);
         if is_fallible && flow != Flow::Never {
             pieces.push(Wat::i32(node, 0).on_line(true));
         }
@@ -268,34 +258,23 @@ impl<'s> Lowering<'_, 's> {
         if !results.is_empty() {
             head.push_str(&format!(" (result {})", results.join(" ")));
         }
-        let mut all = self.declarations(node);
-        all.extend(pieces);
-        Ok(LoweredFunc { node, head, header: Vec::new(), pieces: all, flow })
+        let variables = self.variables();
+        Ok(LoweredFunc { node, head, header: Vec::new(), variables, pieces, flow })
     }
 
-    /// Returns the declarations of the function's variables, one on each line.
-    fn declarations(&self, node: NodeId) -> Vec<Wat<'s>> {
-        let declare = |text: String| Wat::list(node, text, []).on_line(true);
+    /// Returns the variables that the function declares, each with its type.
+    fn variables(&mut self) -> Vec<(Cow<'s, str>, &'s str)> {
+        let code = self.func.uses_code.then(|| [self.prefix(), "err"].concat());
+        let hidden = std::mem::take(&mut self.func.hidden);
         let own = self.func.scope.iter().filter(|v| v.declared != Declared::Param && !v.shared);
-        let mut all: Vec<Wat<'s>> = own
-            .map(|variable| match variable.text.as_ref() {
-                "" => declare(format!("local {}", variable.wat)),
-                text => declare(format!("local {text} {}", variable.wat)),
-            })
-            .collect();
-        if self.func.uses_code {
-            all.push(declare(format!("local {}err i32", self.prefix())));
-        }
-        all.extend(
-            self.func
-                .hidden
-                .iter()
-                .map(|(name, val)| declare(format!("local {name} {}", val.name()))),
-        );
+        let mut all: Vec<_> = Vec::with_capacity(self.func.scope.len() + 1 + hidden.len());
+        all.extend(own.map(|variable| (variable.text.clone(), variable.wat)));
+        all.extend(code.map(|name| (name.into(), "i32")));
+        all.extend(hidden.into_iter().map(|(name, val)| (name.into(), val.name())));
         all
     }
 
-    /// Returns the globals for the variables of the program that functions use.
+    /// Returns the globals that hold the shared variables of the program.
     pub(super) fn shared_globals(&self) -> Vec<Wat<'s>> {
         let global = |node: NodeId, name: &str, ty: &str| {
             let zero = Wat::list(node, format!("{ty}.const 0"), []);
@@ -304,7 +283,7 @@ impl<'s> Lowering<'_, 's> {
         let mut globals = Vec::new();
         for variable in self.main.iter().filter(|variable| variable.shared) {
             globals.push(global(variable.node, &variable.text, variable.wat));
-            if self.facts.growing.contains(&variable.node) {
+            if self.facts.is_growing(variable.node) {
                 let name = self.companion_name(variable.node);
                 globals.push(global(variable.node, &name, "i32"));
             }
@@ -312,34 +291,26 @@ impl<'s> Lowering<'_, 's> {
         globals
     }
 
-    /// Returns the result of a function of `fn`, and the node that decided its type.
+    /// Returns the type of the result of a function that `fn` declares, and the node that decided
+    /// the type.
     pub(crate) fn result(&self, at: usize) -> Option<(Type, NodeId)> {
-        self.facts.fns.get(at)?.result
+        self.facts.result(at)
     }
 
-    /// Joins the type of a value that the current function returns with those before it.
+    /// Joins the type of a value that the current function returns with the types of earlier ones.
     pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
         let at = self.func.at;
         if ty == Type::Any {
             return Ok(());
         }
         let ty = ty.stored();
-        let (joined, first) = match self.result(at) {
-            None => (Some(ty), node),
-            Some((known, first)) => (known.join(ty), first),
-        };
-        let Some(joined) = joined else {
-            let (known, first) = self.result(at).unwrap_or((ty, node));
-            let message = type_wording::two_results(ty, known, self.line_of(first));
-            return self.fault(node, message);
-        };
-        if let Some(fn_) = self.facts.fns.get_mut(at) {
-            fn_.result = Some((joined, first));
-        }
-        Ok(())
+        let joined = self.facts.join_result(at, |known| join(known, ty, node));
+        joined.or_else(|(known, first)| {
+            self.fault(node, type_wording::two_results(ty, known, self.line_of(first)))
+        })
     }
 
-    /// Lowers the call of a function that `fn` declares.
+    /// Lowers the call to a function that `fn` declares.
     pub(crate) fn call_fn(
         &mut self,
         list: NodeId,
@@ -356,11 +327,12 @@ impl<'s> Lowering<'_, 's> {
         }
         let mut args = Vec::new();
         for (nth, (operand, param)) in operands.iter().zip(params).enumerate() {
-            let known = self.facts.fns.get(at).and_then(|fn_| *fn_.params.get(nth)?);
-            let want = match (param.declared, known) {
-                (Some(ty), _) => Want::Type(ty),
-                (None, Some((ty, _))) if self.is_number(*operand) => Want::Type(ty),
-                (None, _) => Want::Any,
+            let want = match param.declared {
+                Some(ty) => Want::Type(ty),
+                None if self.is_number(*operand) => {
+                    self.facts.param_so_far(at, nth).map_or(Want::Any, |(ty, _)| Want::Type(ty))
+                }
+                None => Want::Any,
             };
             let arg = self.value(list, *operand, want)?;
             if param.declared.is_some() || arg.flow == Flow::Never || arg.ty == Type::Any {
@@ -368,27 +340,19 @@ impl<'s> Lowering<'_, 's> {
                 continue;
             }
             let ty = arg.ty.stored();
-            let (joined, first) = match known {
-                None => (Some(ty), *operand),
-                Some((known, first)) => (known.join(ty), first),
-            };
-            let Some(joined) = joined else {
-                let (known, first) = known.unwrap_or((ty, *operand));
-                let message =
-                    type_wording::two_arguments(param.name, name, ty, known, self.line_of(first));
-                return self.fault(*operand, message);
-            };
-            if let Some(slot) = self.facts.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth)) {
-                *slot = Some((joined, first));
-            }
+            let joined = self.facts.join_param((at, nth), |known| join(known, ty, *operand));
+            let joined = joined.or_else(|(known, first)| {
+                let line = self.line_of(first);
+                self.fault(*operand, type_wording::two_arguments(param.name, name, ty, known, line))
+            })?;
             args.push(self.convert(list, *operand, arg, joined)?.wat);
         }
         self.record_use(at);
         if !self.is_begun(at) && self.outer.len() < MAX_WAITING {
             self.lower_func(at)?;
         }
-        let call = Wat::list(list, format!("call {name}"), args);
-        let fallible = self.facts.fns.get(at).is_some_and(|fn_| fn_.is_fallible);
+        let call = Wat::list(list, ["call ", name].concat(), args);
+        let fallible = self.facts.is_fallible(at);
         let wat = match fallible {
             true => Wat::sequence(list, [call, self.end_on_error(list)?]),
             false => call,
@@ -406,7 +370,8 @@ impl<'s> Lowering<'_, 's> {
         Position::of(self.tree.source, self.tree.span(node).start).line
     }
 
-    /// Rejects a program that returns a string or a handle. Its result is its error code.
+    /// Rejects a program that returns a string or a handle. The result of a program is its error
+    /// code.
     fn check_end(&self, mut body: Nodes, lowered: &Lowered<'s>) -> LowerResult<()> {
         let mut last = None;
         while let Some(node) = body.next(self.tree) {
@@ -421,7 +386,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Builds the fault of a program that ends with a value of this type.
+    /// Creates the fault of a program that ends with a value of this type.
     pub(crate) fn returned_value(
         &self,
         last: NodeId,
@@ -452,6 +417,15 @@ impl<'s> Lowering<'_, 's> {
     /// Returns the name of the global for a shared variable.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
         self.label(name.trim_start_matches('$'), number)
+    }
+}
+
+/// Joins a type that was decided before with the type of a value. If they have no common type, the
+/// error is the type that was decided before.
+fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type, NodeId)> {
+    match known {
+        None => Ok((ty, node)),
+        Some((known, first)) => known.join(ty).map(|joined| (joined, first)).ok_or((known, first)),
     }
 }
 

@@ -1,16 +1,16 @@
 //! String variables that grow in place.
 //!
-//! A variable that `append` adds to has a companion: the address of the string that it alone refers
-//! to, or 0. While both are equal, `str.append` may change the bytes of the string itself. Reading
-//! the variable where the address may be kept clears the companion, so that the next `append`
-//! copies the string.
+//! A variable that `append` adds to has a companion: the address of the string, if no other
+//! variable refers to it, or 0. While the variable and its companion are equal, `str.append` may
+//! change the string in place. If the variable is read in a way that may keep the address, the
+//! companion is set to 0, so that the next `append` copies the string.
 
 use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
 use super::variables::Resolved;
 use super::{LowerResult, Lowering};
-use crate::syntax::tree::{NodeId, Tree};
+use crate::syntax::tree::NodeId;
 use crate::types::ops::Val;
 
 /// The forms that read a string without keeping its address.
@@ -37,7 +37,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns the code that adds a string to the end of a variable's.
+    /// Returns code that adds a string to the end of a string variable.
     pub(crate) fn append_to(
         &mut self,
         list: NodeId,
@@ -45,8 +45,8 @@ impl<'s> Lowering<'_, 's> {
         text: Wat<'s>,
     ) -> LowerResult<Wat<'s>> {
         let (set, text) = self.once(list, text, Val::I32);
-        if let Some(node) = variable.node.filter(|_| !self.wat_variables) {
-            self.facts.growing.insert(node);
+        if let Some(node) = variable.node.filter(|_| !self.words.wat_variables()) {
+            self.facts.grow(node);
         }
         let companion = self.companion(variable);
         let mut args = vec![variable.read(list), text];
@@ -68,7 +68,7 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns the companion of a variable that grows in place.
     fn companion(&mut self, variable: &Resolved<'s>) -> Option<Resolved<'s>> {
-        let node = variable.node.filter(|node| self.facts.growing.contains(node))?;
+        let node = variable.node.filter(|node| self.facts.is_growing(*node))?;
         let name = self.companion_name(node);
         let declared = self.func.hidden.iter().any(|(known, _)| *known == name);
         if !variable.is_global && !declared {
@@ -96,8 +96,8 @@ impl<'s> Lowering<'_, 's> {
         reads && !self.may_append(form)
     }
 
-    /// Returns true if something inside a form may append to a variable: an `append`, or the call of
-    /// a function of the program.
+    /// Returns true if something inside a form may append to a variable: an `append`, or a call to
+    /// one of the program's functions.
     fn may_append(&self, form: NodeId) -> bool {
         let tree = self.tree;
         let mut nodes = tree.children(form);
@@ -111,11 +111,4 @@ impl<'s> Lowering<'_, 's> {
         }
         false
     }
-}
-
-/// Returns true if a program reads variables with WAT's own instructions, so that the address of a
-/// string may be kept without being noticed.
-pub(super) fn uses_wat_variables(tree: &Tree<'_>) -> bool {
-    let reads = |text: &str| matches!(text, "local.get" | "local.tee" | "global.get");
-    (0..tree.len()).any(|node| tree.atom(NodeId(node)).is_some_and(reads))
 }

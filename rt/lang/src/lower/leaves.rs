@@ -1,4 +1,5 @@
-//! The value that the last form of a body leaves, if any. It decides if a function has a result.
+//! The value that the last form of a body leaves, if any. It decides whether a function has a
+//! result.
 
 use super::Lowering;
 use super::forms::{self, Yields};
@@ -14,7 +15,7 @@ pub(crate) enum Leaves {
 }
 
 impl Lowering<'_, '_> {
-    /// Returns the kind of value that a form leaves as the last of a body.
+    /// Returns the kind of value that a form leaves if it is the last one of a body.
     pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
         let tree = self.tree;
         if tree.node(node).kind != NodeKind::List {
@@ -50,7 +51,7 @@ impl Lowering<'_, '_> {
         match head {
             "if" => self.leaves_arms(nodes),
             "block" | "loop" => of(tree.text(node).contains("(result")),
-            _ => match self.effect(head, &mut nodes) {
+            _ => match self.named_effect(head, &mut nodes) {
                 Some(effect) if effect.never => Leaves::Never,
                 Some(effect) => of(effect.pushes > 0),
                 None => Leaves::Nothing,
@@ -106,7 +107,7 @@ impl Lowering<'_, '_> {
 }
 
 impl Leaves {
-    /// Returns what two arms leave together.
+    /// Returns the kind of value that a form with two arms leaves.
     fn or(self, other: Leaves) -> Leaves {
         match (self, other) {
             (Leaves::Nothing, _) | (_, Leaves::Nothing) => Leaves::Nothing,

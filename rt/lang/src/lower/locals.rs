@@ -1,7 +1,6 @@
 //! The parameters and locals of a function.
 
-use std::collections::HashMap;
-
+use crate::NameMap;
 use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
@@ -11,11 +10,14 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 /// Maximum number of locals in a function, which is the engine's limit.
 const MAX_LOCALS: usize = 50_000;
 
+/// The number of locals for which there is space at first.
+const FEW_LOCALS: usize = 7;
+
 /// The parameters and locals of a function.
 #[derive(Clone, Default)]
 pub(crate) struct Locals<'s> {
     pub(crate) list: Vec<Local<'s>>,
-    pub(crate) by_name: HashMap<&'s str, usize>,
+    pub(crate) by_name: NameMap<&'s str, usize>,
 }
 
 /// A parameter or local.
@@ -47,6 +49,10 @@ impl<'s> Locals<'s> {
         if self.list.len() >= MAX_LOCALS {
             return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
         }
+        if self.list.is_empty() {
+            self.list.reserve(FEW_LOCALS);
+            self.by_name.reserve(FEW_LOCALS);
+        }
         if let Some(name) = new.name {
             self.by_name.insert(name, self.list.len());
         }
@@ -67,10 +73,10 @@ impl<'s> Locals<'s> {
     ) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
-        let mut pending: Vec<(NodeId, &'s str)> = Vec::new();
+        // The names whose type follows.
+        let mut names = nodes;
         while let Some(node) = nodes.next(tree) {
-            if let Some(name) = tree.name(node) {
-                pending.push((node, name));
+            if tree.name(node).is_some() {
                 continue;
             }
             let ty = tree.text(node);
@@ -79,16 +85,18 @@ impl<'s> Locals<'s> {
                     .maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
                 return Err(Fault::new(tree.span(node), message));
             }
-            if pending.is_empty() {
+            if names.peek(tree) == Some(node) {
                 self.declare(tree, Local { name: None, ty, node, param })?;
             }
-            for (node, name) in pending.drain(..) {
-                self.declare(tree, Local { name: Some(name), ty, node, param })?;
+            while let Some(name) = names.next(tree).filter(|name| *name != node) {
+                let local = Local { name: tree.name(name), ty, node: name, param };
+                self.declare(tree, local)?;
             }
         }
-        match pending.first() {
-            Some((node, name)) => {
-                Err(Fault::new(tree.span(*node), wording::missing_type(name, param)))
+        match names.next(tree) {
+            Some(node) => {
+                let name = tree.name(node).unwrap_or("");
+                Err(Fault::new(tree.span(node), wording::missing_type(name, param)))
             }
             None => Ok(()),
         }

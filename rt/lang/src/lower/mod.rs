@@ -1,13 +1,12 @@
-//! Lowers a program to WAT. Types are inferred on the way, one function at a time.
+//! Lowers a program to WAT. Types are inferred at the same time, one function after the other.
 //!
-//! A list's head decides how it is lowered: as a form (`forms`), as a call of a function by its
-//! name (`forms::call`), or as an instruction of WAT (`plain`). Each yields a piece of [`Wat`] with
-//! the
+//! A list's head decides how it is lowered: as a form (`forms`), as a call to a function by its
+//! name (`forms::call`), or as a WAT instruction (`plain`). Each yields a piece of [`Wat`] with the
 //! [type](Type) of its value.
 //!
 //! The types of a function's parameters and of its result follow from its calls and its body, so a
-//! call may need what a later part of the program decides. Lowering is repeated with the [`Facts`]
-//! of the round before, until they no longer change.
+//! call may depend on a later part of the program. If one of the [`Facts`] changes after it was
+//! read, lowering is repeated with the new facts.
 
 mod checks;
 pub(crate) mod data;
@@ -22,6 +21,7 @@ pub(crate) mod leaves;
 pub(crate) mod locals;
 pub(crate) mod module;
 pub(crate) mod output;
+mod pieces;
 mod plain;
 pub(crate) mod program;
 pub(crate) mod range;
@@ -33,8 +33,10 @@ mod unknown;
 mod value;
 mod variables;
 pub(crate) mod wat_types;
+mod words;
 
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use self::checks::Check;
 use self::facts::{Facts, LocalType};
@@ -42,6 +44,7 @@ use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
 use self::output::Wat;
 use self::scope::Scope;
+use self::words::Words;
 use crate::Signature;
 use crate::Signatures;
 use crate::diagnose::wording::{self, Fault};
@@ -56,7 +59,8 @@ use crate::types::ops::Val;
 /// A result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
 
-/// Maximum number of rounds. Each settles the types of at least one function of a chain of calls.
+/// Maximum number of rounds. Each round settles the types of at least one function in a chain of
+/// calls.
 const MAX_ROUNDS: usize = 12;
 
 /// The host function that ends a program with a message, which the checks of forms call.
@@ -69,7 +73,7 @@ pub const FAIL: &str = "sys.fail";
 pub(crate) struct LoweredProgram<'s> {
     /// The types, globals, tables and element segments.
     pub(crate) items: Vec<Wat<'s>>,
-    /// The functions in the order of the text. The last one is the program.
+    /// The functions in source order. The last one is the program.
     pub(crate) funcs: Vec<LoweredFunc<'s>>,
     pub(crate) imports: Vec<Signature>,
     pub(crate) warnings: Vec<Fault>,
@@ -82,7 +86,9 @@ pub(crate) struct LoweredFunc<'s> {
     pub(crate) head: String,
     /// The rest of the header.
     pub(crate) header: Vec<Wat<'s>>,
-    /// The declarations of variables, and the body.
+    /// The variables that the function declares, each with its type. A name may be empty.
+    pub(crate) variables: Vec<(Cow<'s, str>, &'s str)>,
+    /// The body.
     pub(crate) pieces: Vec<Wat<'s>>,
     /// The flow at the end of the body.
     pub(crate) flow: Flow,
@@ -95,17 +101,18 @@ pub(crate) fn program<'s>(
     host: &Signatures,
 ) -> LowerResult<LoweredProgram<'s>> {
     let mut facts = Facts::new(program);
+    let words = Words::of(tree);
     for _ in 0..MAX_ROUNDS {
-        let mut lowering = Lowering::new(tree, program, host, &facts);
+        let mut lowering = Lowering::new(tree, program, host, &words, facts);
         let lowered = lowering.program();
-        if lowering.facts == facts {
+        if !lowering.facts.is_stale() {
             let lowered = lowered?;
             return match lowering.unresolved {
                 Some(fault) => Err(fault),
                 None => Ok(lowered),
             };
         }
-        facts = lowering.facts;
+        facts = lowering.facts.for_next_round();
     }
     let unsettled = program.funcs.iter().find_map(|func| func.fn_params.as_ref().and(func.node));
     let span = unsettled.map_or(0..0, |node| tree.span(node));
@@ -119,34 +126,30 @@ pub(crate) struct Lowering<'a, 's> {
     pub(crate) host: &'a Signatures,
     /// The types of WAT's functions and globals.
     pub(crate) types: Types<'s>,
-    /// The facts of the round before, and what this round adds.
+    /// The facts so far.
     pub(crate) facts: Facts,
-    /// The checks that the program needs, in the order of first use.
+    /// The checks that the program needs, in order of first use.
     checks: Vec<Check>,
-    /// The types that variables of WAT are set to in this round.
+    /// The types that WAT variables are set to in this round.
     sets: BTreeMap<(usize, usize), LocalType>,
     imports: Vec<Signature>,
     warnings: Vec<Fault>,
     /// The first fault that follows from a type that is not settled yet.
     unresolved: Option<Box<Fault>>,
-    /// The prefix of generated names. No name in the source begins with it.
-    prefix: String,
+    /// The facts that are derived from the program's words.
+    pub(crate) words: &'a Words<'a, 's>,
     /// The current function.
     pub(crate) func: FuncState<'s>,
-    /// The functions whose lowering waits for that of the current one, outermost first.
+    /// The functions that wait until the current one is lowered, outermost first.
     outer: Vec<FuncState<'s>>,
     /// If true, the lowering of the function at this index has begun.
     begun: Vec<bool>,
-    /// If true, something that was lowered refers to the function at this index.
+    /// If true, lowered code refers to the function at this index.
     used: Vec<bool>,
-    /// The functions that are lowered so far.
+    /// The functions that have been lowered.
     done: Vec<Option<LoweredFunc<'s>>>,
     /// The variables of the program, once it is lowered.
     main: Scope<'s>,
-    /// If true, the program accesses memory itself, so that a number may be an address.
-    pub(crate) raw: bool,
-    /// If true, the program reads variables with WAT's own instructions.
-    wat_variables: bool,
 }
 
 impl<'a, 's> Lowering<'a, 's> {
@@ -154,28 +157,27 @@ impl<'a, 's> Lowering<'a, 's> {
         tree: &'a Tree<'s>,
         program: &'a Program<'s>,
         host: &'a Signatures,
-        facts: &Facts,
+        words: &'a Words<'a, 's>,
+        facts: Facts,
     ) -> Self {
         Lowering {
             tree,
             program,
             host,
             types: Types::read(tree, program),
-            facts: facts.clone(),
+            facts,
             checks: Vec::new(),
             sets: BTreeMap::new(),
             imports: Vec::new(),
             warnings: Vec::new(),
             unresolved: None,
-            prefix: generated_prefix(tree.source),
+            words,
             func: FuncState::default(),
             outer: Vec::new(),
             begun: vec![false; program.funcs.len()],
             used: vec![false; program.funcs.len()],
             done: program.funcs.iter().map(|_| None).collect(),
             main: Scope::default(),
-            raw: uses_raw_memory(tree),
-            wat_variables: growing::uses_wat_variables(tree),
         }
     }
 
@@ -236,7 +238,7 @@ impl<'a, 's> Lowering<'a, 's> {
                 (span.end.saturating_sub(1)..span.end, ")".to_owned()),
             ];
             let message = wording::types::bracket_list();
-            // Brackets right behind a name are an index.
+            // Brackets directly after a name are an index.
             let before = self.tree.source.get(..span.start).unwrap_or("");
             let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             let change = (!is_index).then_some(crate::diagnose::fix::Change::Edits(edits));
@@ -248,17 +250,20 @@ impl<'a, 's> Lowering<'a, 's> {
                 None => self.raw(list),
             };
         };
-        if let Some(form) = forms::form(head).filter(|_| forms::applies(self.tree, list, head)) {
+        let known = forms::head(head);
+        if let Some(form) = known.form.filter(|_| forms::applies(self.tree, list, head)) {
             return (form.lower)(self, list, context);
         }
-        if let Some(called) = forms::call::called(self, head) {
+        if known.instruction.is_none()
+            && let Some(called) = forms::call::called(self, head)
+        {
             return forms::call::lower(self, list, &called, context);
         }
-        self.plain(list, head, context)
+        self.plain(list, head, known.instruction, context)
     }
 
     /// Returns the bytes of a literal.
-    pub(crate) fn text_value(&mut self, node: NodeId) -> LowerResult<std::borrow::Cow<'s, [u8]>> {
+    pub(crate) fn text_value(&mut self, node: NodeId) -> LowerResult<Cow<'s, [u8]>> {
         let text = self.tree.text(node);
         let start = self.tree.span(node).start;
         let value = literal::text(text, start, self.tree.node(node).kind == NodeKind::Block)?;
@@ -268,8 +273,8 @@ impl<'a, 's> Lowering<'a, 's> {
         Ok(value)
     }
 
-    /// Warns of `${name}` in a string, if there is a variable of that name: its value does not
-    /// replace it.
+    /// Warns about `${name}` in a string if there is a variable of that name, because it is not
+    /// replaced with the variable's value.
     fn warn_of_template(&mut self, node: NodeId) {
         let mut rest = self.tree.text(node);
         while let Some((_, after)) = rest.split_once("${") {
@@ -294,14 +299,14 @@ impl<'a, 's> Lowering<'a, 's> {
         Err(Fault::new(self.tree.span(node), message))
     }
 
-    /// Returns a placeholder for code that depends on a type that is not settled yet. If it stays
-    /// so, `fault` is reported.
+    /// Returns a placeholder for code that depends on a type that is not settled yet. If the type
+    /// is never settled, `fault` is reported.
     pub(crate) fn unresolved(&mut self, node: NodeId, fault: Box<Fault>) -> Lowered<'s> {
         self.unresolved.get_or_insert(fault);
         Lowered::one(Wat::list(node, "unreachable", []), Type::Any)
     }
 
-    /// Returns a call of a host function with these arguments. Its results stay on the stack.
+    /// Returns a call to a host function with these arguments. Its results stay on the stack.
     pub(crate) fn host_call(
         &mut self,
         from: NodeId,
@@ -313,7 +318,7 @@ impl<'a, 's> Lowering<'a, 's> {
             return self.fault(from, message);
         };
         self.import(signature);
-        Ok(Wat::list(from, format!("call ${full_name}"), args))
+        Ok(Wat::list(from, ["call $", full_name].concat(), args))
     }
 
     /// Imports a host function.
@@ -333,10 +338,10 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Returns the name of a label. No name in the source is equal to it.
     pub(crate) fn label(&self, name: &str, number: usize) -> String {
-        format!("{}{name}{number}", self.prefix)
+        format!("{}{name}{number}", self.prefix())
     }
 
-    /// Declares a variable for an expansion, and returns its name.
+    /// Declares a hidden variable for an expansion, and returns its name.
     pub(crate) fn hidden(&mut self, name: &str, number: usize, val: Val) -> String {
         let name = self.label(name, number);
         self.func.hidden.push((name.clone(), val));
@@ -345,34 +350,6 @@ impl<'a, 's> Lowering<'a, 's> {
 
     /// Returns the prefix of generated names.
     pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
+        self.words.prefix()
     }
-}
-
-/// Returns a prefix for generated names: `$.`, or `$.N.` if names in the source begin with `$.`.
-fn generated_prefix(source: &str) -> String {
-    let digits =
-        |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let after = |rest: &str| rest.get(..digits(rest)).and_then(|digits| digits.parse::<u32>().ok());
-    let taken: HashSet<Option<u32>> = source
-        .match_indices("$.")
-        .map(|(at, dot)| after(source.get(at + dot.len()..).unwrap_or("")))
-        .collect();
-    if taken.is_empty() {
-        return "$.".to_owned();
-    }
-    // A number of this size is always free, and the dot after it keeps `$.1` apart from `$.10`.
-    let free = (0..).find(|number| !taken.contains(&Some(*number))).unwrap_or_default();
-    format!("$.{free}.")
-}
-
-/// Returns true if a program reads or writes memory itself, so that a number may be an address.
-fn uses_raw_memory(tree: &Tree<'_>) -> bool {
-    let is_access = |text: &str| {
-        text.starts_with("memory.")
-            || text.trim_start_matches('$').starts_with("sys.alloc")
-            || text.contains(".load")
-            || text.contains(".store")
-    };
-    (0..tree.len()).any(|node| tree.atom(NodeId(node)).is_some_and(is_access))
 }

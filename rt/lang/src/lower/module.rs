@@ -10,7 +10,7 @@ use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::Fault;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// A module's text, with its source positions.
+/// The text of a module, with its source positions.
 pub(crate) struct Module {
     pub(crate) text: String,
     pub(crate) imports: Vec<Signature>,
@@ -35,16 +35,20 @@ pub(crate) fn write(
     let LoweredProgram { items, funcs, imports, warnings } = lowered;
     let mut printer = Printer::new(tree, marked);
     for item in items {
-        printer.line(item)?;
+        printer.print(&item.on_line(true))?;
     }
     let (mut flow, mut end) = (Flow::Unknown, 0);
     for func in funcs {
         flow = func.flow;
         printer.open(func.node, &func.head);
-        for part in func.header {
+        for part in &func.header {
             printer.print(part)?;
         }
-        printer.line(Wat::sequence(func.node, func.pieces))?;
+        for (name, ty) in &func.variables {
+            printer.declare(func.node, name, ty);
+        }
+        let begins_line = func.variables.is_empty();
+        printer.print(&Wat::sequence(func.node, func.pieces).on_line(begins_line))?;
         end = printer.close();
     }
     let mut text = String::with_capacity(printer.out.len() + 1024);
@@ -79,7 +83,8 @@ impl Module {
 /// Writes `(import "str" "len" (func $str.len (param i32) (result i32)))`.
 fn write_import(text: &mut String, import: &Signature) {
     let (module, name) = (import.module, import.name);
-    let _ = write!(text, "  (import \"{module}\" \"{name}\" (func ${module}.{name}");
+    let parts = ["  (import \"", module, "\" \"", name, "\" (func $", module, ".", name];
+    text.extend(parts);
     if !import.params.is_empty() {
         text.push_str(" (param");
         for ty in import.pops() {

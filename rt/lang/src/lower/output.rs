@@ -1,22 +1,29 @@
 //! The WAT that a program is lowered to: a tree of pieces, each with its source, and its text.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use super::data::StaticData;
 use super::range::Range;
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
-use crate::syntax::tree::{NodeId, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 
 /// Maximum nesting of the text. Expansions nest deeper than the forms themselves.
 const MAX_DEPTH: usize = 640;
 
 /// Maximum length of the text, in bytes. A program of the maximum length fits even if each of its
-/// bytes is printed as a three-byte escape, and leaves a quarter of the length free.
+/// bytes is printed as a three-byte escape. A quarter of the length then remains free.
 const MAX_TEXT: usize = 4 << 20;
 
 /// Maximum number of indentation steps, so that deep nesting does not make lines long.
 const MAX_INDENT: usize = 32;
+
+/// The deepest indentation.
+const INDENTATION: &str = match std::str::from_utf8(&[b' '; 2 * MAX_INDENT]) {
+    Ok(spaces) => spaces,
+    Err(_) => "",
+};
 
 /// A piece of WAT.
 #[derive(Debug)]
@@ -25,8 +32,8 @@ pub(crate) struct Wat<'s> {
     from: NodeId,
     /// If true, the piece begins a line.
     line: bool,
-    /// The bounds of the integer that the piece leaves, if they do not follow from the piece.
-    pub(super) known: Option<Range>,
+    /// The bounds of the integer that the piece leaves, if they cannot be derived from the piece.
+    pub(super) known: Option<Box<Range>>,
     pub(super) kind: Kind<'s>,
 }
 
@@ -34,13 +41,19 @@ pub(crate) struct Wat<'s> {
 pub(super) enum Kind<'s> {
     /// `(head items…)`. The head may contain immediates.
     List(Cow<'s, str>, Vec<Wat<'s>>),
-    /// Words that are printed as they are.
+    /// `(words… items…)`, with words of the source that are printed unchanged.
+    Instruction(Nodes, Vec<Wat<'s>>),
+    /// Words that are printed unchanged.
     Words(Cow<'s, str>),
+    /// Nodes of the source that are printed unchanged: atoms, and lists of atoms and lists.
+    Source(Nodes),
+    /// The list that the piece is from, printed unchanged.
+    Unchanged,
     /// `(i32.const ADDRESS)` of a literal.
     Literal(Cow<'s, [u8]>),
     /// The address of a literal.
     Address(Cow<'s, [u8]>),
-    /// Pieces in a row. If true, each begins a line.
+    /// Pieces in order. If true, each begins a line.
     Sequence(Vec<Wat<'s>>),
 }
 
@@ -58,7 +71,33 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::List(head.into(), items.into()))
     }
 
-    /// Creates words that are printed as they are.
+    /// Creates `(words… items…)`, with words of the source that are printed unchanged.
+    pub(crate) fn instruction(from: NodeId, words: Nodes, items: Vec<Wat<'s>>) -> Wat<'s> {
+        Wat::new(from, Kind::Instruction(words, items))
+    }
+
+    /// Creates nodes of the source that are printed unchanged: atoms, and lists of atoms and
+    /// lists. A list begins a line if it does so in the source.
+    pub(crate) fn source(from: NodeId, nodes: Nodes) -> Wat<'s> {
+        Wat::new(from, Kind::Source(nodes))
+    }
+
+    /// Creates a list of the source that is printed unchanged, like [`source`](Wat::source).
+    pub(crate) fn unchanged(list: NodeId) -> Wat<'s> {
+        Wat::new(list, Kind::Unchanged)
+    }
+
+    /// Returns true if the piece is this list, printed unchanged.
+    pub(crate) fn is_unchanged(&self, list: NodeId) -> bool {
+        self.from == list && matches!(self.kind, Kind::Unchanged)
+    }
+
+    /// Returns true if the piece is these nodes, printed unchanged.
+    pub(crate) fn is_source(&self, nodes: Nodes) -> bool {
+        matches!(self.kind, Kind::Source(own) if own == nodes)
+    }
+
+    /// Creates words that are printed unchanged.
     pub(crate) fn words(from: NodeId, words: impl Into<Cow<'s, str>>) -> Wat<'s> {
         Wat::new(from, Kind::Words(words.into()))
     }
@@ -73,7 +112,7 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::Address(value.into()))
     }
 
-    /// Creates pieces in a row.
+    /// Creates a sequence of pieces.
     pub(crate) fn sequence(from: NodeId, pieces: impl Into<Vec<Wat<'s>>>) -> Wat<'s> {
         Wat::new(from, Kind::Sequence(pieces.into()))
     }
@@ -90,10 +129,10 @@ impl<'s> Wat<'s> {
 
     /// Sets the bounds of the integer that the piece leaves.
     pub(crate) fn within(self, known: Option<Range>) -> Wat<'s> {
-        Wat { known, ..self }
+        Wat { known: known.map(Box::new), ..self }
     }
 
-    /// Begins a line with the piece, if `line` is true.
+    /// Makes the piece begin a line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Wat<'s> {
         Wat { line: self.line || line, ..self }
     }
@@ -139,8 +178,12 @@ impl<'s> Wat<'s> {
             Kind::Literal(value) => Wat::literal(self.from, value.clone()),
             _ => Wat::nothing(self.from),
         };
-        copy.within(self.known)
+        copy.within(self.known.as_deref().copied())
     }
+}
+
+fn is_block(head: Option<&str>) -> bool {
+    matches!(head, Some("block" | "loop" | "if" | "then" | "else"))
 }
 
 /// The text of WAT, with its literals and the source of each piece.
@@ -165,52 +208,44 @@ impl<'a, 's> Printer<'a, 's> {
         }
     }
 
-    /// Prints a piece that begins a line.
-    pub(super) fn line(&mut self, piece: Wat<'s>) -> Result<(), Box<Fault>> {
-        self.print(piece.on_line(true))
-    }
-
     /// Prints a piece.
-    pub(super) fn print(&mut self, piece: Wat<'s>) -> Result<(), Box<Fault>> {
-        let Wat { from, line, kind, .. } = piece;
-        if self.out.len() > MAX_TEXT {
-            let span = self.tree.span(from);
-            return Err(Fault::new(span, wording::module_too_long(MAX_TEXT)));
-        }
-        match (line, &kind) {
+    pub(super) fn print(&mut self, piece: &Wat<'s>) -> Result<(), Box<Fault>> {
+        let from = piece.from;
+        self.check_length(from)?;
+        match (piece.line, &piece.kind) {
             (true, _) => self.begin_line(),
-            (false, Kind::Sequence(_)) => {}
+            (false, Kind::Sequence(_) | Kind::Source(_)) => {}
             (false, _) => self.space(),
         }
-        match kind {
+        match &piece.kind {
             Kind::List(head, items) => {
                 self.mark(from);
                 self.out.push('(');
-                self.out.push_str(&head);
-                self.depth += 1;
-                if self.depth > MAX_DEPTH {
-                    return Err(Fault::new(self.tree.span(from), wording::too_deep(MAX_DEPTH)));
-                }
-                for item in items {
-                    self.print(item)?;
-                }
-                self.depth -= 1;
+                self.out.push_str(head);
+                self.items(from, items)?;
+            }
+            Kind::Instruction(words, items) => {
                 self.mark(from);
-                self.out.push(')');
+                self.out.push('(');
+                self.source(*words)?;
+                self.items(from, items)?;
             }
             Kind::Words(words) => {
                 self.mark(from);
-                self.out.push_str(&words);
+                self.out.push_str(words);
             }
+            Kind::Source(nodes) => self.source(*nodes)?,
+            Kind::Unchanged => self.list(from)?,
             Kind::Literal(value) => {
                 self.mark(from);
                 let address = self.data.address(value);
-                self.out.push_str(&format!("(i32.const {address})"));
+                // Writing to a string cannot fail.
+                let _ = write!(self.out, "(i32.const {address})");
             }
             Kind::Address(value) => {
                 self.mark(from);
                 let address = self.data.address(value);
-                self.out.push_str(&address.to_string());
+                let _ = write!(self.out, "{address}");
             }
             Kind::Sequence(items) => {
                 for item in items {
@@ -221,19 +256,102 @@ impl<'a, 's> Printer<'a, 's> {
         Ok(())
     }
 
+    /// Checks that the text so far is not too long.
+    fn check_length(&self, from: NodeId) -> Result<(), Box<Fault>> {
+        if self.out.len() > MAX_TEXT {
+            let span = self.tree.span(from);
+            return Err(Fault::new(span, wording::module_too_long(MAX_TEXT)));
+        }
+        Ok(())
+    }
+
+    /// Prints the items of a list, and its end.
+    fn items(&mut self, list: NodeId, items: &[Wat<'s>]) -> Result<(), Box<Fault>> {
+        self.begin_items(list)?;
+        for item in items {
+            self.print(item)?;
+        }
+        self.end_items(list);
+        Ok(())
+    }
+
+    fn begin_items(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Fault::new(self.tree.span(list), wording::too_deep(MAX_DEPTH)));
+        }
+        Ok(())
+    }
+
+    fn end_items(&mut self, list: NodeId) {
+        self.depth -= 1;
+        self.mark(list);
+        self.out.push(')');
+    }
+
+    /// Prints nodes of the source unchanged.
+    fn source(&mut self, mut nodes: Nodes) -> Result<(), Box<Fault>> {
+        while let Some(at) = nodes.next(self.tree) {
+            let node = self.tree.node(at);
+            let is_list = node.kind == NodeKind::List;
+            match is_list && node.starts_line {
+                true => self.begin_line(),
+                false => self.space(),
+            }
+            if is_list {
+                self.check_length(at)?;
+                self.list(at)?;
+            } else {
+                self.mark(at);
+                self.out.push_str(self.tree.text(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints a list of the source unchanged.
+    fn list(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
+        self.mark(list);
+        self.out.push('(');
+        self.begin_items(list)?;
+        let mut nodes = self.tree.children(list);
+        // A block is the origin of its instruction. For any other instruction, it is the name.
+        if self.marks.is_some() && is_block(self.tree.head(list)) {
+            nodes.next(self.tree);
+            self.out.push_str(self.tree.head(list).unwrap_or(""));
+        }
+        self.source(nodes)?;
+        self.end_items(list);
+        Ok(())
+    }
+
     fn mark(&mut self, from: NodeId) {
         if let Some(marks) = &mut self.marks {
             marks.push((clamp(self.out.len()), from));
         }
     }
 
-    /// Prints the opening of a function, whose pieces follow one level deeper.
+    /// Prints the opening of a function. The pieces that follow are indented one level deeper.
     pub(super) fn open(&mut self, from: NodeId, head: &str) {
         self.begin_line();
         self.mark(from);
         self.out.push('(');
         self.out.push_str(head);
         self.depth += 1;
+    }
+
+    /// Prints the declaration of a variable of a function. The name may be empty.
+    pub(super) fn declare(&mut self, func: NodeId, name: &str, ty: &str) {
+        self.begin_line();
+        self.mark(func);
+        self.out.push_str("(local ");
+        if !name.is_empty() {
+            self.out.push_str(name);
+            self.out.push(' ');
+        }
+        self.out.push_str(ty);
+        self.mark(func);
+        self.out.push(')');
     }
 
     /// Prints the end of a function. Returns the position before it.
@@ -245,18 +363,24 @@ impl<'a, 's> Printer<'a, 's> {
     }
 
     fn begin_line(&mut self) {
-        self.out.truncate(self.out.trim_end_matches(' ').len());
-        if !self.out.is_empty() && !self.out.ends_with('\n') {
+        while self.last() == Some(b' ') {
+            self.out.pop();
+        }
+        if self.last().is_some_and(|last| last != b'\n') {
             self.out.push('\n');
         }
-        for _ in 0..self.depth.min(MAX_INDENT) {
-            self.out.push_str("  ");
-        }
+        let width = 2 * self.depth.min(MAX_INDENT);
+        self.out.push_str(INDENTATION.get(..width).unwrap_or(INDENTATION));
     }
 
     fn space(&mut self) {
-        if !self.out.ends_with(['(', ' ', '\n']) {
+        if !matches!(self.last(), Some(b'(' | b' ' | b'\n')) {
             self.out.push(' ');
         }
+    }
+
+    /// Returns the last byte of the text.
+    fn last(&self) -> Option<u8> {
+        self.out.as_bytes().last().copied()
     }
 }

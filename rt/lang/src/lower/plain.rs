@@ -1,17 +1,52 @@
-//! WAT's own instructions. Their operands may be forms, names and numbers.
+//! WAT instructions. Their operands may be forms, names and numbers.
 
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
 use super::function::FuncKind;
 use super::output::Wat;
-use super::stack_effect::StackEffect;
+use super::pieces::Pieces;
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording::{self, types as type_wording};
 use crate::habits;
 use crate::syntax::literal;
-use crate::syntax::tree::{NodeId, NodeKind, Nodes};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::Type;
-use crate::types::ops::Val;
+use crate::types::instruction::Instruction;
+use crate::types::ops::{Immediate, Val};
+
+/// An instruction's name and immediates in the module.
+pub(super) enum Words<'s> {
+    /// Words of the source that are printed unchanged.
+    Source(Nodes),
+    Pieces(Vec<Wat<'s>>),
+}
+
+impl<'s> Words<'s> {
+    /// Creates a folded instruction.
+    pub(super) fn with_operands(
+        self,
+        tree: &Tree<'s>,
+        list: NodeId,
+        operands: Pieces<'s>,
+    ) -> Wat<'s> {
+        match self {
+            Words::Source(_) if operands.are_unchanged() => Wat::unchanged(list),
+            Words::Source(words) => Wat::instruction(list, words, operands.into_vec(tree)),
+            Words::Pieces(mut pieces) => {
+                pieces.extend(operands.into_vec(tree));
+                Wat::list(list, "", pieces)
+            }
+        }
+    }
+
+    /// Creates a flat instruction.
+    pub(super) fn flat(self, from: NodeId) -> Wat<'s> {
+        match self {
+            Words::Source(words) => Wat::source(from, words),
+            Words::Pieces(pieces) => Wat::sequence(from, pieces),
+        }
+    }
+}
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers a folded instruction.
@@ -19,86 +54,114 @@ impl<'s> Lowering<'_, 's> {
         &mut self,
         list: NodeId,
         head: &'s str,
+        instruction: Option<&Instruction>,
         context: Context,
     ) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.raw(list) };
-        match head {
-            "block" | "loop" => return self.block(list, head, nodes),
-            "if" if self.is_choice(list) => return forms::choose(self, list, context),
-            "if" => return self.folded_if(list, nodes, context),
-            "return" if self.func.kind == FuncKind::Fn => return forms::returned(self, list),
-            "return" if self.returns_text(nodes) => return forms::ret(self, list, context),
-            "then" | "else" | "param" | "result" | "type" | "mut" | "ref" | "offset" | "item"
-            | "export" => return self.raw(list),
-            "i32.const" => {
-                if let Some(text) = nodes.peek(tree).filter(|node| tree.atom(*node).is_none()) {
-                    nodes.next(tree);
-                    if tree.node(text).kind != NodeKind::List && nodes.next(tree).is_none() {
-                        let value = self.text_value(text)?;
-                        return Ok(Lowered::one(Wat::literal(list, value), Type::Str));
-                    }
-                    return self.raw(list);
-                }
-            }
-            _ => {}
+        if let Some(lowered) = self.special(list, head, instruction, nodes, context)? {
+            return Ok(lowered);
         }
-        let (words, effect) = match self.instruction(first, head, &mut nodes)? {
-            Some((words, effect)) => (words, Some(effect)),
+        let mut after = nodes;
+        let effect = instruction.and_then(|known| self.effect(known, &mut after));
+        let words = match instruction.filter(|_| effect.is_some()) {
+            Some(known) => self.words(known, first, head, nodes.until(after))?,
             None => {
                 if let Some(fault) = habits::foreign(tree, list, self.host) {
                     return Err(fault);
                 }
+                after = nodes;
                 let mut words = vec![Wat::words(first, head)];
-                words.extend(self.immediates(&mut nodes)?);
-                (words, None)
+                words.extend(self.immediates(&mut after)?);
+                Words::Pieces(words)
             }
         };
-        let mut operands = Vec::new();
-        while let Some(node) = nodes.next(tree) {
-            operands.push(node);
-        }
-        let pops = effect.as_ref().map(|effect| &effect.pops);
+        let nodes = after;
+        let count = nodes.count(tree);
+        let accesses_memory = effect.as_ref().is_none_or(|effect| effect.accesses_memory);
+        let pops = effect.as_ref().map(|effect| &effect.pops).filter(|pops| pops.len() == count);
         let mut given = Flow::Net(0);
-        let (mut first_type, mut all) = (Type::Any, words);
-        for (at, node) in operands.iter().enumerate() {
-            let want =
-                pops.filter(|pops| pops.len() == operands.len()).and_then(|pops| pops.get(at));
-            let out = self.node(*node, Context::Operand(want.map_or(Want::Any, Want::Val)))?;
+        let (mut first_type, mut at) = (Type::Any, 0);
+        let mut operands = Pieces::of(nodes);
+        let mut rest = nodes;
+        while let Some(node) = rest.next(tree) {
+            let want = pops.and_then(|pops| pops.get(at));
+            let out = self.node(node, Context::Operand(want.map_or(Want::Any, Want::Val)))?;
             if at == 0 {
                 first_type = out.ty;
-                self.warn_of_address(list, head, *node);
+                if accesses_memory {
+                    self.warn_of_address(list, head, node);
+                }
             }
             given = given.then(out.flow);
-            all.push(out.wat.on_line(tree.node(*node).starts_line));
+            operands.push(tree, node, out.wat.on_line(tree.node(node).starts_line));
+            at += 1;
         }
-        if matches!(head, "local.set" | "local.tee") && operands.len() == 1 {
+        if matches!(instruction, Some(Instruction::LocalSet | Instruction::LocalTee)) && count == 1
+        {
             let mut inner = tree.children(list);
             inner.next(tree);
             let target = inner.next(tree).and_then(|node| tree.name(node));
             let at = target.and_then(|name| self.func.scope.find(name));
             self.record_set(at, first_type);
         }
-        let wat = Wat::list(list, "", all);
+        let wat = words.with_operands(tree, list, operands);
         let Some(effect) = effect else { return Ok(Lowered::unknown(wat)) };
         let mut out = effect.lowered(wat);
-        match head {
-            "select" | "local.tee" if !operands.is_empty() => out.ty = first_type,
-            "return" => self.check_returned(list, &operands, first_type)?,
+        match instruction {
+            Some(Instruction::Select | Instruction::LocalTee) if count > 0 => out.ty = first_type,
+            Some(Instruction::Return) => self.check_returned(list, nodes, first_type)?,
             _ => {}
         }
         Ok(Lowered { flow: given.then(out.flow), ..out })
     }
 
-    /// Returns true for a `return` of the program whose only operand is a string.
+    /// Lowers a block, an `if`, a `return` in a form's sense, a part, or the address of a string.
+    /// `nodes` begins after the name. Returns `None` for any other instruction.
+    fn special(
+        &mut self,
+        list: NodeId,
+        head: &'s str,
+        instruction: Option<&Instruction>,
+        mut nodes: Nodes,
+        context: Context,
+    ) -> LowerResult<Option<Lowered<'s>>> {
+        let tree = self.tree;
+        let lowered = match instruction {
+            Some(Instruction::Block | Instruction::Loop) => self.block(list, head, nodes),
+            Some(Instruction::If) if self.is_choice(list) => forms::choose(self, list, context),
+            Some(Instruction::If) => self.folded_if(list, nodes, context),
+            Some(Instruction::Return) if self.func.kind == FuncKind::Fn => {
+                forms::returned(self, list)
+            }
+            Some(Instruction::Return) if self.returns_text(nodes) => {
+                forms::ret(self, list, context)
+            }
+            Some(Instruction::Part) => self.raw(list),
+            Some(Instruction::Op(op)) if op.immediate == Immediate::Number(Val::I32) => {
+                let Some(text) = nodes.next(tree).filter(|node| tree.atom(*node).is_none()) else {
+                    return Ok(None);
+                };
+                match tree.node(text).kind != NodeKind::List && nodes.next(tree).is_none() {
+                    true => Ok(Lowered::one(Wat::literal(list, self.text_value(text)?), Type::Str)),
+                    false => self.raw(list),
+                }
+            }
+            _ => return Ok(None),
+        };
+        lowered.map(Some)
+    }
+
+    /// Returns true if the nodes are the operands of a `return` of the program, and the only one is
+    /// a string.
     fn returns_text(&self, mut nodes: Nodes) -> bool {
         let tree = self.tree;
         let operand = nodes.next(tree);
         let is_text = |node: NodeId| match tree.node(node).kind {
             NodeKind::Text | NodeKind::Block => true,
             NodeKind::Atom => {
-                self.func.scope.get(tree.text(node)).is_some_and(|v| v.ty == Type::Str)
+                self.func.scope.get(tree.text(node)).is_some_and(|v| v.ty() == Type::Str)
             }
             NodeKind::List => matches!(tree.head(node), Some("fmt" | "str.cat" | "str.join")),
         };
@@ -108,16 +171,18 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Rejects a program that returns a string or a handle as its error code.
-    fn check_returned(&self, list: NodeId, operands: &[NodeId], ty: Type) -> LowerResult<()> {
-        let [value] = operands else { return Ok(()) };
-        let is_word = matches!(self.tree.text(*value), "true" | "false" | "null" | "nil");
+    fn check_returned(&self, list: NodeId, mut operands: Nodes, ty: Type) -> LowerResult<()> {
+        let value = operands.next(self.tree).filter(|_| operands.peek(self.tree).is_none());
+        let Some(value) = value else { return Ok(()) };
+        let is_word = matches!(self.tree.text(value), "true" | "false" | "null" | "nil");
         let wrong = self.func.kind == FuncKind::Run
             && ty.val() == Val::I32
             && (is_word || !ty.is_number() && !ty.is_vague());
-        if wrong { Err(self.returned_value(list, *value, ty)) } else { Ok(()) }
+        if wrong { Err(self.returned_value(list, value, ty)) } else { Ok(()) }
     }
 
-    /// Warns of a load or store at the address of a string without the 4 bytes of its length.
+    /// Warns about a load or store at the address of a string that does not skip the 4 bytes of its
+    /// length.
     fn warn_of_address(&mut self, list: NodeId, head: &str, address: NodeId) {
         if !head.contains(".load") && !head.contains(".store") {
             return;
@@ -150,7 +215,7 @@ impl<'s> Lowering<'_, 's> {
                 _ => tree.name(*node),
             };
             name.and_then(|name| self.func.scope.get(name))
-                .is_some_and(|variable| variable.ty == Type::Str)
+                .is_some_and(|variable| variable.ty() == Type::Str)
         };
         let constant = |node: &NodeId| {
             let text = match tree.head(*node) {
@@ -171,54 +236,95 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns true for an `if` without arms, types and a label: `(if C A B)`.
+    /// Returns true if an `if` has no arms, types or label: `(if C A B)`.
     pub(super) fn is_choice(&self, list: NodeId) -> bool {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         nodes.next(tree);
-        let all: Vec<NodeId> = std::iter::from_fn(|| nodes.next(tree)).collect();
-        let is_wat = |node: &NodeId| {
-            matches!(tree.head(*node), Some("then" | "else" | "type" | "param" | "result"))
+        let is_wat = |node: NodeId| {
+            matches!(tree.head(node), Some("then" | "else" | "type" | "param" | "result"))
         };
-        matches!(all.len(), 2 | 3) && !all.iter().any(is_wat)
+        matches!(nodes.count(tree), 2 | 3) && !std::iter::from_fn(|| nodes.next(tree)).any(is_wat)
     }
 
-    /// Lowers an instruction's name and immediates. Returns `None` for an unknown instruction.
-    pub(super) fn instruction(
+    /// Lowers an instruction's name and immediates.
+    pub(super) fn words(
         &mut self,
+        instruction: &Instruction,
         first: NodeId,
         name: &'s str,
-        nodes: &mut Nodes,
-    ) -> LowerResult<Option<(Vec<Wat<'s>>, StackEffect)>> {
+        immediates: Nodes,
+    ) -> LowerResult<Words<'s>> {
         let tree = self.tree;
-        let mut after = *nodes;
-        let Some(effect) = self.effect(name, &mut after) else { return Ok(None) };
-        let mut name = name;
-        let mut words = Vec::new();
-        while *nodes != after {
-            let Some(node) = nodes.next(tree) else { break };
-            words.push(match (name, tree.node(node).kind) {
-                ("call" | "return_call" | "ref.func", NodeKind::Atom) => self.function(node)?,
-                ("i32.const", NodeKind::Text | NodeKind::Block) => {
-                    Wat::address(node, self.text_value(node)?)
-                }
-                (_, NodeKind::List) => self.raw(node)?.wat,
-                _ if name.starts_with("local.") => {
-                    self.local_number(node)?;
-                    match tree.name(node).and_then(|text| self.func.scope.get(text)).cloned() {
-                        Some(variable) if variable.shared && name != "local.tee" => {
-                            name = if name == "local.get" { "global.get" } else { "global.set" };
-                            Wat::words(node, variable.text)
-                        }
-                        Some(variable) => Wat::words(node, variable.text),
-                        None => Wat::words(node, tree.text(node)),
-                    }
-                }
-                _ => Wat::words(node, tree.text(node)),
-            });
+        let (mut rest, mut changed) = (immediates, Vec::new());
+        while let Some(node) = rest.next(tree) {
+            if let Some(word) = self.changed_immediate(instruction, node)? {
+                changed.push((node, word));
+            }
         }
-        words.insert(0, Wat::words(first, name));
-        Ok(Some((words, effect)))
+        if changed.is_empty() {
+            return Ok(Words::Source(immediates.starting_at(first)));
+        }
+        let mut changed = changed.into_iter().peekable();
+        let mut words = vec![Wat::words(first, self.changed_name(instruction, name, immediates))];
+        rest = immediates;
+        while let Some(node) = rest.next(tree) {
+            let word = changed.next_if(|(at, _)| *at == node).map(|(_, word)| word);
+            words.push(word.unwrap_or_else(|| Wat::words(node, tree.text(node))));
+        }
+        Ok(Words::Pieces(words))
+    }
+
+    /// Lowers an immediate of an instruction. Returns `None` if it is printed unchanged.
+    fn changed_immediate(
+        &mut self,
+        instruction: &Instruction,
+        node: NodeId,
+    ) -> LowerResult<Option<Wat<'s>>> {
+        let tree = self.tree;
+        let kind = tree.node(node).kind;
+        if kind == NodeKind::List {
+            return Ok(Some(self.raw(node)?.wat));
+        }
+        Ok(match instruction {
+            Instruction::Call | Instruction::ReturnCall | Instruction::RefFunc
+                if kind == NodeKind::Atom =>
+            {
+                self.function(node)?
+            }
+            Instruction::Op(op)
+                if op.immediate == Immediate::Number(Val::I32) && kind != NodeKind::Atom =>
+            {
+                Some(Wat::address(node, self.text_value(node)?))
+            }
+            Instruction::LocalGet | Instruction::LocalSet | Instruction::LocalTee => {
+                let variable = tree.name(node).and_then(|text| self.func.scope.get(text));
+                match variable {
+                    None => self.local_number(node)?,
+                    Some(variable) if variable.name == Some(variable.text.as_ref()) => {}
+                    Some(variable) => return Ok(Some(Wat::words(node, variable.text.clone()))),
+                }
+                None
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the name of an instruction in the module. An instruction on a variable that
+    /// functions share has the name of the one on a global.
+    fn changed_name(
+        &self,
+        instruction: &Instruction,
+        name: &'s str,
+        mut immediates: Nodes,
+    ) -> &'s str {
+        let first = immediates.next(self.tree).and_then(|node| self.tree.name(node));
+        let shared = first.and_then(|name| self.func.scope.get(name)).is_some_and(|v| v.shared);
+        match instruction {
+            Instruction::LocalGet if shared => "global.get",
+            Instruction::LocalSet if shared => "global.set",
+            _ => name,
+        }
     }
 
     /// Lowers the atoms after an unknown instruction, up to the next known instruction.
@@ -232,15 +338,15 @@ impl<'s> Lowering<'_, 's> {
             after.next(tree);
             let text = tree.text(node);
             if matches!(text, "block" | "loop" | "if" | "else" | "end")
-                || self.effect(text, &mut after).is_some()
+                || self.named_effect(text, &mut after).is_some()
             {
                 break;
             }
             nodes.next(tree);
-            words.push(match text.starts_with('$') && self.program.defined.contains_key(text) {
-                true => self.function(node)?,
-                false => Wat::words(node, text),
-            });
+            if let Some(at) = self.program.defined.get(text) {
+                self.record_use(*at);
+            }
+            words.push(Wat::words(node, text));
         }
         Ok(words)
     }
@@ -279,9 +385,9 @@ impl<'s> Lowering<'_, 's> {
                         && tree.name(node).is_some()
                         && !(own && at == 1) =>
                 {
-                    self.function(node)?
+                    self.function_word(node)?
                 }
-                NodeKind::Atom if at == 1 && head == "ref.func" => self.function(node)?,
+                NodeKind::Atom if at == 1 && head == "ref.func" => self.function_word(node)?,
                 NodeKind::Atom => {
                     if let Some(at) = self.program.defined.get(tree.text(node)) {
                         self.record_use(*at);
@@ -305,22 +411,30 @@ impl<'s> Lowering<'_, 's> {
         Ok(())
     }
 
-    /// Lowers a reference to a function, and imports it if it is a host function.
-    fn function(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
+    /// Lowers a reference to a function to a word.
+    fn function_word(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
+        let changed = self.function(node)?;
+        Ok(changed.unwrap_or_else(|| Wat::words(node, self.tree.text(node))))
+    }
+
+    /// Lowers a reference to a function, and imports it if it is a host function. Returns `None`
+    /// if the reference is printed unchanged.
+    fn function(&mut self, node: NodeId) -> LowerResult<Option<Wat<'s>>> {
         let (host, text) = (self.host, self.tree.text(node));
         if let Some(at) = self.program.defined.get(text) {
             self.record_use(*at);
-            return Ok(Wat::words(node, text));
+            return Ok(None);
         }
         if let Some(signature) = self.program.aliases.get(text) {
             let signature = *signature;
             self.import(&signature);
-            return Ok(Wat::words(node, format!("${}.{}", signature.module, signature.name)));
+            let name = format!("${}.{}", signature.module, signature.name);
+            return Ok(Some(Wat::words(node, name)));
         }
         match text.strip_prefix('$').and_then(|plain| host.get(plain)) {
             Some(signature) => {
                 self.import(signature);
-                Ok(Wat::words(node, text))
+                Ok(None)
             }
             None if literal::index(text).is_some() => {
                 self.fault(node, wording::function_number(text))

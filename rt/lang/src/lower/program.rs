@@ -1,8 +1,7 @@
-//! The parts of a program: its body, and the items beside it.
-
-use std::collections::HashMap;
+//! The parts of a program: its body and its items.
 
 use super::declaration::{self, FnParam};
+use crate::NameMap;
 use crate::Signature;
 use crate::Signatures;
 use crate::cost::Measure;
@@ -17,9 +16,9 @@ pub(crate) struct Program<'s> {
     /// The helper functions, and the program itself as the last function.
     pub(crate) funcs: Vec<Func<'s>>,
     /// The index in `funcs` of every named function.
-    pub(crate) defined: HashMap<&'s str, usize>,
+    pub(crate) defined: NameMap<&'s str, usize>,
     /// Names for host functions from the program's import declarations.
-    pub(crate) aliases: HashMap<&'s str, Signature>,
+    pub(crate) aliases: NameMap<&'s str, Signature>,
     /// Warnings about ignored parts.
     pub(crate) warnings: Vec<Fault>,
 }
@@ -34,7 +33,7 @@ pub(crate) struct Func<'s> {
     pub(crate) header: Vec<NodeId>,
     /// The parameters, then the locals that the body declares.
     pub(crate) locals: Locals<'s>,
-    /// The parameters of a function that `fn` declares. `None` for one of WAT.
+    /// The parameters of a function that `fn` declares. `None` for a WAT function.
     pub(crate) fn_params: Option<Vec<FnParam<'s>>>,
     /// The instructions.
     pub(crate) body: Nodes,
@@ -53,8 +52,8 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let mut program = Program {
         items: Vec::new(),
         funcs: Vec::new(),
-        defined: HashMap::new(),
-        aliases: HashMap::new(),
+        defined: NameMap::default(),
+        aliases: NameMap::default(),
         warnings: Vec::new(),
     };
     let found = program.lift_items(tree, forms, host)?;
@@ -104,7 +103,7 @@ struct FoundFuncs<'s> {
 }
 
 impl<'s> Program<'s> {
-    /// Lifts the items out of the tree's body. Reads all of them except the functions.
+    /// Lifts the items out of the tree's body. Reads all items except the functions.
     fn lift_items(
         &mut self,
         tree: &mut Tree<'s>,
@@ -180,8 +179,8 @@ fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, B
     }
 }
 
-/// Returns the forms of the program: those of the text, or those in a `(module …)` around the whole
-/// text.
+/// Returns the forms of the program: those of the source, or those in a `(module …)` around the
+/// whole source.
 fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     let mut top = tree.top();
     let first = top.next(tree);
@@ -237,7 +236,7 @@ fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
 }
 
-/// Returns the list of names after the name of a `func`, which only `fn` has.
+/// Returns the list of names after the name of a `func`. Only `fn` has such a list.
 fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -252,9 +251,8 @@ fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
         all &= tree.name(name).is_some_and(|name| !name.contains('.'));
     });
     // `($f)` alone may be a call.
-    let first = tree.head(list);
-    let is_call = first.is_some_and(|first| is_declared(tree, first));
-    (all && count > 0 && !is_call).then_some(list)
+    let is_call = || tree.head(list).is_some_and(|first| is_declared(tree, first));
+    (all && count > 0 && !is_call()).then_some(list)
 }
 
 /// Returns true if a program declares a function of this name.
@@ -445,6 +443,9 @@ impl<'s> Func<'s> {
     pub(super) fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
+            if tree.node(node).kind != NodeKind::List {
+                continue;
+            }
             match tree.head(node) {
                 Some("local") => {
                     self.locals.read(tree, node, false)?;
@@ -459,7 +460,7 @@ impl<'s> Func<'s> {
         Ok(())
     }
 
-    /// Builds the message for a function inside a form of the body. That form is probably not
+    /// Creates the message about a function inside a form of the body. That form is probably not
     /// closed.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
         let mut nodes = self.body;

@@ -1,4 +1,5 @@
-//! The bounds of integers, as far as code shows them. Arithmetic within them needs no check.
+//! The bounds of integers that can be derived from code. Arithmetic that stays within the bounds of
+//! its type needs no check.
 
 use super::output::{Kind, Wat};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
@@ -16,7 +17,7 @@ impl Wat<'_> {
     }
 
     /// Returns true if the integer that the piece leaves is 0 or above, and false if it is 0 or
-    /// below, as far as that is known.
+    /// below. Returns `None` if that is not known.
     pub(crate) fn is_positive(&self) -> Option<bool> {
         let (least, largest) = self.constant().map(|n| (n, n)).or_else(|| self.range())?;
         match (least >= 0, largest <= 0) {
@@ -28,8 +29,8 @@ impl Wat<'_> {
 
     fn range_within(&self, depth: usize) -> Option<Range> {
         let depth = depth.checked_sub(1)?;
-        if let Some(known) = self.known {
-            return Some(known);
+        if let Some(known) = &self.known {
+            return Some(**known);
         }
         let (head, items) = match &self.kind {
             Kind::Sequence(pieces) => return pieces.last()?.range_within(depth),
@@ -100,7 +101,7 @@ fn is_comparison(name: &str) -> bool {
     )
 }
 
-/// The forms that set variables, with the number of operands that may be the variable.
+/// The forms that set variables. The number is that of the operands that may be the variable.
 const SETTERS: [(&str, usize); 9] = [
     ("*=", 1),
     ("+=", 1),
@@ -113,8 +114,8 @@ const SETTERS: [(&str, usize); 9] = [
     ("set", 1),
 ];
 
-/// Returns true if something in the nodes may set the variable of a name: a form, an instruction of
-/// WAT, or a list of names, as in `match`.
+/// Returns true if something in the nodes may set the variable of this name: a form, a WAT
+/// instruction, or a list of names, as in `match`.
 pub(crate) fn may_set(tree: &Tree<'_>, mut nodes: Nodes, name: &str) -> bool {
     while let Some(node) = nodes.next_deep(tree) {
         if tree.atom(node).is_some_and(|word| matches!(word, "local.set" | "local.tee")) {

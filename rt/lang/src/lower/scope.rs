@@ -1,9 +1,12 @@
 //! The parameters and variables of a function.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
+use super::facts::Fact;
 use super::range::Range;
+use crate::NameMap;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
@@ -11,7 +14,7 @@ use crate::types::Type;
 /// Maximum number of variables in a function, which is the engine's limit.
 const MAX_VARIABLES: usize = 50_000;
 
-/// The way a variable was declared.
+/// The kind of a variable's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Declared {
     /// As a parameter.
@@ -27,29 +30,61 @@ pub(crate) enum Declared {
 pub(crate) struct Variable<'s> {
     /// The name in the source, with its `$`.
     pub(crate) name: Option<&'s str>,
-    /// The name in the module. It differs if the source declares the name with several types, or
-    /// if functions share the variable.
+    /// The name in the module. It differs from the name in the source if the source declares the
+    /// name with several types, or if functions share the variable.
     pub(crate) text: Cow<'s, str>,
     /// The type in the module.
     pub(crate) wat: &'s str,
-    pub(crate) ty: Type,
+    /// The type so far.
+    ty: Fact<Type>,
     /// The node that declares it.
     pub(crate) node: NodeId,
     pub(crate) declared: Declared,
-    /// If true, a function uses a variable of the program, so it is a global of the module.
+    /// If true, it is a variable of the program that a function uses. The variable is a global of
+    /// the module.
     pub(crate) shared: bool,
     /// The bounds of its value in the code that is being lowered, if they are known.
     pub(crate) range: Option<Range>,
+}
+
+impl<'s> Variable<'s> {
+    /// Creates a variable that functions do not share.
+    pub(crate) fn new(
+        name: Option<&'s str>,
+        text: Cow<'s, str>,
+        (wat, ty): (&'s str, Type),
+        node: NodeId,
+        declared: Declared,
+    ) -> Variable<'s> {
+        let ty = Fact::new(ty);
+        Variable { name, text, wat, ty, node, declared, shared: false, range: None }
+    }
+
+    /// Returns the type so far, and records that code depends on it.
+    pub(crate) fn ty(&self) -> Type {
+        *self.ty.read()
+    }
+
+    /// Sets the type so far. Returns true if code depends on a different one.
+    pub(crate) fn set_ty(&mut self, ty: Type) -> bool {
+        self.ty.set(ty)
+    }
 }
 
 /// The variables of a function. A name refers to its latest declaration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope<'s> {
     list: Vec<Variable<'s>>,
-    by_name: HashMap<&'s str, usize>,
+    by_name: NameMap<&'s str, usize>,
 }
 
 impl<'s> Scope<'s> {
+    /// Creates an empty scope with space for this many variables.
+    pub(crate) fn with_capacity(count: usize) -> Scope<'s> {
+        let by_name = NameMap::with_capacity_and_hasher(count, RandomState::default());
+        Scope { list: Vec::with_capacity(count), by_name }
+    }
+
     /// Adds a variable. Returns its index.
     pub(crate) fn add(
         &mut self,

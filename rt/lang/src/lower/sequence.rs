@@ -4,11 +4,13 @@ use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
 use super::forms::call::Callee;
 use super::output::Wat;
+use super::pieces::Pieces;
 use super::stack_effect::StackEffect;
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording;
 use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
+use crate::types::instruction::instruction;
 
 /// Maximum nesting of blocks without parentheses. The nesting of those with parentheses is limited
 /// by [`tree::MAX_DEPTH`].
@@ -16,10 +18,10 @@ use crate::types::Type;
 /// [`tree::MAX_DEPTH`]: crate::syntax::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
-/// Maximum number of instructions after a value that are searched for one that uses it.
+/// Maximum number of instructions after a value that are searched for a use of the value.
 const LOOK_AHEAD: usize = 16;
 
-/// The use of the last value of a sequence.
+/// The use of a sequence's last value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// The value is not used.
@@ -33,7 +35,7 @@ impl<'s> Lowering<'_, 's> {
     pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let from = nodes.peek(tree).unwrap_or(NodeId(0));
-        let mut pieces = Vec::new();
+        let mut pieces = Pieces::of(*nodes);
         let (mut flow, mut ty) = (Flow::Net(0), Type::Any);
         let mut droppable = false;
         // For each open flat block, whether it has a result.
@@ -42,12 +44,15 @@ impl<'s> Lowering<'_, 's> {
         let mut pending: Vec<Type> = Vec::new();
         while let Some(node) = nodes.next(tree) {
             let line = tree.node(node).starts_line;
+            let head = tree.head(node);
             let context = match tail {
                 Tail::Value(want) if nodes.peek(tree).is_none() => Context::Operand(want),
-                _ if self.leaves_err(node) && self.is_used(*nodes, &open) => Context::Stack,
+                _ if self.leaves_err(head) && self.is_used(*nodes, &open) => Context::Stack,
                 _ => Context::Statement,
             };
-            self.record_pop(node, &mut pending);
+            if head == Some("local.set") && !pending.is_empty() {
+                self.record_pop(node, &mut pending);
+            }
             let mut out = match (tree.node(node).kind, context) {
                 (NodeKind::Atom, _) => self.flat(node, nodes, context, &mut open)?,
                 (_, Context::Operand(want)) => {
@@ -62,23 +67,24 @@ impl<'s> Lowering<'_, 's> {
             pending = match (context, out.flow) {
                 (Context::Stack, Flow::Net(2)) => vec![out.ty, Type::Code],
                 (Context::Stack, _) => vec![Type::Code],
-                _ if tree.head(node) == Some("local.set") => pending,
-                _ => self.left_by_call(node),
+                _ if head == Some("local.set") => pending,
+                _ if head == Some("call") => self.left_by_call(node),
+                _ => Vec::new(),
             };
             flow = flow.then(out.flow);
             (ty, droppable) = (out.ty, out.droppable);
-            pieces.push(out.wat.on_line(line));
+            pieces.push(tree, node, out.wat.on_line(line));
         }
         self.func.flat = self.func.flat.saturating_sub(open.len());
-        Ok(Lowered { wat: Wat::sequence(from, pieces), flow, ty, droppable })
+        Ok(Lowered { wat: pieces.into_sequence(from), flow, ty, droppable })
     }
 
-    /// Records the type of a variable that a `local.set` pops from the stack.
+    /// Records the type of the variable that a `local.set` without an operand pops from the stack.
     fn record_pop(&mut self, node: NodeId, pending: &mut Vec<Type>) {
         let tree = self.tree;
         let mut nodes = tree.children(node);
-        let head = nodes.next(tree).filter(|_| tree.head(node) == Some("local.set"));
-        let target = head.and_then(|_| nodes.next(tree)).and_then(|target| tree.name(target));
+        nodes.next(tree);
+        let target = nodes.next(tree).and_then(|target| tree.name(target));
         if let Some(name) = target.filter(|_| nodes.peek(tree).is_none())
             && let Some(ty) = pending.pop()
         {
@@ -87,12 +93,12 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns the types of the values that WAT's `call` of a host function leaves.
+    /// Returns the types of the values that a WAT `call` leaves if it calls a host function.
     fn left_by_call(&self, node: NodeId) -> Vec<Type> {
         let tree = self.tree;
         let mut nodes = tree.children(node);
-        let head = nodes.next(tree).filter(|_| tree.head(node) == Some("call"));
-        let callee = head.and_then(|_| nodes.next(tree)).and_then(|callee| tree.name(callee));
+        nodes.next(tree);
+        let callee = nodes.next(tree).and_then(|callee| tree.name(callee));
         let signature =
             callee.and_then(|name| name.strip_prefix('$')).and_then(|name| self.host.get(name));
         let Some(signature) = signature else { return Vec::new() };
@@ -100,10 +106,10 @@ impl<'s> Lowering<'_, 's> {
         values.chain(signature.fallible().then_some(Type::Code)).collect()
     }
 
-    /// Returns true for a call by name that may fail and leaves its error code if WAT's own
-    /// instructions take it.
-    fn leaves_err(&self, node: NodeId) -> bool {
-        let called = self.tree.head(node).and_then(|head| forms::call::called(self, head));
+    /// Returns true if a list with this head is a call by name that may fail, so that it leaves an
+    /// error code for the WAT instructions after it.
+    fn leaves_err(&self, head: Option<&str>) -> bool {
+        let called = head.and_then(|head| forms::call::called(self, head));
         matches!(called, Some(Callee::Host(signature, false)) if signature.fallible())
     }
 
@@ -123,9 +129,10 @@ impl<'s> Lowering<'_, 's> {
                 if self.func.flat > MAX_FLAT {
                     return self.fault(node, wording::too_deep_blocks(MAX_FLAT));
                 }
+                let block = self.block_head(nodes)?;
+                open.push(block.results.is_none_or(|results| results > 0));
                 let mut pieces = vec![Wat::words(node, name)];
-                let results = self.block_head(nodes, &mut pieces)?;
-                open.push(results.is_none_or(|results| results > 0));
+                pieces.extend(block.followed_by([]));
                 Ok(Lowered::unknown(Wat::sequence(node, pieces)))
             }
             "else" | "end" => {
@@ -140,8 +147,13 @@ impl<'s> Lowering<'_, 's> {
                 Ok(Lowered::unknown(Wat::sequence(node, pieces)))
             }
             _ => {
-                if let Some((words, effect)) = self.instruction(node, name, nodes)? {
-                    return Ok(effect.lowered(Wat::sequence(node, words)));
+                let mut after = *nodes;
+                if let Some(known) = instruction(name)
+                    && let Some(effect) = self.effect(known, &mut after)
+                {
+                    let words = self.words(known, node, name, nodes.until(after))?;
+                    *nodes = after;
+                    return Ok(effect.lowered(words.flat(node)));
                 }
                 match self.bare(node, context.want())? {
                     Some(out) => match context {
@@ -183,13 +195,13 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns the number of values that an instruction pops and the number that it pushes.
-    /// Operands that are written inside the instruction do not count. Returns `None` if the numbers
-    /// are not known, or if control does not continue after the instruction.
+    /// Operands inside the instruction are not counted. Returns `None` if the numbers are not
+    /// known, or if control does not continue after the instruction.
     fn pops_and_pushes(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
         let tree = self.tree;
         match tree.node(node).kind {
             NodeKind::Text | NodeKind::Block => Some((0, 1)),
-            NodeKind::Atom => match self.effect(tree.text(node), nodes) {
+            NodeKind::Atom => match self.named_effect(tree.text(node), nodes) {
                 Some(effect) => Some((effect.pops.len(), effect.pushes)),
                 None => Some((0, 1)),
             },
@@ -210,7 +222,7 @@ impl<'s> Lowering<'_, 's> {
                     let first = inner.peek(tree)?;
                     return (tree.head(first) == Some("then")).then_some((1, 0));
                 }
-                let effect = self.effect(head, &mut inner)?;
+                let effect = self.named_effect(head, &mut inner)?;
                 let mut given = 0;
                 while inner.next(tree).is_some() {
                     given += 1;
@@ -220,7 +232,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns the number of values that a call by name leaves on the stack of WAT.
+    /// Returns the number of values that a call by name leaves on the WAT stack.
     fn pushes(&self, called: &Callee<'s>) -> usize {
         match called {
             Callee::Host(signature, true) => signature.results.len(),
@@ -231,7 +243,7 @@ impl<'s> Lowering<'_, 's> {
 }
 
 impl StackEffect {
-    /// Returns the instruction with its effect, after its operands were pushed.
+    /// Returns the lowered instruction, with its effect after its operands were pushed.
     pub(super) fn lowered<'s>(&self, wat: Wat<'s>) -> Lowered<'s> {
         if self.never {
             return Lowered::never(wat);

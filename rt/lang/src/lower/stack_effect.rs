@@ -1,11 +1,13 @@
 //! The stack effect of WAT instructions, derived from their names and immediates.
 
 use super::Lowering;
-use crate::Signature;
+use super::scope::Variable;
 use crate::syntax::literal::index;
 use crate::syntax::tree::{NodeKind, Nodes};
 use crate::types::Type;
-use crate::types::ops::{self, Immediate, Val};
+use crate::types::instruction::{Instruction, instruction};
+use crate::types::ops::{Immediate, Op, Val};
+use crate::{Param, Signature};
 
 /// The stack effect of an instruction.
 pub(crate) struct StackEffect {
@@ -16,13 +18,15 @@ pub(crate) struct StackEffect {
     pub(crate) ty: Type,
     /// If true, control does not continue after the instruction.
     pub(crate) never: bool,
+    /// If true, the instruction is a load or store.
+    pub(crate) accesses_memory: bool,
 }
 
 /// The types of the values that an instruction pops.
 pub(crate) enum Pops {
     Fixed(&'static [Val]),
     One(Val),
-    Host(Signature),
+    Host(&'static [Param]),
     List(Vec<Val>),
     /// The types are not known.
     Unknown,
@@ -33,7 +37,7 @@ impl Pops {
         match self {
             Pops::Fixed(types) => types.len(),
             Pops::One(_) => 1,
-            Pops::Host(signature) => signature.params.len(),
+            Pops::Host(params) => params.len(),
             Pops::List(types) => types.len(),
             Pops::Unknown => 0,
         }
@@ -43,9 +47,7 @@ impl Pops {
         let ty = match self {
             Pops::Fixed(types) => types.get(at).copied(),
             Pops::One(ty) => (at == 0).then_some(*ty),
-            Pops::Host(signature) => {
-                signature.params.get(at).map(|param| Val::from(param.ty.val()))
-            }
+            Pops::Host(params) => params.get(at).map(|param| Val::from(param.ty.val())),
             Pops::List(types) => types.get(at).copied(),
             Pops::Unknown => None,
         };
@@ -55,11 +57,12 @@ impl Pops {
 
 impl StackEffect {
     fn new(pops: Pops, pushes: usize, ty: Type) -> Option<StackEffect> {
-        Some(StackEffect { pops, pushes, ty, never: false })
+        Some(StackEffect { pops, pushes, ty, never: false, accesses_memory: false })
     }
 
     fn never() -> Option<StackEffect> {
-        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Type::Any, never: true })
+        let effect = StackEffect::new(Pops::Unknown, 0, Type::Any)?;
+        Some(StackEffect { never: true, ..effect })
     }
 
     /// Returns the effect of calling a host function.
@@ -67,92 +70,97 @@ impl StackEffect {
         let result = signature.results.first().map(|result| Type::of_host(result.ty));
         let code = || if signature.fallible() { Type::Code } else { Type::Any };
         StackEffect {
-            pops: Pops::Host(*signature),
+            pops: Pops::Host(signature.params),
             pushes: signature.pushes().count(),
             ty: result.unwrap_or_else(code),
             never: false,
+            accesses_memory: false,
         }
     }
 }
 
 impl Lowering<'_, '_> {
-    /// Reads the immediates of an instruction and returns its effect. Returns `None` for an unknown
-    /// instruction.
-    pub(crate) fn effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+    /// Reads the immediates of the instruction of this name and returns its effect. Returns `None`
+    /// for an unknown instruction.
+    pub(crate) fn named_effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+        self.effect(instruction(name)?, nodes)
+    }
+
+    /// Reads the immediates of an instruction and returns its effect. Returns `None` if its effect
+    /// does not follow from its immediates.
+    pub(crate) fn effect(
+        &self,
+        instruction: &Instruction,
+        nodes: &mut Nodes,
+    ) -> Option<StackEffect> {
         let tree = self.tree;
         let mut atom = || {
             let node = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom)?;
             nodes.next(tree);
             Some(tree.text(node))
         };
-        match name {
-            "call" | "return_call" => {
-                let called = atom()?;
-                let effect = self.called(called);
-                match name {
-                    "call" => effect.or_else(|| StackEffect::new(Pops::Unknown, 0, Type::Any)),
-                    _ => StackEffect::never(),
-                }
+        match instruction {
+            Instruction::Op(op) => self.operation(op, nodes),
+            Instruction::Call => {
+                let effect = self.called(atom()?);
+                effect.or_else(|| StackEffect::new(Pops::Unknown, 0, Type::Any))
             }
-            "local.get" => {
+            Instruction::ReturnCall | Instruction::Br => atom().and(StackEffect::never()),
+            Instruction::LocalGet => {
                 let (_, ty) = self.local_type(atom()?);
                 StackEffect::new(Pops::Fixed(&[]), 1, ty)
             }
-            "local.set" => {
-                let (val, _) = self.local_type(atom()?);
+            Instruction::LocalSet => {
+                let val = self.local(atom()?).map_or(Val::Any, representation);
                 StackEffect::new(Pops::One(val), 0, Type::Any)
             }
-            "local.tee" => {
+            Instruction::LocalTee => {
                 let (val, ty) = self.local_type(atom()?);
                 StackEffect::new(Pops::One(val), 1, ty)
             }
-            "global.get" => {
+            Instruction::GlobalGet => {
                 StackEffect::new(Pops::Fixed(&[]), 1, Type::of_wat(self.global_type(atom()?)))
             }
-            "global.set" => StackEffect::new(Pops::One(self.global_type(atom()?)), 0, Type::Any),
-            "br" => atom().and(StackEffect::never()),
-            "br_if" => atom().and(StackEffect::new(Pops::One(Val::I32), 0, Type::Any)),
-            "br_table" => {
+            Instruction::GlobalSet => {
+                StackEffect::new(Pops::One(self.global_type(atom()?)), 0, Type::Any)
+            }
+            Instruction::BrIf => atom().and(StackEffect::new(Pops::One(Val::I32), 0, Type::Any)),
+            Instruction::BrTable => {
                 while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
                     nodes.next(tree);
                 }
                 StackEffect::never()
             }
-            "return" | "unreachable" => StackEffect::never(),
-            "select" => match nodes.peek(tree).filter(|node| tree.head(*node) == Some("result")) {
-                Some(_) => {
-                    let ty = self
-                        .types
-                        .signature(tree, nodes)
-                        .and_then(|ty| ty.results.first().copied());
-                    StackEffect::new(
-                        Pops::Fixed(&[Val::Any, Val::Any, Val::I32]),
-                        1,
-                        ty.map_or(Type::Any, Type::of_wat),
-                    )
-                }
-                None => {
-                    StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Type::Any)
-                }
-            },
-            "call_indirect" | "return_call_indirect" => self.indirect_call(name, nodes),
-            "ref.func" => atom().and(StackEffect::new(Pops::Fixed(&[]), 1, Type::Wat(Val::Func))),
-            "ref.null" => {
+            Instruction::Return | Instruction::Unreachable => StackEffect::never(),
+            Instruction::Select => {
+                let typed = nodes.peek(tree).filter(|node| tree.head(*node) == Some("result"));
+                let ty = typed.and_then(|_| self.types.signature(tree, nodes));
+                let ty = ty.and_then(|ty| ty.results.first().copied());
+                let pops = Pops::Fixed(&[Val::Any, Val::Any, Val::I32]);
+                StackEffect::new(pops, 1, ty.map_or(Type::Any, Type::of_wat))
+            }
+            Instruction::CallIndirect => self.indirect_call(true, nodes),
+            Instruction::ReturnCallIndirect => self.indirect_call(false, nodes),
+            Instruction::RefFunc => {
+                atom().and(StackEffect::new(Pops::Fixed(&[]), 1, Type::Wat(Val::Func)))
+            }
+            Instruction::RefNull => {
                 let ty = if atom()? == "extern" { Val::Extern } else { Val::Func };
                 StackEffect::new(Pops::Fixed(&[]), 1, Type::Wat(ty))
             }
-            "ref.is_null" => StackEffect::new(Pops::Fixed(&[Val::Any]), 1, Type::Bool),
-            _ => self.operation(name, nodes),
+            Instruction::RefIsNull => StackEffect::new(Pops::Fixed(&[Val::Any]), 1, Type::Bool),
+            Instruction::Block | Instruction::Loop | Instruction::If | Instruction::Part => None,
         }
     }
 
-    fn indirect_call(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+    /// Returns the effect of an indirect call. If `returns` is false, control does not return.
+    fn indirect_call(&self, returns: bool, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
         if nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
             nodes.next(tree);
         }
         match self.types.signature(tree, nodes) {
-            Some(ty) if name == "call_indirect" => {
+            Some(ty) if returns => {
                 let first = ty.results.first().copied().map_or(Type::Any, Type::of_wat);
                 let mut pops = ty.params;
                 pops.push(Val::I32);
@@ -164,12 +172,11 @@ impl Lowering<'_, '_> {
     }
 
     /// Reads an instruction whose effect follows from its name.
-    fn operation(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+    fn operation(&self, op: &Op, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
-        let op = ops::op(name)?;
         match op.immediate {
-            Immediate::None if name.starts_with("memory.") => self.memory_numbers(nodes),
             Immediate::None => {}
+            Immediate::Memories => self.memory_numbers(nodes),
             Immediate::Memory => {
                 self.memory_numbers(nodes);
                 let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
@@ -182,10 +189,12 @@ impl Lowering<'_, '_> {
             }
         }
         let ty = match op.pushes.first() {
-            Some(_) if ops::compares(name) => Type::Bool,
+            Some(_) if op.compares => Type::Bool,
             first => first.copied().map_or(Type::Any, Type::of_wat),
         };
-        StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)
+        let accesses_memory = op.immediate == Immediate::Memory;
+        let effect = StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)?;
+        Some(StackEffect { accesses_memory, ..effect })
     }
 
     /// Skips memory indices. There is only one memory, and `memory.copy` may name it twice.
@@ -199,9 +208,9 @@ impl Lowering<'_, '_> {
     /// Returns the effect of calling the function `name`.
     pub(crate) fn called(&self, name: &str) -> Option<StackEffect> {
         if let Some(at) = self.program.defined.get(name) {
-            let ty = self.types.funcs.get(*at).cloned().flatten()?;
+            let ty = self.types.funcs.get(*at)?.as_ref()?;
             let first = ty.results.first().copied().map_or(Type::Any, Type::of_wat);
-            return StackEffect::new(Pops::List(ty.params), ty.results.len(), first);
+            return StackEffect::new(Pops::List(ty.params.clone()), ty.results.len(), first);
         }
         let known =
             self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))?;
@@ -210,18 +219,26 @@ impl Lowering<'_, '_> {
 
     /// Returns how WAT represents a variable, and its type.
     fn local_type(&self, text: &str) -> (Val, Type) {
+        let variable = self.local(text);
+        (variable.map_or(Val::Any, representation), variable.map_or(Type::Any, Variable::ty))
+    }
+
+    /// Returns the variable of this name or number.
+    fn local(&self, text: &str) -> Option<&Variable<'_>> {
         let scope = &self.func.scope;
-        let variable = match text.starts_with('$') {
+        match text.starts_with('$') {
             true => scope.get(text),
             false => index(text).and_then(|at| scope.at(at)),
-        };
-        let val = variable.and_then(|variable| Val::from_wat(variable.wat)).unwrap_or(Val::Any);
-        (val, variable.map_or(Type::Any, |variable| variable.ty))
+        }
     }
 
     fn global_type(&self, text: &str) -> Val {
         self.types.globals.get(text).copied().flatten().map_or(Val::Any, |global| global.ty)
     }
+}
+
+fn representation(variable: &Variable<'_>) -> Val {
+    Val::from_wat(variable.wat).unwrap_or(Val::Any)
 }
 
 fn is_label(text: &str) -> bool {

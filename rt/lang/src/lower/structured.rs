@@ -2,6 +2,7 @@
 
 use super::flow::{Context, Flow, Lowered, Want};
 use super::output::Wat;
+use super::pieces::are_unchanged;
 use super::sequence::Tail;
 use super::value::Join;
 use super::{LowerResult, Lowering};
@@ -13,28 +14,42 @@ use crate::syntax::tree::{NodeId, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
+/// The label and the type of a block.
+#[derive(Default)]
+pub(super) struct BlockHead<'s> {
+    label: Option<Wat<'s>>,
+    types: Vec<Wat<'s>>,
+    /// The number of results, if known.
+    pub(super) results: Option<usize>,
+}
+
+impl<'s> BlockHead<'s> {
+    /// Returns the label, the type, and the pieces after them.
+    pub(super) fn followed_by(self, pieces: impl IntoIterator<Item = Wat<'s>>) -> Vec<Wat<'s>> {
+        self.label.into_iter().chain(self.types).chain(pieces).collect()
+    }
+}
+
 impl<'s> Lowering<'_, 's> {
-    /// Lowers a block's label and type. Returns the number of results, if known.
-    pub(super) fn block_head(
-        &mut self,
-        nodes: &mut Nodes,
-        pieces: &mut Vec<Wat<'s>>,
-    ) -> LowerResult<Option<usize>> {
+    /// Lowers a block's label and type.
+    pub(super) fn block_head(&mut self, nodes: &mut Nodes) -> LowerResult<BlockHead<'s>> {
         let tree = self.tree;
-        if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
+        let label = nodes.peek(tree).filter(|node| tree.name(*node).is_some());
+        if label.is_some() {
             nodes.next(tree);
-            pieces.push(Wat::words(label, tree.text(label)));
         }
         let mut after = *nodes;
         let ty = self.types.signature(tree, &mut after);
+        let mut types = Vec::new();
         while let Some(node) = nodes.peek(tree) {
             if !matches!(tree.head(node), Some("type" | "param" | "result")) {
                 break;
             }
             nodes.next(tree);
-            pieces.push(self.raw(node)?.wat.on_line(tree.node(node).starts_line));
+            types.push(self.raw(node)?.wat.on_line(tree.node(node).starts_line));
         }
-        Ok(ty.map(|ty| ty.results.len()))
+        let label = label.map(|label| Wat::words(label, tree.text(label)));
+        Ok(BlockHead { label, types, results: ty.map(|ty| ty.results.len()) })
     }
 
     /// Returns the result types of a block. `nodes` must begin at its label or type.
@@ -54,15 +69,17 @@ impl<'s> Lowering<'_, 's> {
         mut nodes: Nodes,
     ) -> LowerResult<Lowered<'s>> {
         let results = self.block_results(nodes);
-        let mut pieces = Vec::new();
-        self.block_head(&mut nodes, &mut pieces)?;
+        let block = self.block_head(&mut nodes)?;
         let tail = match results.as_deref() {
             Some([one]) => Tail::Value(Want::Val(*one)),
             _ => Tail::Discarded,
         };
+        let inside = nodes;
         let body = self.sequence(&mut nodes, tail)?;
-        pieces.push(body.wat);
-        let wat = Wat::list(list, head, pieces);
+        let wat = match block.types.is_empty() && body.wat.is_source(inside) {
+            true => Wat::unchanged(list),
+            false => Wat::list(list, head, block.followed_by([body.wat])),
+        };
         Ok(match results.as_deref() {
             Some([]) => Lowered::none(wat),
             Some([one]) => Lowered::one(wat, Type::of_wat(*one)),
@@ -96,10 +113,11 @@ impl<'s> Lowering<'_, 's> {
             (false, Context::Operand(want), _) => Join::wanted(want),
             (true, ..) | (false, ..) => Join::none(),
         };
-        let mut label = Vec::new();
-        if !by_name {
-            self.block_head(&mut nodes, &mut label)?;
-        }
+        let mut block = match by_name {
+            true => BlockHead::default(),
+            false => self.block_head(&mut nodes)?,
+        };
+        let inside = nodes;
         let (conditions, count, then) = self.conditions(list, &mut nodes)?;
         self.arm(then, &mut value)?;
         self.else_arm(list, &mut nodes, declared, &mut value)?;
@@ -110,14 +128,18 @@ impl<'s> Lowering<'_, 's> {
             let flow = results.map_or(Flow::Unknown, |results| {
                 Flow::Net(i32::try_from(results.len()).unwrap_or(0))
             });
-            let pieces = label.into_iter().chain(conditions).chain(arms).collect::<Vec<_>>();
+            let pieces = block.followed_by(conditions.into_iter().chain(arms));
             let out = Lowered::one(Wat::list(list, "if", pieces), ty);
             return Ok(Lowered { flow: taken.then(flow), ..out });
         }
         let out = value.finish(self, list)?;
-        label.extend(out.result(list));
-        let pieces = label.into_iter().chain(conditions).chain(out.arms).collect::<Vec<_>>();
-        let mut wat = Wat::list(list, "if", pieces);
+        block.types.extend(out.result(list));
+        let mut pieces = conditions;
+        pieces.extend(out.arms);
+        let mut wat = match block.types.is_empty() && are_unchanged(tree, inside, &pieces) {
+            true => Wat::unchanged(list),
+            false => Wat::list(list, "if", block.followed_by(pieces)),
+        };
         if out.is_never {
             wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
         }

@@ -11,12 +11,12 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{Fault, form, types as type_wording};
 use crate::habits;
 use crate::syntax::literal::{self, is_number, number_type};
-use crate::syntax::tree::{NodeId, NodeKind, Nodes};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers the operand of a form: exactly one value, converted to what is wanted.
+    /// Lowers the operand of a form to exactly one value, converted to the wanted type.
     pub(crate) fn value(
         &mut self,
         form: NodeId,
@@ -34,7 +34,7 @@ impl<'s> Lowering<'_, 's> {
         self.fit(form, node, out, want)
     }
 
-    /// Checks that code leaves one value, and converts it to what is wanted.
+    /// Checks that code leaves one value, and converts the value to the wanted type.
     pub(crate) fn fit(
         &mut self,
         form: NodeId,
@@ -100,11 +100,11 @@ impl<'s> Lowering<'_, 's> {
             (Type::Arr | Type::Map | Type::Numbers(_), Type::Int) => out.wat,
             (found, Type::I32) if found.val() == Val::I32 => return Ok(out),
             (Type::I32, ty) if ty.val() == Val::I32 => out.wat,
-            // 0 stands for a missing value.
+            // 0 represents a missing value.
             (found, _)
                 if found.is_int()
                     && ty.val() == Val::I32
-                    && (self.raw || out.wat.constant() == Some(0)) =>
+                    && (self.words.raw() || out.wat.constant() == Some(0)) =>
             {
                 out.wat
             }
@@ -113,13 +113,13 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered { wat, ty, ..out })
     }
 
-    /// Returns true if a number may be an address, so that it does not become a string.
+    /// Returns true if a number may be an address. Such a number is not converted to a string.
     fn raw_number(&self, found: Type) -> bool {
-        self.raw && found.is_int()
+        self.words.raw() && found.is_int()
     }
 
-    /// Returns the string of a number: an integer in decimal, a float with that many digits or, if
-    /// none are given, in its shortest form.
+    /// Returns the code that converts a number to a string: an integer in decimal, a float with the
+    /// given number of digits or, if none is given, in its shortest form.
     pub(crate) fn number_text(
         &mut self,
         from: NodeId,
@@ -154,7 +154,7 @@ impl<'s> Lowering<'_, 's> {
         self.operand(None, node, want)
     }
 
-    /// Lowers an atom as [`bare`](Lowering::bare) does, as an operand of a form if there is one.
+    /// Lowers an atom, like [`bare`](Lowering::bare). It is an operand of a form, if there is one.
     fn operand(
         &mut self,
         form: Option<NodeId>,
@@ -169,7 +169,7 @@ impl<'s> Lowering<'_, 's> {
         if let Some(code) = Code::from_name(text) {
             return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
         }
-        // The name of another system's code stands for the nearest one where a code is expected.
+        // Where a code is expected, the name of another system's code means the nearest one.
         if want == Want::Type(Type::Code)
             && let Some(code) = Code::meant(text)
         {
@@ -203,10 +203,10 @@ impl<'s> Lowering<'_, 's> {
             Val::I32 => Type::Int,
             val => Type::of_wat(val),
         };
-        Ok(Some(Lowered::one(Wat::list(node, format!("{}.const {text}", val.name()), []), ty)))
+        Ok(Some(Lowered::one(Wat::list(node, [val.name(), ".const ", text].concat(), []), ty)))
     }
 
-    /// Returns true if a node is an instruction of WAT.
+    /// Returns true if a node is a WAT instruction.
     fn is_plain(&self, node: NodeId) -> bool {
         self.tree.head(node).is_some_and(|head| {
             forms::form(head).is_none_or(|_| !forms::applies(self.tree, node, head))
@@ -215,7 +215,7 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Builds the fault of a value that has another type than its form takes.
+    /// Creates the fault of a value whose type its form does not take.
     pub(crate) fn type_fault(
         &self,
         form: NodeId,
@@ -308,7 +308,13 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Returns true for a word that is written as the names of error codes are.
+/// Returns true if code is the list `(head nodes…)` after its head, printed unchanged.
+fn is_arm(tree: &Tree<'_>, list: NodeId, head: &str, wat: &Wat<'_>) -> bool {
+    let mut inside = tree.children(list);
+    tree.head(list) == Some(head) && inside.next(tree).is_some() && wat.is_source(inside)
+}
+
+/// Returns true if a word looks like the name of an error code.
 fn is_code_name(text: &str) -> bool {
     let rest = text.strip_prefix('E').unwrap_or("");
     let is_upper = |text: &str| text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
@@ -319,7 +325,7 @@ fn is_code_name(text: &str) -> bool {
 pub(crate) struct Join<'s> {
     /// The constraint on the value, or `None` if the branches leave no value.
     want: Option<Want>,
-    /// The branches, each with its source.
+    /// The branches, each with its source node.
     branches: Vec<(NodeId, &'s str, Lowered<'s>)>,
     /// The common type so far, and the branch that decided it.
     found: Option<(Type, NodeId)>,
@@ -392,7 +398,7 @@ impl<'s> Join<'s> {
         self.add(lowering, at, head, out)
     }
 
-    /// Adds a branch that is lowered already. Returns its flow.
+    /// Adds a branch that is already lowered. Returns its flow.
     pub(crate) fn add(
         &mut self,
         lowering: &mut Lowering<'_, 's>,
@@ -430,7 +436,7 @@ impl<'s> Join<'s> {
     ) -> LowerResult<JoinedArms<'s>> {
         let ty = self.ty();
         let never = self.branches.iter().all(|(.., out)| out.flow == Flow::Never);
-        let mut arms = Vec::new();
+        let mut arms = Vec::with_capacity(self.branches.len());
         for (at, head, out) in self.branches {
             let line = lowering.tree.node(at).starts_line;
             let out = match ty.filter(|_| self.want.is_some()) {
@@ -439,6 +445,7 @@ impl<'s> Join<'s> {
             };
             let arm = match head {
                 "" => out.wat,
+                head if is_arm(lowering.tree, at, head, &out.wat) => Wat::unchanged(at),
                 head => Wat::list(at, head, [out.wat]),
             };
             arms.push(arm.on_line(line));

@@ -19,7 +19,7 @@ pub(crate) struct Resolved<'s> {
     pub(crate) ty: Type,
     /// If true, it is a global of the module.
     pub(crate) is_global: bool,
-    /// The node that declares it, unless it is a global of WAT.
+    /// The node that declares it, unless it is a WAT global.
     pub(crate) node: Option<NodeId>,
     /// The index of a variable of the current function.
     pub(crate) at: Option<usize>,
@@ -30,21 +30,20 @@ pub(crate) struct Resolved<'s> {
 impl<'s> Resolved<'s> {
     /// Returns code that reads the value.
     pub(crate) fn read(&self, from: NodeId) -> Wat<'s> {
-        let kind = if self.is_global { "global" } else { "local" };
-        Wat::list(from, format!("{kind}.get {}", self.text), []).within(self.range)
+        let get = if self.is_global { "global.get " } else { "local.get " };
+        Wat::list(from, [get, &self.text].concat(), []).within(self.range)
     }
 
-    /// Returns code that sets the value. Without `value`, it is taken from the stack.
+    /// Returns code that sets the value. If `value` is `None`, the value is taken from the stack.
     pub(crate) fn write(&self, from: NodeId, value: Option<Wat<'s>>) -> Wat<'s> {
-        let kind = if self.is_global { "global" } else { "local" };
-        let items: Vec<Wat<'s>> = value.into_iter().collect();
-        Wat::list(from, format!("{kind}.set {}", self.text), items)
+        let set = if self.is_global { "global.set " } else { "local.set " };
+        Wat::list(from, [set, &self.text].concat(), value.into_iter().collect::<Vec<_>>())
     }
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Resolves a name: a variable of the current function, one of the program if the
-    /// function is declared by `fn`, or a global of WAT.
+    /// Resolves a name: a variable of the current function, one of the program if the function is
+    /// declared by `fn`, or a WAT global.
     pub(crate) fn resolve(&mut self, name: &str) -> Option<Resolved<'s>> {
         if let Some(at) = self.func.scope.find(name) {
             return self.variable(at);
@@ -55,12 +54,11 @@ impl<'s> Lowering<'_, 's> {
             let running = self.outer.iter().rev().find(|state| state.kind == FuncKind::Run);
             let running = running.filter(|_| !last);
             let scope = running.map_or(&self.main, |state| &state.scope);
-            let found = scope.get(name).cloned();
-            if let Some(variable) = found {
-                self.facts.shared.insert(variable.node);
+            if let Some(variable) = scope.get(name) {
+                self.facts.share(variable.node);
                 return Some(Resolved {
-                    text: variable.text,
-                    ty: variable.ty,
+                    text: variable.text.clone(),
+                    ty: variable.ty(),
                     is_global: true,
                     node: Some(variable.node),
                     at: None,
@@ -84,7 +82,7 @@ impl<'s> Lowering<'_, 's> {
         let variable = self.func.scope.at(at)?;
         Some(Resolved {
             text: variable.text.clone(),
-            ty: variable.ty,
+            ty: variable.ty(),
             is_global: variable.shared,
             node: Some(variable.node),
             at: Some(at),
@@ -93,7 +91,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Declares a variable that a form sets to a value of this type. If the name is already
-    /// declared with the same type, it stays the same variable.
+    /// declared with the same type, no new variable is declared.
     pub(crate) fn declare(
         &mut self,
         name: &'s str,
@@ -102,16 +100,17 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Resolved<'s>> {
         let ty = ty.stored();
         if let Some(at) = self.func.scope.find(name) {
-            let known = self.func.scope.at(at).map(|known| (known.ty, known.declared));
+            let known = self.func.scope.at(at).map(|known| (known.ty(), known.declared));
             let same = match known {
                 Some((known, _)) if known == ty => true,
                 Some((known, _)) if known.is_int() && ty.is_int() => {
+                    // No code depends on which of the types of integers it is.
                     if let Some(variable) = self.func.scope.at_mut(at) {
-                        variable.ty = ty;
+                        variable.set_ty(ty);
                     }
                     true
                 }
-                // A variable of WAT has one representation, whatever it is set to.
+                // A WAT variable has one representation, whatever it is set to.
                 Some((known, Declared::Local | Declared::Param)) => {
                     known.val() == ty.val() && known.is_vague()
                 }
@@ -126,7 +125,7 @@ impl<'s> Lowering<'_, 's> {
 
     fn add(&mut self, name: &'s str, ty: Type, node: NodeId) -> LowerResult<Resolved<'s>> {
         let at = self.func.scope.len();
-        let shared = self.facts.shared.contains(&node);
+        let shared = self.facts.is_shared(node);
         let text = match shared || self.func.scope.find(name).is_some() {
             true => self.global_name(name, at).into(),
             false => name.into(),
@@ -135,23 +134,24 @@ impl<'s> Lowering<'_, 's> {
             Val::Any => "i32",
             val => val.name(),
         };
-        let declared = Declared::Form;
-        let variable =
-            Variable { name: Some(name), text, wat, ty, node, declared, shared, range: None };
+        let mut variable = Variable::new(Some(name), text, (wat, ty), node, Declared::Form);
+        variable.shared = shared;
         let at = self.func.scope.add(self.tree, variable)?;
         self.variable(at).map_or_else(|| self.fault(node, type_wording::unknown_variable(name)), Ok)
     }
 
-    /// Sets the bounds of a variable's value in the code that follows. Returns those before.
+    /// Sets the bounds of a variable's value in the code that follows. Returns the previous bounds.
     pub(crate) fn set_range(&mut self, at: Option<usize>, range: Option<Range>) -> Option<Range> {
         let variable = at.and_then(|at| self.func.scope.at_mut(at))?;
         std::mem::replace(&mut variable.range, range)
     }
 
-    /// Records that a variable of WAT is set to a value of this type.
+    /// Records that a WAT variable is set to a value of this type.
     pub(crate) fn record_set(&mut self, at: Option<usize>, ty: Type) {
         let Some(at) = at else { return };
-        let Some(variable) = self.func.scope.at(at) else { return };
+        let key = (self.func.at, at);
+        let known = self.facts.local(key);
+        let Some(variable) = self.func.scope.at_mut(at) else { return };
         if variable.declared != Declared::Local || Type::of_wat(ty.val()) != Type::I32 {
             return;
         }
@@ -159,7 +159,6 @@ impl<'s> Lowering<'_, 's> {
             Type::I32 => LocalType::Mixed,
             ty => LocalType::One(ty),
         };
-        let key = (self.func.at, at);
         let joined = match self.sets.get(&key) {
             None => found,
             Some(known) if *known == found => found,
@@ -170,5 +169,13 @@ impl<'s> Lowering<'_, 's> {
             Some(LocalType::Mixed) => LocalType::Mixed,
         };
         self.sets.insert(key, joined);
+        let ty = match joined {
+            LocalType::One(ty) => ty,
+            LocalType::Mixed => Type::I32,
+        };
+        // In a later round the variable has its type from the beginning.
+        if known.is_none() && variable.set_ty(ty) {
+            self.facts.outdate();
+        }
     }
 }

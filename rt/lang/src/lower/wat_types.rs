@@ -1,7 +1,6 @@
-//! The types of WAT: those of a program's functions and globals, and its named function types.
+//! WAT types: those of a program's functions and globals, and its named function types.
 
-use std::collections::HashMap;
-
+use crate::NameMap;
 use crate::lower::program::{Func, Program};
 use crate::syntax::literal::index;
 use crate::syntax::tree::{NodeId, Nodes, Tree};
@@ -27,15 +26,15 @@ pub(crate) struct Global {
 /// Values that are found by name or by index.
 pub(crate) struct Table<'s, T> {
     pub(crate) list: Vec<T>,
-    pub(crate) by_name: HashMap<&'s str, usize>,
+    pub(crate) by_name: NameMap<&'s str, usize>,
 }
 
 impl<'s, T> Table<'s, T> {
     fn new() -> Self {
-        Table { list: Vec::new(), by_name: HashMap::new() }
+        Table { list: Vec::new(), by_name: NameMap::default() }
     }
 
-    /// Returns the entry of this name, with the name as the source has it.
+    /// Returns the entry of this name, with the name from the source.
     pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
         let (name, at) = self.by_name.get_key_value(name)?;
         Some((name, self.list.get(*at)?))
@@ -47,7 +46,7 @@ impl<'s, T> Table<'s, T> {
     }
 }
 
-/// The types of a program. `None` stands for a type that the walk does not support.
+/// The types of a program. A type that lowering does not support is `None`.
 pub(crate) struct Types<'s> {
     pub(crate) funcs: Vec<Option<FuncType>>,
     pub(crate) globals: Table<'s, Option<Global>>,

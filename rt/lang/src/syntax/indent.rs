@@ -1,4 +1,4 @@
-//! Forms that are closed before lines that are indented as a part of them.
+//! Finds forms that are closed before lines that are indented as if they were part of them.
 
 use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
@@ -9,8 +9,7 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 /// forms that are followed by deeper lines.
 pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     let mut warnings = Vec::new();
-    let mut nodes = tree.top();
-    while let Some(list) = nodes.next_deep(tree) {
+    for list in tree.lists_on_lines() {
         let Some(empty) = body_is_empty(tree, list) else { continue };
         let Some(next) = next_sibling(tree, list).filter(|next| is_deeper(tree, list, *next))
         else {
@@ -31,10 +30,13 @@ pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     Ok(warnings)
 }
 
-/// Returns true for a form whose body is empty, false for one with a body over several lines, and
+/// Returns true for a form with an empty body, false for a form whose body spans several lines, and
 /// `None` for any other node.
 fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     let head = tree.head(list)?;
+    if !matches!(head, "when" | "unless" | "while" | "until" | "repeat" | "fn" | "each" | "for") {
+        return None;
+    }
     let mut nodes = tree.children(list);
     let kinds: Vec<NodeKind> =
         std::iter::from_fn(|| nodes.next(tree)).take(6).map(|node| tree.node(node).kind).collect();
@@ -62,11 +64,9 @@ fn next_sibling(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     (tree.parent(next) == tree.parent(node)).then_some(next)
 }
 
-/// Returns true if a node begins a line and is indented more than a list that begins one.
+/// Returns true if a node begins a line and is indented more than a list, which begins a line.
 fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
-    tree.node(list).starts_line
-        && tree.node(next).starts_line
-        && column(tree, next) > column(tree, list)
+    tree.node(next).starts_line && column(tree, next) > column(tree, list)
 }
 
 /// Returns the column of a node, in bytes from 0.
@@ -101,7 +101,7 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 }
 
 /// Returns the changes that close a list before one of its nodes, which begins a line. The list
-/// itself does not begin one, so the node belongs to a form around it.
+/// itself does not begin a line, so the node belongs to an enclosing form.
 pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     let Some(list) = tree.parent(node) else { return Vec::new() };
     let mut nodes = tree.children(list);

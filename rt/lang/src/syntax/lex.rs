@@ -1,5 +1,6 @@
 //! The lexer. It accepts WAT's tokens, strings over several lines, and code fences.
 
+use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::bad_tokens;
 
@@ -26,9 +27,12 @@ pub(crate) struct Token {
     pub(crate) end: u32,
     /// If true, the token is the first of its line.
     pub(crate) starts_line: bool,
+    /// If true, the token is an atom that contains a dot, and not a quoted character.
+    pub(crate) dotted: bool,
 }
 
-/// Splits a text into tokens in one pass. Comments, whitespace and code fences are skipped.
+/// A lexer, which splits a source into tokens in one pass. It skips comments, whitespace and code
+/// fences.
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     at: usize,
@@ -43,15 +47,21 @@ impl<'s> Lexer<'s> {
     }
 
     /// Returns the next token, or `None` at the end.
+    #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Token>, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let mut starts_line = self.at == 0;
         while let Some(&byte) = bytes.get(self.at) {
             let start = self.at;
+            let mut dotted = false;
             let kind = match class(byte) {
                 ByteClass::Blank => {
-                    starts_line |= byte == b'\n';
                     self.at += 1;
+                    continue;
+                }
+                ByteClass::LineEnd => {
+                    starts_line = true;
+                    self.at += 1 + self.run(start + 1, |byte| byte == b' ');
                     continue;
                 }
                 ByteClass::Open if byte == b'(' && bytes.get(start + 1) == Some(&b';') => {
@@ -67,93 +77,122 @@ impl<'s> Lexer<'s> {
                     TokenKind::Close
                 }
                 ByteClass::Quote => self.text(start, false)?,
-                ByteClass::Semicolon if bytes.get(start + 1) == Some(&b';') => {
-                    self.at = self.line_end(start);
-                    continue;
-                }
                 ByteClass::Semicolon => {
-                    let end = self.line_end(start);
-                    let rest = self.source.get(start + 1..end).unwrap_or("");
-                    // Code after a statement that ends with `;` must not become a comment.
-                    if !starts_line && rest.trim_start().starts_with('(') {
-                        let message = bad_tokens::semicolon(self.source, start);
-                        return Err(Fault::new(start..start + 1, message));
-                    }
-                    self.at = end;
+                    self.skip_line_comment(start, starts_line)?;
                     continue;
-                }
-                ByteClass::Name if byte == b'`' && self.rest(start).starts_with("```") => {
-                    self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
-                    continue;
-                }
-                ByteClass::Name if byte == b'r' && bytes.get(start + 1) == Some(&b'"') => {
-                    self.text(start, true)?
-                }
-                ByteClass::Name if byte == b'\'' && self.character_end(start).is_some() => {
-                    self.at = self.character_end(start).unwrap_or(start + 1);
-                    let (start, end) = (
-                        crate::diagnose::diagnostic::clamp(start),
-                        crate::diagnose::diagnostic::clamp(self.at),
-                    );
-                    return Ok(Some(Token { kind: TokenKind::Atom, start, end, starts_line }));
                 }
                 ByteClass::Name => {
-                    self.at = self.atom_end(start);
+                    (self.at, dotted) = self.atom_end(start);
                     TokenKind::Atom
                 }
+                ByteClass::Special => match self.special(start, byte, &mut dotted)? {
+                    Some(kind) => kind,
+                    None => continue,
+                },
                 ByteClass::Other => {
                     self.skip_unusual(start)?;
                     continue;
                 }
             };
-            if kind == TokenKind::Atom
-                && matches!(byte, b'\'' | b'`' | b'/' | b'#' | b'-')
-                && let Some(fault) = bad_tokens::atom(self.source, start, self.at)
-            {
-                return Err(fault);
-            }
-            if kind == TokenKind::Atom && byte == b'@' {
-                return Err(Fault::new(start..start + 1, wording::annotation()));
-            }
-            if kind == TokenKind::Atom && self.rest(start).starts_with("$\"") {
+            if byte == b'$' && self.at == start + 1 && bytes.get(self.at) == Some(&b'"') {
                 return Err(Fault::new(start..start + 2, wording::quoted_name()));
             }
-            let (start, end) = (
-                crate::diagnose::diagnostic::clamp(start),
-                crate::diagnose::diagnostic::clamp(self.at),
-            );
-            return Ok(Some(Token { kind, start, end, starts_line }));
+            let (start, end) = (clamp(start), clamp(self.at));
+            return Ok(Some(Token { kind, start, end, starts_line, dotted }));
         }
         Ok(None)
+    }
+
+    /// Reads a token that begins with a special byte of names: an atom, or a string after `r`.
+    /// Skips a code fence, and returns `None` for it.
+    #[inline(never)]
+    fn special(
+        &mut self,
+        start: usize,
+        first: u8,
+        dotted: &mut bool,
+    ) -> Result<Option<TokenKind>, Box<Fault>> {
+        match first {
+            b'`' if self.rest(start).starts_with("```") => {
+                self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
+                return Ok(None);
+            }
+            b'r' if self.source.as_bytes().get(start + 1) == Some(&b'"') => {
+                return self.text(start, true).map(Some);
+            }
+            b'\'' if let Some(end) = self.character_end(start) => {
+                self.at = end;
+                return Ok(Some(TokenKind::Atom));
+            }
+            _ => {}
+        }
+        (self.at, *dotted) = self.atom_end(start);
+        let fault = match first {
+            b'\'' | b'`' | b'/' | b'#' | b'-' => bad_tokens::atom(self.source, start, self.at),
+            b'@' => Some(Fault::new(start..start + 1, wording::annotation())),
+            _ => None,
+        };
+        fault.map_or(Ok(Some(TokenKind::Atom)), Err)
     }
 
     fn rest(&self, at: usize) -> &'s str {
         self.source.get(at..).unwrap_or("")
     }
 
-    /// Counts the bytes from `at` that satisfy a condition.
+    /// Counts the consecutive bytes from `at` that satisfy a condition.
     fn run(&self, at: usize, mut wanted: impl FnMut(u8) -> bool) -> usize {
-        self.rest(at).bytes().take_while(|b| wanted(*b)).count()
+        let rest = self.source.as_bytes().get(at..).unwrap_or(&[]);
+        rest.iter().position(|byte| !wanted(*byte)).unwrap_or(rest.len())
     }
 
-    /// Returns the end of the atom that begins at `start`. A code fence may follow it without a
-    /// space.
-    fn atom_end(&self, start: usize) -> usize {
-        let mut ticks = false;
-        let end = start
-            + self.run(start, |b| {
-                ticks |= b == b'`';
-                class(b) == ByteClass::Name
-            });
-        let fence = || self.source.get(start..end).and_then(|atom| atom.find("```"));
-        if ticks && let Some(at) = fence() { start + at } else { end }
+    /// Returns the end of the atom that begins at `start`, and true if the atom contains a dot. A
+    /// code fence may follow the atom without a space.
+    fn atom_end(&self, start: usize) -> (usize, bool) {
+        let bytes = self.source.as_bytes();
+        let (mut end, mut all) = (start, 0);
+        while let Some(&byte) = bytes.get(end) {
+            let flags = name_flags(byte);
+            if flags == 0 {
+                break;
+            }
+            all |= flags;
+            end += 1;
+        }
+        match all & BACKTICK {
+            0 => (end, all & DOT != 0),
+            _ => self.before_fence(start, end),
+        }
+    }
+
+    /// Returns the end of the atom in a range of the source that may end with a code fence, and
+    /// true if the atom contains a dot.
+    #[cold]
+    fn before_fence(&self, start: usize, end: usize) -> (usize, bool) {
+        let all = self.source.get(start..end).unwrap_or("");
+        let atom = all.split_once("```").map_or(all, |(atom, _)| atom);
+        (start + atom.len(), atom.contains('.'))
     }
 
     fn line_end(&self, at: usize) -> usize {
         at + self.run(at, |b| b != b'\n')
     }
 
+    /// Skips a comment that begins with `;`, up to the end of the line.
+    #[inline(never)]
+    fn skip_line_comment(&mut self, start: usize, starts_line: bool) -> Result<(), Box<Fault>> {
+        let end = self.line_end(start);
+        let rest = self.source.get(start + 1..end).unwrap_or("");
+        // Code after a statement that ends with `;` must not become a comment.
+        if !starts_line && !rest.starts_with(';') && rest.trim_start().starts_with('(') {
+            let message = bad_tokens::semicolon(self.source, start);
+            return Err(Fault::new(start..start + 1, message));
+        }
+        self.at = end;
+        Ok(())
+    }
+
     /// Skips `(; … ;)`, which nests. Returns true if it contains a line break.
+    #[inline(never)]
     fn skip_block_comment(&mut self, start: usize) -> Result<bool, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let (mut depth, mut at, mut broken) = (0_usize, start, false);
@@ -205,7 +244,8 @@ impl<'s> Lexer<'s> {
     }
 
     /// Reads the string that begins at `start`. Escapes are not decoded here. A raw string begins
-    /// with `r` and has none.
+    /// with `r` and contains no escapes.
+    #[inline(never)]
     fn text(&mut self, start: usize, raw: bool) -> Result<TokenKind, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let open = start + usize::from(raw);
@@ -227,7 +267,7 @@ impl<'s> Lexer<'s> {
                 b'"' => {
                     self.at = at + 1;
                     if broken && self.first_long.is_none() {
-                        self.first_long = Some(crate::diagnose::diagnostic::clamp(start));
+                        self.first_long = Some(clamp(start));
                     }
                     return Ok(TokenKind::Text);
                 }
@@ -247,6 +287,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// Skips whitespace that is not ASCII. Any other character is a fault.
+    #[cold]
     fn skip_unusual(&mut self, start: usize) -> Result<(), Box<Fault>> {
         let Some(c) = self.rest(start).chars().next() else { return Ok(()) };
         let end = start + c.len_utf8();
@@ -262,28 +303,82 @@ impl<'s> Lexer<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteClass {
     Blank,
+    LineEnd,
     Open,
     Close,
     Quote,
     Semicolon,
     Name,
+    /// A byte of names that needs a check if it begins a token.
+    Special,
     Other,
 }
 
-const fn class(byte: u8) -> ByteClass {
+/// The class of each byte.
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Other; 256];
+    let mut byte = 0;
+    while byte < classes.len() {
+        #[expect(clippy::indexing_slicing, reason = "the loop ends at the length of the array")]
+        {
+            classes[byte] = class_of(byte as u8);
+        }
+        byte += 1;
+    }
+    classes
+};
+
+/// The flag of a byte of names.
+const NAME: u8 = 1;
+
+/// The flag of `.`.
+const DOT: u8 = 2;
+
+/// The flag of `` ` ``, which begins a code fence.
+const BACKTICK: u8 = 4;
+
+/// The flags of each byte. Those of a byte that is not a byte of names are 0.
+const NAME_FLAGS: [u8; 256] = {
+    let mut all = [0; 256];
+    let mut byte = 0;
+    while byte < all.len() {
+        let flags = match byte as u8 {
+            b'.' => NAME | DOT,
+            b'`' => NAME | BACKTICK,
+            byte if matches!(class_of(byte), ByteClass::Name | ByteClass::Special) => NAME,
+            _ => 0,
+        };
+        #[expect(clippy::indexing_slicing, reason = "the loop ends at the length of the array")]
+        {
+            all[byte] = flags;
+        }
+        byte += 1;
+    }
+    all
+};
+
+fn name_flags(byte: u8) -> u8 {
+    NAME_FLAGS.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
+fn class(byte: u8) -> ByteClass {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(ByteClass::Other)
+}
+
+const fn class_of(byte: u8) -> ByteClass {
     match byte {
-        b' ' | b'\t' | b'\n' | b'\r' | 0x0c => ByteClass::Blank,
+        b' ' | b'\t' | b'\r' | 0x0c => ByteClass::Blank,
+        b'\n' => ByteClass::LineEnd,
         b'(' | b'[' => ByteClass::Open,
         b')' | b']' => ByteClass::Close,
         b'"' => ByteClass::Quote,
         b';' => ByteClass::Semicolon,
+        b'\'' | b'`' | b'/' | b'#' | b'-' | b'@' | b'r' => ByteClass::Special,
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => ByteClass::Name,
-        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => {
+        b'!' | b'$' | b'%' | b'&' | b'*' | b'+' | b'.' | b':' | b'<' | b'=' | b'>' | b'?' => {
             ByteClass::Name
         }
-        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => {
-            ByteClass::Name
-        }
+        b'\\' | b'^' | b'_' | b'|' | b'~' => ByteClass::Name,
         _ => ByteClass::Other,
     }
 }

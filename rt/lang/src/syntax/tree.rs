@@ -1,4 +1,4 @@
-//! The syntax tree of a program: lists, atoms and strings in one arena, in the order of the text.
+//! The syntax tree of a program: lists, atoms and strings in one arena, in source order.
 
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
@@ -20,13 +20,13 @@ pub(crate) enum NodeKind {
     Block,
 }
 
-/// The index of a node. A parent comes before its children, and the children before the parent's
-/// next sibling.
+/// The index of a node. A parent precedes its children, and the children precede the parent's next
+/// sibling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// No node: the source of code that the program does not contain.
+    /// No node. It is the origin of generated code.
     pub(crate) const NONE: NodeId = NodeId(u32::MAX);
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct Node {
     /// If true, walks over a body skip the node, because it belongs to the module or to the
     /// function's header. [`Tree::lift`] sets it.
     pub(crate) lifted: bool,
+    /// If true, the node is an atom that contains a dot, and not a quoted character.
+    pub(crate) dotted: bool,
     pub(crate) start: u32,
     pub(crate) end: u32,
     /// The index of the first node after this one and its descendants.
@@ -51,7 +53,7 @@ pub(crate) struct Node {
 pub(crate) struct Tree<'s> {
     pub(crate) source: &'s str,
     nodes: Vec<Node>,
-    /// The lists that are not closed at the end of the text, outermost first.
+    /// The lists that are not closed at the end of the source, outermost first.
     pub(crate) open: Vec<NodeId>,
 }
 
@@ -85,10 +87,10 @@ impl<'s> Tree<'s> {
         Tree::read_within(source, MAX_DEPTH)
     }
 
-    /// Parses a text of any length, with parentheses nested at most `depth` deep.
+    /// Parses a source of any length, with parentheses nested at most `depth` deep.
     pub(crate) fn read_within(source: &'s str, depth: usize) -> Result<Tree<'s>, Box<Fault>> {
-        let mut nodes: Vec<Node> = Vec::with_capacity(source.len() / 6);
-        let mut open: Vec<NodeId> = Vec::new();
+        let mut nodes: Vec<Node> = Vec::with_capacity(source.len() / 4);
+        let mut open: Vec<NodeId> = Vec::with_capacity(16);
         let mut lexer = Lexer::new(source);
         while let Some(token) = lexer.next()? {
             let at = clamp(nodes.len());
@@ -119,6 +121,7 @@ impl<'s> Tree<'s> {
                 kind,
                 starts_line: token.starts_line,
                 lifted: false,
+                dotted: token.dotted,
                 start,
                 end,
                 next: at + 1,
@@ -145,34 +148,59 @@ impl<'s> Tree<'s> {
         clamp(self.nodes.len())
     }
 
-    /// Returns a node. For an invalid index, returns an empty atom at the end of the text.
-    pub(crate) fn node(&self, id: NodeId) -> Node {
-        let end = clamp(self.source.len());
-        let next = id.0.saturating_add(1);
-        let none = Node {
-            kind: NodeKind::Atom,
-            starts_line: false,
-            lifted: false,
-            start: end,
-            end,
-            next,
-            parent: NodeId::NONE,
-        };
-        self.nodes.get(id.0 as usize).copied().unwrap_or(none)
+    /// Returns the lists that are the first nodes of their lines, in source order.
+    pub(crate) fn lists_on_lines(&self) -> impl Iterator<Item = NodeId> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .filter(|(_, node)| node.kind == NodeKind::List && node.starts_line)
+            .map(|(at, _)| NodeId(clamp(at)))
     }
 
-    /// Returns the text of a node.
+    /// Returns the atoms that touch the node after them, in source order.
+    pub(crate) fn touching_atoms(&self) -> impl Iterator<Item = NodeId> {
+        let touches = |pair: &[Node]| match pair {
+            [atom, node] => atom.kind == NodeKind::Atom && atom.end == node.start,
+            _ => false,
+        };
+        let pairs = self.nodes.windows(2).enumerate();
+        pairs.filter(move |(_, pair)| touches(pair)).map(|(at, _)| NodeId(clamp(at)))
+    }
+
+    /// Returns a node. If the index is invalid, returns an empty atom at the end of the source.
+    pub(crate) fn node(&self, id: NodeId) -> Node {
+        self.nodes.get(id.0 as usize).copied().unwrap_or_else(|| {
+            let end = clamp(self.source.len());
+            Node {
+                kind: NodeKind::Atom,
+                starts_line: false,
+                lifted: false,
+                dotted: false,
+                start: end,
+                end,
+                next: id.0.saturating_add(1),
+                parent: NodeId::NONE,
+            }
+        })
+    }
+
+    /// Returns the source of a node.
     pub(crate) fn text(&self, id: NodeId) -> &'s str {
         let node = self.node(id);
         self.source.get(node.start as usize..node.end as usize).unwrap_or("")
     }
 
-    /// Returns the text of a node that is an atom.
+    /// Returns the atom at a node, or `None` if the node is not an atom.
     pub(crate) fn atom(&self, id: NodeId) -> Option<&'s str> {
         (self.node(id).kind == NodeKind::Atom).then(|| self.text(id))
     }
 
-    /// Returns the text of a node that is a name (`$x`).
+    /// Returns the atoms that contain a dot, in source order.
+    pub(crate) fn dotted_atoms(&self) -> impl Iterator<Item = &'s str> + '_ {
+        let dotted = self.nodes.iter().filter(|node| node.dotted);
+        dotted.map(|node| self.source.get(node.start as usize..node.end as usize).unwrap_or(""))
+    }
+
+    /// Returns the name at a node (`$x`), or `None` if the node is not a name.
     pub(crate) fn name(&self, id: NodeId) -> Option<&'s str> {
         self.atom(id).filter(|text| text.starts_with('$'))
     }
@@ -200,7 +228,7 @@ impl<'s> Tree<'s> {
         list < node && node.0 < self.node(list).next
     }
 
-    /// Returns all nodes after a node, up to the end of the text. Only the first can be its
+    /// Returns all nodes after a node, up to the end of the source. Only the first can be its
     /// sibling.
     pub(crate) fn after(&self, id: NodeId) -> Nodes {
         Nodes { at: self.node(id).next, end: clamp(self.nodes.len()) }
@@ -254,13 +282,32 @@ impl Nodes {
         None
     }
 
+    /// Returns the nodes up to the first of `after`, which must be a rest of these nodes.
+    pub(crate) fn until(self, after: Nodes) -> Nodes {
+        Nodes { at: self.at, end: after.at }
+    }
+
+    /// Returns the nodes from `first`, which must be before these nodes.
+    pub(crate) fn starting_at(self, first: NodeId) -> Nodes {
+        Nodes { at: first.0, end: self.end }
+    }
+
+    /// Returns the number of siblings.
+    pub(crate) fn count(mut self, tree: &Tree<'_>) -> usize {
+        let mut count = 0;
+        while self.next(tree).is_some() {
+            count += 1;
+        }
+        count
+    }
+
     /// Returns the next sibling without advancing.
     pub(crate) fn peek(&self, tree: &Tree<'_>) -> Option<NodeId> {
         let mut ahead = *self;
         ahead.next(tree)
     }
 
-    /// Returns the next node in the order of the text, whatever its depth.
+    /// Returns the next node in source order, at any depth.
     pub(crate) fn next_deep(&mut self, tree: &Tree<'_>) -> Option<NodeId> {
         while self.at < self.end {
             let id = NodeId(self.at);

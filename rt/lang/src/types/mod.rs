@@ -1,5 +1,6 @@
 //! The types of values, which are known before the program runs.
 
+pub(crate) mod instruction;
 pub(crate) mod ops;
 
 use crate::Ty;
@@ -26,11 +27,11 @@ pub(crate) enum Type {
     Map,
     /// An array of numbers in the program's memory.
     Numbers(Elem),
-    /// An i32 of unknown kind, as WAT's own instructions leave it.
+    /// An i32 of unknown kind, such as the result of a WAT instruction.
     I32,
-    /// A value of WAT that the language has no type for.
+    /// A WAT value without a type in the language.
     Wat(Val),
-    /// A value whose type is not known yet, or that is never reached.
+    /// A value whose type is not known yet, or that is unreachable.
     Any,
 }
 
@@ -61,7 +62,7 @@ impl Elem {
         }
     }
 
-    /// Returns the type of an element as a value.
+    /// Returns the type that an element has as a value.
     pub(crate) const fn ty(self) -> Type {
         match self {
             Elem::Int | Elem::Byte => Type::Int,
@@ -105,7 +106,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of a value of WAT.
+    /// Returns the type of a WAT value.
     pub(crate) const fn of_wat(val: Val) -> Type {
         match val {
             Val::I32 => Type::I32,
@@ -116,8 +117,8 @@ impl Type {
         }
     }
 
-    /// Parses the name of a type in a declaration: `int`, `long`, `float`, `str`, `arr`, `map`,
-    /// an array of numbers, or a value type of WAT.
+    /// Parses the name of a type in a declaration: `int`, `long`, `float`, `str`, `arr`, `map`, an
+    /// array of numbers, or a WAT value type.
     pub(crate) fn from_name(name: &str) -> Option<Type> {
         Some(match name {
             "int" => Type::Int,
@@ -133,7 +134,7 @@ impl Type {
         })
     }
 
-    /// Returns the value type of WAT that represents the type.
+    /// Returns the WAT value type that represents the type.
     pub(crate) const fn val(self) -> Val {
         match self {
             Type::Long => Val::I64,
@@ -144,7 +145,7 @@ impl Type {
         }
     }
 
-    /// Returns the type with its article, as messages name it.
+    /// Returns the type's name with its article, for messages.
     pub(crate) const fn described(self) -> &'static str {
         match self {
             Type::Int | Type::Bool => "an int",
@@ -192,22 +193,22 @@ impl Type {
         }
     }
 
-    /// Returns true for an int, also one that is a truth value or an error code.
+    /// Returns true if the type is an int, a bool or an error code.
     pub(crate) const fn is_int(self) -> bool {
         matches!(self, Type::Int | Type::Bool | Type::Code)
     }
 
-    /// Returns true for a number.
+    /// Returns true if the type is a number.
     pub(crate) const fn is_number(self) -> bool {
         self.is_int() || matches!(self, Type::Long | Type::Float)
     }
 
-    /// Returns true if the type says nothing about the value but its representation.
+    /// Returns true if the type determines only the representation of a value.
     pub(crate) const fn is_vague(self) -> bool {
         matches!(self, Type::I32 | Type::Any)
     }
 
-    /// Returns true if a number of this type becomes a value of the other without loss.
+    /// Returns true if a number of this type can be converted to the other type without loss.
     pub(crate) fn widens_to(self, other: Type) -> bool {
         other == Type::Str
             || other.is_vague()
@@ -224,8 +225,8 @@ impl Type {
         }
     }
 
-    /// Returns the type that values of both types have after a conversion that loses nothing, or
-    /// `None` if there is none.
+    /// Returns the type that values of both types can be converted to without loss, or `None` if
+    /// there is none.
     pub(crate) fn join(self, other: Type) -> Option<Type> {
         Some(match (self, other) {
             _ if self == other => self,

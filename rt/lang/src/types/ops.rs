@@ -1,5 +1,6 @@
 //! The operands and results of WAT's instructions, derived from their names.
 
+use super::instruction::{Instruction, instruction};
 use crate::ValType;
 
 /// The type of a value on the stack.
@@ -12,7 +13,7 @@ pub(crate) enum Val {
     V128,
     Func,
     Extern,
-    /// Any type, as in code that is never reached.
+    /// Any type, such as in unreachable code.
     Any,
 }
 
@@ -99,6 +100,8 @@ pub(crate) enum Immediate {
     Number(Val),
     /// Optional `offset=` and `align=`.
     Memory,
+    /// Optional indices of memories.
+    Memories,
 }
 
 /// An instruction whose operands and results follow from its name.
@@ -107,6 +110,8 @@ pub(crate) struct Op {
     pub(crate) pops: &'static [Val],
     pub(crate) pushes: &'static [Val],
     pub(crate) immediate: Immediate,
+    /// If true, the instruction returns 0 or 1.
+    pub(crate) compares: bool,
 }
 
 const INT_UNARY: &[&str] = &["clz", "ctz", "popcnt", "extend8_s", "extend16_s"];
@@ -218,43 +223,59 @@ pub(crate) fn takes_operands(name: &str) -> bool {
     TAKING.contains(&name) || op(name).is_some_and(|op| !op.pops.is_empty())
 }
 
+/// Returns the instructions whose operands and results follow from their names.
+pub(super) fn all() -> Vec<(String, Op)> {
+    names().into_iter().filter_map(|name| described(&name).map(|op| (name, op))).collect()
+}
+
 /// Returns the instruction of this name, if its operands and results follow from the name.
 pub(crate) fn op(name: &str) -> Option<Op> {
+    match instruction(name) {
+        Some(Instruction::Op(op)) => Some(*op),
+        _ => None,
+    }
+}
+
+/// Derives an instruction from its name.
+fn described(name: &str) -> Option<Op> {
+    let of = |pops, pushes, immediate| Some(Op { pops, pushes, immediate, compares: false });
     if let Some((_, pops, pushes)) = OTHERS.iter().find(|(known, ..)| *known == name) {
-        return Some(Op { pops, pushes, immediate: Immediate::None });
+        let immediate = match name.starts_with("memory.") {
+            true => Immediate::Memories,
+            false => Immediate::None,
+        };
+        return of(pops, pushes, immediate);
     }
     if let Some((_, from, to)) = CONVERSIONS.iter().find(|(known, ..)| *known == name) {
         let immediate = if name.contains("load") { Immediate::Memory } else { Immediate::None };
-        return Some(Op { pops: from.single(), pushes: to.single(), immediate });
+        return of(from.single(), to.single(), immediate);
     }
     let (ty, rest) = name.split_once('.')?;
     let ty = Val::from_wat(ty)?;
-    let plain = |pops, pushes| Some(Op { pops, pushes, immediate: Immediate::None });
-    let memory = |pops, pushes| Some(Op { pops, pushes, immediate: Immediate::Memory });
+    let plain = |pops, pushes| of(pops, pushes, Immediate::None);
+    let memory = |pops, pushes| of(pops, pushes, Immediate::Memory);
+    let comparison = |pops| {
+        let op = plain(pops, Val::I32.single())?;
+        Some(Op { compares: true, ..op })
+    };
     match ty {
         _ if rest == "const" && !ty.single().is_empty() => {
-            Some(Op { pops: &[], pushes: ty.single(), immediate: Immediate::Number(ty) })
+            of(&[], ty.single(), Immediate::Number(ty))
         }
-        Val::I32 | Val::I64 if rest == "eqz" => plain(ty.single(), Val::I32.single()),
+        Val::I32 | Val::I64 if rest == "eqz" => comparison(ty.single()),
         Val::I32 | Val::I64 if INT_UNARY.contains(&rest) => plain(ty.single(), ty.single()),
         Val::I32 | Val::I64 if INT_BINARY.contains(&rest) => plain(ty.pair(), ty.single()),
-        Val::I32 | Val::I64 if INT_COMPARE.contains(&rest) => plain(ty.pair(), Val::I32.single()),
+        Val::I32 | Val::I64 if INT_COMPARE.contains(&rest) => comparison(ty.pair()),
         Val::I32 | Val::I64 if INT_LOAD.contains(&rest) => memory(Val::I32.single(), ty.single()),
         Val::I32 | Val::I64 if INT_STORE.contains(&rest) => memory(ty.store_operands(), &[]),
         Val::I64 if rest == "store32" => memory(ty.store_operands(), &[]),
         Val::F32 | Val::F64 if FLOAT_UNARY.contains(&rest) => plain(ty.single(), ty.single()),
         Val::F32 | Val::F64 if FLOAT_BINARY.contains(&rest) => plain(ty.pair(), ty.single()),
-        Val::F32 | Val::F64 if FLOAT_COMPARE.contains(&rest) => plain(ty.pair(), Val::I32.single()),
+        Val::F32 | Val::F64 if FLOAT_COMPARE.contains(&rest) => comparison(ty.pair()),
         Val::F32 | Val::F64 if rest == "load" => memory(Val::I32.single(), ty.single()),
         Val::F32 | Val::F64 if rest == "store" => memory(ty.store_operands(), &[]),
         _ => None,
     }
-}
-
-/// Returns true if an instruction of this name returns 0 or 1.
-pub(crate) fn compares(name: &str) -> bool {
-    let rest = name.split_once('.').map_or("", |(_, rest)| rest);
-    rest == "eqz" || INT_COMPARE.contains(&rest) || FLOAT_COMPARE.contains(&rest)
 }
 
 /// Returns the usual conversion from one type to another.
@@ -308,8 +329,8 @@ pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
-/// Returns the only instruction that an unknown name can mean: an old name, or a name without its
-/// sign. As with the operators, the signed instruction is meant.
+/// Returns the only instruction that an unknown name can mean: an old name, or a name that lacks
+/// its sign. In the latter case, the signed instruction is meant, as for the operators.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
     if LOOSE.contains(&name) {

@@ -1,4 +1,4 @@
-//! The operands and results of each instruction, given its name and immediates.
+//! Determines the operands and results of each instruction from its name and immediates.
 
 use super::stack::{Continuation, Frame, InstructionEffect};
 use super::{Stop, Walk, WalkResult};
@@ -211,14 +211,14 @@ impl<'s> Walk<'_, 's> {
         nodes: &mut Nodes,
     ) -> WalkResult<()> {
         let tree = self.tree;
-        if immediate == Immediate::Memory || name.starts_with("memory.") {
+        if matches!(immediate, Immediate::Memory | Immediate::Memories) {
             // Skip memory indices. There is only one memory, and `memory.copy` may name it twice.
             while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
                 nodes.next(tree);
             }
         }
         match immediate {
-            Immediate::None => {}
+            Immediate::None | Immediate::Memories => {}
             Immediate::Memory => {
                 let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
                 while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(part) {
@@ -349,7 +349,7 @@ impl<'s> Walk<'_, 's> {
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
 
-    /// Returns the type of a local that an instruction names.
+    /// Returns the type of the local that an instruction names.
     pub(crate) fn local(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<Val> {
         let text = self.tree.text(node);
         let locals = &self.func.locals;

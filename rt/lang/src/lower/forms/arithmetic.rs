@@ -12,7 +12,7 @@ use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `+`, `-`, `*`, `/` and `%`.
+/// Lowers `+`, `-`, `*`, `/` and `%`.
 pub(super) fn arithmetic<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -40,8 +40,8 @@ pub(super) fn arithmetic<'s>(
     Ok(Lowered::one(sum, ty))
 }
 
-/// Lowers operands and converts them to their widest type. Number literals take the type of the
-/// others, or `want` if there are none.
+/// Lowers operands and converts them to their widest type. Number literals get the type of the
+/// other operands, or `want` if there are none.
 pub(super) fn numbers<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -118,7 +118,7 @@ pub(super) fn unify<'s>(
     Ok((values, ty))
 }
 
-/// Joins the type of an operand with that of the ones before it.
+/// Joins the type of an operand with that of the operands before it.
 fn widest(
     lowering: &Lowering<'_, '_>,
     list: NodeId,
@@ -129,13 +129,13 @@ fn widest(
     let tree = lowering.tree;
     let head = tree.head(list).unwrap_or("");
     // An address is a number for programs that access memory themselves.
-    let found = if lowering.raw && found == Type::Str { Type::I32 } else { found };
+    let found = if lowering.words.raw() && found == Type::Str { Type::I32 } else { found };
     let arithmetic = found.is_number() || found.is_vague() || matches!(found, Type::Wat(Val::F32));
     if !arithmetic {
         let operands = all_operands(tree, list);
         let texts: Vec<&str> = operands.iter().map(|node| tree.text(*node)).collect();
         let message = type_wording::not_a_number(head, tree.text(node), found, &texts);
-        // Without a text among the operands, a sum of numbers in strings may be meant.
+        // Without a string among the operands, a sum of numbers in strings may be meant.
         let is_text = |operand: &NodeId| {
             let text = tree.text(*operand).trim_matches('"');
             tree.atom(*operand).is_none()
@@ -301,7 +301,7 @@ fn long_product<'s>(
     let minus_one = || Wat::list(list, "i64.const -1", []);
     let least = || Wat::list(list, format!("i64.const {}", i64::MIN), []);
     let zero = || Wat::list(list, "i64.const 0", []);
-    // The division itself must not overflow: -1 is a case of its own.
+    // The division itself must not overflow, so -1 is a separate case.
     let divided = op("ne", [op("div_s", [get(), a.copy()]), b.copy()]);
     let negated = op("eq", [b.copy(), least()]);
     let result = || Wat::list(list, "result i32", []);
@@ -355,7 +355,7 @@ fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<C
     Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
 }
 
-/// `(- X)`: negates a number.
+/// Lowers `(- X)`: negates a number.
 fn negate<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -374,7 +374,7 @@ fn negate<'s>(
     Ok(Lowered::one(wat, ty))
 }
 
-/// `(abs X)`: the absolute value of a number.
+/// Lowers `(abs X)`: the absolute value of a number.
 pub(super) fn abs<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -406,7 +406,7 @@ pub(super) fn abs<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), ty))
 }
 
-/// `(min A B …)` and `(max A B …)`.
+/// Lowers `(min A B …)` and `(max A B …)`.
 pub(super) fn extreme<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -436,7 +436,7 @@ pub(super) fn extreme<'s>(
     Ok(Lowered::one(best, ty))
 }
 
-/// `(+= $x N)`, `(-= $x N)` and `(*= $x N)`.
+/// Lowers `(+= $x N)`, `(-= $x N)` and `(*= $x N)`.
 pub(super) fn update<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -7,14 +7,15 @@ use crate::habits;
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
+use crate::lower::scope::Variable;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(let $x V)`, `(let $x long V)`, `(let $x V $y W)`: declares variables and sets them, in order.
-/// `(let ($a $b) ARR)` takes an array apart.
+/// Lowers `(let $x V)`, `(let $x long V)`, `(let $x V $y W)`: declares variables and sets them, in
+/// order. `(let ($a $b) ARR)` sets the names to the items of an array.
 pub(super) fn declare<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -101,9 +102,9 @@ fn declare_one<'s>(
     Ok(Lowered::none(variable.write(list, Some(value.wat))))
 }
 
-/// Returns the type of a variable of this name, if the number can be of that type.
+/// Returns the type of a variable of this name, if the number can have that type.
 fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
-    let known = lowering.func.scope.get(name).map(|variable| variable.ty);
+    let known = lowering.func.scope.get(name).map(Variable::ty);
     let text = lowering.tree.text(node);
     match known {
         Some(ty @ (Type::Long | Type::Float))
@@ -127,7 +128,7 @@ fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>
     names.filter(|names| !names.is_empty())
 }
 
-/// `(let ($a $b) ARR)`: sets each name to an item. Fails if the array is shorter.
+/// Lowers `(let ($a $b) ARR)`: sets each name to an item. Fails if the array is shorter.
 fn take_apart<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -160,7 +161,7 @@ fn item<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// `(set $x V)`, `(set $x V $y W)`: sets variables or globals, in order.
+/// Lowers `(set $x V)`, `(set $x V $y W)`: sets variables or globals, in order.
 pub(super) fn set<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -229,7 +230,7 @@ fn assigned<'s>(
     lowering.record_set(variable.at, value.ty);
     let (found, wanted) = (value.ty, variable.ty);
     // A number that becomes a string, and an error code in place of a string, are mistakes here.
-    let mistaken = wanted == Type::Str && found.is_number() && !lowering.raw;
+    let mistaken = wanted == Type::Str && found.is_number() && !lowering.words.raw();
     let converted = match mistaken {
         true => None,
         false => lowering.convert(list, node, value, wanted).ok(),

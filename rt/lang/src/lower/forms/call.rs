@@ -18,7 +18,7 @@ pub(crate) enum Callee<'s> {
     /// A host function. If true, the name has a mark such as `?`, so that the call never leaves an
     /// error code.
     Host(Signature, bool),
-    /// A function of WAT, by name.
+    /// A WAT function, by name.
     Wat(&'s str),
     /// A function that `fn` declares: its index and name.
     Fn(usize, &'s str),
@@ -34,8 +34,8 @@ impl Callee<'_> {
     }
 }
 
-/// Resolves the head of a list: the full name of a host function, which may have a mark behind it,
-/// or the name of a function of the program.
+/// Resolves the head of a list: the full name of a host function, optionally followed by a mark, or
+/// the name of a function of the program.
 pub(crate) fn called<'s>(lowering: &Lowering<'_, 's>, head: &str) -> Option<Callee<'s>> {
     if head.starts_with('$') {
         if let Some((name, at)) = lowering.program.defined.get_key_value(head) {
@@ -122,7 +122,8 @@ fn host<'s>(
     }
 }
 
-/// Returns the code of a call that changes its first argument, and leaves that argument.
+/// Returns the code of a call that changes its first argument, and that leaves the argument on the
+/// stack.
 fn with_first<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -138,7 +139,7 @@ fn with_first<'s>(
     Ok(Lowered::one(Wat::sequence(list, [call, ended, first]), ty).dropped_if_unused())
 }
 
-/// Returns true for a function that joins any number of strings.
+/// Returns true if a function joins any number of strings.
 fn is_variadic(signature: &Signature) -> bool {
     (signature.module, signature.name) == ("str", "cat")
 }
@@ -167,8 +168,9 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Lowers a call of a host function. Its results stay on the stack, with its error code. Returns
-/// the function as well, since the types of the arguments may choose another of the same name.
+/// Lowers a call to a host function. Its results stay on the stack, with its error code. Returns
+/// the function as well, because the types of the arguments may select another one of the same
+/// name.
 pub(crate) fn host_call<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -225,20 +227,20 @@ pub(crate) fn host_call<'s>(
     let absent = missing.iter().filter_map(|param| param.ty.missing());
     converted.extend(absent.map(|none| Wat::i32(list, none.into())));
     lowering.import(signature);
-    let name = format!("call ${}.{}", signature.module, signature.name);
+    let name = ["call $", signature.module, ".", signature.name].concat();
     Ok((Wat::list(list, name, converted), *signature))
 }
 
-/// Returns true for functions of the same name and number of parameters, such as `map.incr` and
-/// `map.incr/f64`.
+/// Returns true if two functions have the same name and number of parameters, such as `map.incr`
+/// and `map.incr/f64`.
 fn is_variant(one: &Signature, other: &Signature) -> bool {
     one.module == other.module
         && one.form() == other.form()
         && one.params.len() == other.params.len()
 }
 
-/// Returns the function of a name whose result has the type that is wanted: the given one, or else
-/// another one with the same parameters, such as `str.to_int/i64`.
+/// Returns the function whose result has the wanted type: the given one, or else another one of the
+/// same name with the same parameters, such as `str.to_int/i64`.
 pub(crate) fn for_result(
     lowering: &Lowering<'_, '_>,
     signature: &Signature,
@@ -258,9 +260,9 @@ pub(crate) fn for_result(
     }
 }
 
-/// Returns the function of a name that takes arguments of these types: the given one, or else
-/// another one of the same name and number of parameters, such as `map.incr/f64`. Arguments that
-/// are numbers in the source are not lowered yet.
+/// Returns the function that takes arguments of these types: the given one, or else another one
+/// with the same name and number of parameters, such as `map.incr/f64`. Arguments that are numbers
+/// in the source are not lowered yet.
 fn for_arguments(
     lowering: &Lowering<'_, '_>,
     signature: &Signature,
@@ -283,7 +285,7 @@ fn for_arguments(
     }
 }
 
-/// Returns true for a 0 that stands for a missing string.
+/// Returns true if an argument is a 0 that is used as a missing string.
 fn is_missing(param: &Param, arg: &Lowered<'_>) -> bool {
     param.ty.is_optional() && Type::of_host(param.ty) == Type::Str && arg.wat.constant() == Some(0)
 }
@@ -337,10 +339,10 @@ fn wrong_function(
 }
 
 fn full_name(signature: &Signature) -> String {
-    format!("{}.{}", signature.module, signature.name)
+    [signature.module, ".", signature.name].concat()
 }
 
-/// Returns the change that makes a list call another host function.
+/// Returns the change of a list's head to another host function.
 fn rename(lowering: &Lowering<'_, '_>, list: NodeId, known: &Signature) -> Option<Change> {
     let tree = lowering.tree;
     let head = tree.head(list)?;
@@ -349,7 +351,7 @@ fn rename(lowering: &Lowering<'_, '_>, list: NodeId, known: &Signature) -> Optio
     rewrite::replace_head(tree, list, format!("{}{mark}", full_name(known)))
 }
 
-/// Lowers a call of a function of WAT.
+/// Lowers a call to a WAT function.
 fn wat<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -371,7 +373,7 @@ fn wat<'s>(
         };
         args.push(lowering.value(list, *operand, want)?.wat);
     }
-    let call = Wat::list(list, format!("call {name}"), args);
+    let call = Wat::list(list, ["call ", name].concat(), args);
     Ok(match effect {
         Some(effect) => {
             let count = i32::try_from(effect.pushes).unwrap_or(0);

@@ -10,7 +10,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `=`, `!=`, `<`, `<=`, `>` and `>=`: compare numbers, and strings by their bytes.
+/// Lowers `=`, `!=`, `<`, `<=`, `>` and `>=`, which compare numbers, and strings by their bytes.
 pub(super) fn compare<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -22,7 +22,7 @@ pub(super) fn compare<'s>(
     let lowered = unless_literal(lowering, list, &nodes, Want::Any)?;
     let is_object = |out: &Lowered<'s>| {
         let ty = out.ty;
-        let address = lowering.raw && ty == Type::Str;
+        let address = lowering.words.raw() && ty == Type::Str;
         !address && !ty.is_number() && !ty.is_vague() && ty.val() == Val::I32
     };
     // The walk over the module reports the reason.
@@ -95,7 +95,7 @@ fn objects<'s>(
     Ok(Lowered::one(wat, Type::Bool))
 }
 
-/// `(not A)`: returns 1 if A is 0, and 0 otherwise.
+/// Lowers `(not A)`: returns 1 if A is 0, and 0 otherwise.
 pub(super) fn not<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -106,7 +106,7 @@ pub(super) fn not<'s>(
     Ok(Lowered::one(Wat::list(list, "i32.eqz", [value.wat]), Type::Bool))
 }
 
-/// `and` and `or`: stop at the first operand that decides the result.
+/// Lowers `and` and `or`, which stop at the first operand that decides the result.
 pub(super) fn logic<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

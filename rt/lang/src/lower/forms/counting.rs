@@ -7,6 +7,7 @@ use super::{all_operands, operand_count};
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
+use crate::lower::scope::Variable;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering, range};
 use crate::syntax::literal;
@@ -14,7 +15,8 @@ use crate::syntax::tree::{NodeId, NodeKind};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(for $i FROM TO …)`, `(for $i FROM TO STEP …)`: counts from FROM up to TO, which is excluded.
+/// Lowers `(for $i FROM TO …)`, `(for $i FROM TO STEP …)`: counts from FROM up to TO, which is
+/// excluded.
 pub(super) fn count<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -35,7 +37,7 @@ pub(super) fn count<'s>(
         body.next(tree);
     }
     let bounds: Vec<NodeId> = [from, to].into_iter().chain(step).collect();
-    let known = lowering.func.scope.get(name).map(|variable| variable.ty);
+    let known = lowering.func.scope.get(name).map(Variable::ty);
     let want = known.filter(|ty| *ty == Type::Long).map_or(Want::Any, Want::Type);
     let (values, ty) = numbers(lowering, list, &bounds, want)?;
     let mut values = values.into_iter();

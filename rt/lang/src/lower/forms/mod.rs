@@ -1,7 +1,7 @@
 //! The forms of the language over WAT.
 //!
-//! A form is a row of [`FORMS`] and one function that lowers it. No other code depends on the name
-//! of a form.
+//! A form consists of an entry in [`FORMS`] and one function that lowers it. No other code depends
+//! on the name of a form.
 
 mod arithmetic;
 mod binding;
@@ -22,10 +22,14 @@ mod text;
 pub(crate) use self::control::choose;
 pub(crate) use self::program::{ret, returned};
 pub(crate) use self::table::FORMS;
+use std::sync::LazyLock;
+
 use super::flow::{Context, Lowered};
 use super::{LowerResult, Lowering};
+use crate::NameMap;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::types::instruction::{self, Instruction};
 
 /// A form.
 pub(crate) struct Form {
@@ -35,7 +39,7 @@ pub(crate) struct Form {
     /// The meaning, in one sentence without a full stop. Empty for a form that is accepted but not
     /// documented.
     pub(crate) about: &'static str,
-    /// The value that it leaves as the last form of a body.
+    /// The value that the form leaves if it is the last one of a body.
     pub(crate) yields: Yields,
     pub(crate) lower: LowerForm,
 }
@@ -81,23 +85,47 @@ pub fn forms() -> impl Iterator<Item = FormDoc> {
     taught.map(|form| FormDoc { name: form.name, usage: form.usage, about: form.about })
 }
 
-/// Returns the form with the given name. A `?` or `!` after the name is ignored.
-pub(crate) fn form(head: &str) -> Option<&'static Form> {
-    let found = |name: &str| {
-        FORMS.binary_search_by(|form| form.name.cmp(name)).ok().and_then(|at| FORMS.get(at))
-    };
-    found(head).or_else(|| {
-        let plain = head.strip_suffix(['?', '!'])?;
-        plain.ends_with(|c: char| c.is_ascii_alphabetic()).then(|| found(plain))?
-    })
+/// The meanings of a list's head in the language, before those that its program defines.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Head {
+    pub(crate) form: Option<&'static Form>,
+    pub(crate) instruction: Option<&'static Instruction>,
 }
 
-/// Returns false if a list with the name of a form is an instruction of WAT.
+/// The heads by name.
+static HEADS: LazyLock<NameMap<&str, Head>> = LazyLock::new(|| {
+    let mut heads: NameMap<&str, Head> = NameMap::default();
+    for form in FORMS {
+        heads.entry(form.name).or_default().form = Some(form);
+    }
+    for (name, instruction) in instruction::all() {
+        heads.entry(name).or_default().instruction = Some(instruction);
+    }
+    heads
+});
+
+/// Returns the meanings of a list's head. A `?` or `!` after the name of a form is ignored.
+pub(crate) fn head(name: &str) -> Head {
+    let marked = || {
+        let plain = name.strip_suffix(['?', '!'])?;
+        let head =
+            plain.ends_with(|c: char| c.is_ascii_alphabetic()).then(|| HEADS.get(plain))??;
+        Some(Head { instruction: None, ..*head })
+    };
+    HEADS.get(name).copied().or_else(marked).unwrap_or_default()
+}
+
+/// Returns the form with the given name. A `?` or `!` after the name is ignored.
+pub(crate) fn form(name: &str) -> Option<&'static Form> {
+    head(name).form
+}
+
+/// Returns false if a list with the name of a form is a WAT instruction.
 pub(crate) fn applies(tree: &Tree<'_>, list: NodeId, head: &str) -> bool {
     let mut nodes = tree.children(list);
     nodes.next(tree);
     match head {
-        // `(call $f)` is WAT, and `(call "program" …)` is a form.
+        // Lowers `(call $f)` is WAT, and `(call "program" …)` is a form.
         "call" => nodes
             .next(tree)
             .is_some_and(|first| matches!(tree.node(first).kind, NodeKind::Text | NodeKind::Block)),
@@ -112,9 +140,12 @@ pub(crate) fn usage(head: &str) -> &'static str {
 
 /// Returns the operands of a form that takes exactly `N`.
 pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerResult<[NodeId; N]> {
-    let all = all_operands(tree, list);
-    let count = all.len();
-    <[NodeId; N]>::try_from(all).map_err(|_| operand_count(tree, list, N, count))
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    match nodes.count(tree) {
+        count if count == N => Ok([(); N].map(|()| nodes.next(tree).unwrap_or(list))),
+        count => Err(operand_count(tree, list, N, count)),
+    }
 }
 
 /// Returns all operands of a form.
@@ -124,8 +155,8 @@ pub(crate) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
     std::iter::from_fn(|| nodes.next(tree)).collect()
 }
 
-/// Reports that a form has the wrong number of operands. If the program lacks parentheses, reports
-/// that the form is not closed.
+/// Reports that a form has the wrong number of operands. If the program lacks closing parentheses,
+/// reports that the form is not closed.
 pub(crate) fn operand_count(
     tree: &Tree<'_>,
     list: NodeId,

@@ -12,7 +12,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// `(argv N $p)`: sets `$p` to argument N. Fails with EBOUND if it is missing.
+/// Lowers `(argv N $p)`: sets `$p` to argument N. Fails with EBOUND if it is missing.
 pub(super) fn argv<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -43,7 +43,7 @@ pub(super) fn argv<'s>(
     Ok(Lowered::none(variable.write(list, Some(value))))
 }
 
-/// Returns the code of an argument, which fails if it is missing.
+/// Returns the code that reads an argument. The code fails if the argument is missing.
 fn argument<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -55,7 +55,7 @@ fn argument<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// `(arg N)`: returns argument N.
+/// Lowers `(arg N)`: returns argument N.
 pub(super) fn arg<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -66,7 +66,7 @@ pub(super) fn arg<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// `(args)`: returns an array of all arguments.
+/// Lowers `(args)`: returns an array of all arguments.
 pub(super) fn args<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -76,7 +76,7 @@ pub(super) fn args<'s>(
     Ok(Lowered::one(lowering.host_call(list, "sys.args", [])?, Type::Arr))
 }
 
-/// `(call "program" ARG …)`: runs a catalog program and returns its results.
+/// Lowers `(call "program" ARG …)`: runs a catalog program and returns its results.
 pub(super) fn call<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -102,7 +102,7 @@ pub(super) fn call<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
 }
 
-/// `(out V)`, `(out "{}" V …)`: outputs a result.
+/// Lowers `(out V)`, `(out "{}" V …)`: outputs a result.
 pub(super) fn out<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -126,7 +126,7 @@ fn result<'s>(
     lowering.host_call(list, "sys.resv", [value])
 }
 
-/// `(ret V)`, `(ret "{}" V …)`, `(ret)`: outputs a result and ends the program.
+/// Lowers `(ret V)`, `(ret "{}" V …)`, `(ret)`: outputs a result and ends the program.
 pub(crate) fn ret<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -147,7 +147,7 @@ pub(crate) fn ret<'s>(
     Ok(Lowered::never(Wat::sequence(list, pieces)))
 }
 
-/// `(return V)` in a function of `fn`, and `(return)`.
+/// Lowers `(return V)` and `(return)` in a function that `fn` declares.
 pub(crate) fn returned<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -163,11 +163,11 @@ pub(crate) fn returned<'s>(
             }
         }
         [operand] => {
-            let want = lowering.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
-            let want = match lowering.is_number(*operand) {
-                true => want,
-                false => Want::Any,
+            let known = match lowering.is_number(*operand) {
+                true => lowering.facts.result_so_far(at),
+                false => None,
             };
+            let want = known.map_or(Want::Any, |(ty, _)| Want::Type(ty));
             let value = lowering.value(list, *operand, want)?;
             lowering.join_result(*operand, value.ty)?;
             let ty = lowering.result(at).map_or(Type::Any, |(ty, _)| ty);
@@ -175,14 +175,14 @@ pub(crate) fn returned<'s>(
         }
         more => return Err(operand_count(tree, list, 1, more.len())),
     }
-    if lowering.facts.fns.get(at).is_some_and(|fn_| fn_.is_fallible) {
+    if lowering.facts.is_fallible(at) {
         results.push(Wat::i32(list, 0));
     }
     Ok(Lowered::never(Wat::list(list, "return", results)))
 }
 
-/// `(fail CODE)`, `(fail CODE "why")`, `(fail CODE "{}" V …)`: fails with an error code and a
-/// reason, as a call does.
+/// Lowers `(fail CODE)`, `(fail CODE "why")`, `(fail CODE "{}" V …)`: fails with an error code and
+/// a reason, like a failed call.
 pub(super) fn fail<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -1,0 +1,67 @@
+//! The pieces of consecutive nodes. Nodes that are printed unchanged need no pieces.
+
+use super::output::Wat;
+use crate::syntax::tree::{NodeId, Nodes, Tree};
+
+/// The pieces of consecutive nodes, such as the operands of an instruction.
+pub(crate) struct Pieces<'s> {
+    /// The nodes, from the first one.
+    nodes: Nodes,
+    /// The pieces so far, or `None` if each one is a list that is printed unchanged.
+    changed: Option<Vec<Wat<'s>>>,
+}
+
+impl<'s> Pieces<'s> {
+    /// Creates the pieces of nodes that are not lowered yet.
+    pub(crate) fn of(nodes: Nodes) -> Pieces<'s> {
+        Pieces { nodes, changed: None }
+    }
+
+    /// Adds the piece of the next node.
+    pub(crate) fn push(&mut self, tree: &Tree<'_>, node: NodeId, piece: Wat<'s>) {
+        match &mut self.changed {
+            Some(all) => all.push(piece),
+            None if piece.is_unchanged(node) => {}
+            None => {
+                let mut all = Vec::with_capacity(self.nodes.count(tree));
+                all.extend(lists(tree, self.nodes, Some(node)));
+                all.push(piece);
+                self.changed = Some(all);
+            }
+        }
+    }
+
+    /// Returns true if each node is a list that is printed unchanged.
+    pub(crate) fn are_unchanged(&self) -> bool {
+        self.changed.is_none()
+    }
+
+    /// Returns the pieces.
+    pub(crate) fn into_vec(self, tree: &Tree<'_>) -> Vec<Wat<'s>> {
+        self.changed.unwrap_or_else(|| lists(tree, self.nodes, None).collect())
+    }
+
+    /// Returns the pieces as one.
+    pub(crate) fn into_sequence(self, from: NodeId) -> Wat<'s> {
+        match self.changed {
+            Some(pieces) => Wat::sequence(from, pieces),
+            None => Wat::source(from, self.nodes),
+        }
+    }
+}
+
+/// Returns true if the pieces are these nodes, and each one is a list that is printed unchanged.
+pub(crate) fn are_unchanged(tree: &Tree<'_>, mut nodes: Nodes, pieces: &[Wat<'_>]) -> bool {
+    pieces.iter().all(|piece| nodes.next(tree).is_some_and(|node| piece.is_unchanged(node)))
+        && nodes.next(tree).is_none()
+}
+
+/// Returns the pieces of lists that are printed unchanged, up to a node.
+fn lists<'s>(
+    tree: &Tree<'_>,
+    mut nodes: Nodes,
+    end: Option<NodeId>,
+) -> impl Iterator<Item = Wat<'s>> {
+    std::iter::from_fn(move || nodes.next(tree).filter(|node| Some(*node) != end))
+        .map(|list| Wat::unchanged(list).on_line(tree.node(list).starts_line))
+}

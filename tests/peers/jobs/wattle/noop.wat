@@ -1,0 +1,5 @@
+;;; name = "noop"
+;;; description = "Do nothing"
+;;; returns = "nothing"
+
+(ret)

@@ -1,0 +1,219 @@
+//! Bare wasmtime, which runs the module that Wattle makes from a program.
+
+use std::time::{Duration, Instant};
+
+use wasmtime::{Caller, Config, Engine, InstancePre, Linker, Memory, Store, UpdateDeadline};
+use wattle_rt::{Limits, Signatures, engine_config};
+
+use crate::Result;
+use crate::host::{Host, Space, link_all};
+use crate::jobs::Job;
+use crate::sample::{Peer, kib_each};
+use crate::wattle;
+
+/// A module in the text format.
+pub struct Module {
+    /// The text.
+    pub text: String,
+    /// The first address after the static data.
+    pub heap: u32,
+}
+
+/// The state of a run.
+pub struct State {
+    memory: Option<Memory>,
+    host: Host,
+}
+
+impl Space for Caller<'_, State> {
+    fn split(&mut self) -> (&mut [u8], &mut Host) {
+        match self.data().memory {
+            Some(memory) => {
+                let (bytes, state) = memory.data_and_store_mut(self);
+                (bytes, &mut state.host)
+            }
+            None => (&mut [], &mut self.data_mut().host),
+        }
+    }
+
+    fn grow(&mut self, pages: u64) {
+        if let Some(memory) = self.data().memory {
+            // If it fails, the write that follows panics.
+            let _ = memory.grow(&mut *self, pages);
+        }
+    }
+}
+
+/// An engine with the host functions.
+pub struct Bare {
+    engine: Engine,
+    linker: Linker<State>,
+}
+
+impl Bare {
+    /// Creates an engine with the same settings as Wattle's.
+    ///
+    /// # Errors
+    /// If the engine cannot be created.
+    pub fn same_settings() -> Result<Bare> {
+        Bare::with(&engine_config(&Limits::default())?)
+    }
+
+    /// Creates an engine with its own default settings.
+    ///
+    /// # Errors
+    /// If the engine cannot be created.
+    pub fn default_settings() -> Result<Bare> {
+        Bare::with(&Config::new())
+    }
+
+    fn with(config: &Config) -> Result<Bare> {
+        let engine = Engine::new(config)?;
+        let mut linker: Linker<State> = Linker::new(&engine);
+        link_all!(linker, Caller<'_, State>);
+        Ok(Bare { engine, linker })
+    }
+
+    /// Parses, compiles and links a module.
+    ///
+    /// # Errors
+    /// If the module is invalid, or imports an unknown function.
+    pub fn compile(&self, module: &Module) -> Result<InstancePre<State>> {
+        let binary = wat::parse_str(&module.text)?;
+        let module = wasmtime::Module::from_binary(&self.engine, &binary)?;
+        Ok(self.linker.instantiate_pre(&module)?)
+    }
+
+    fn store(&self, heap: u32, args: Vec<String>) -> Store<State> {
+        let host = Host::new(heap, args);
+        Store::new(&self.engine, State { memory: None, host })
+    }
+
+    /// Runs a module on a separate stack, as Wattle does. Returns the store.
+    ///
+    /// # Errors
+    /// If the program fails.
+    pub async fn run(
+        &self,
+        instance: &InstancePre<State>,
+        heap: u32,
+        args: Vec<String>,
+    ) -> Result<Store<State>> {
+        let mut store = self.store(heap, args);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
+        let instance = instance.instantiate_async(&mut store).await?;
+        store.data_mut().memory = instance.get_memory(&mut store, "mem.tape");
+        let run = instance.get_typed_func::<(), i32>(&mut store, "run")?;
+        succeeded(run.call_async(&mut store, ()).await?)?;
+        Ok(store)
+    }
+
+    /// Runs a module on the stack of the caller. Returns the store.
+    ///
+    /// # Errors
+    /// If the program fails.
+    pub fn run_directly(
+        &self,
+        instance: &InstancePre<State>,
+        heap: u32,
+        args: Vec<String>,
+    ) -> Result<Store<State>> {
+        let mut store = self.store(heap, args);
+        let instance = instance.instantiate(&mut store)?;
+        store.data_mut().memory = instance.get_memory(&mut store, "mem.tape");
+        let run = instance.get_typed_func::<(), i32>(&mut store, "run")?;
+        succeeded(run.call(&mut store, ())?)?;
+        Ok(store)
+    }
+}
+
+/// Checks the code that a program returned.
+pub(crate) fn succeeded(code: i32) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(format!("the program returned {code}").into()) }
+}
+
+/// A way to run a job.
+#[derive(Clone, Copy)]
+pub enum Path {
+    /// Wattle's settings: parse, compile, link and run a module that the engine has not seen
+    /// before.
+    Cold,
+    /// Wattle's settings: instantiate and run a compiled module.
+    Warm,
+    /// The engine's default settings: parse, compile, link and run a module that the engine has not
+    /// seen before.
+    Naive,
+}
+
+/// A job that is run by wasmtime alone, without Wattle.
+pub struct Wasmtime {
+    bare: Bare,
+    path: Path,
+    /// The signatures of the host functions, for making modules.
+    signatures: Signatures,
+    text: String,
+    module: Module,
+    compiled: InstancePre<State>,
+    args: Vec<String>,
+    runs: u32,
+}
+
+impl Wasmtime {
+    /// Prepares a job.
+    ///
+    /// # Errors
+    /// If the engine cannot be created, or the job's module cannot be compiled.
+    pub fn new(path: Path, job: &Job) -> Result<Wasmtime> {
+        let bare = match path {
+            Path::Naive => Bare::default_settings()?,
+            Path::Cold | Path::Warm => Bare::same_settings()?,
+        };
+        let signatures = wattle::signatures();
+        let text = wattle::program(job)?;
+        let module = wattle::module(&signatures, &text)?;
+        let compiled = bare.compile(&module)?;
+        Ok(Wasmtime { bare, path, signatures, text, module, compiled, args: job.args(), runs: 0 })
+    }
+}
+
+impl Peer for Wasmtime {
+    async fn run(&mut self) -> Result<(Duration, String)> {
+        self.runs += 1;
+        let (bare, args) = (&self.bare, self.args.clone());
+        let new = || wattle::module(&self.signatures, &wattle::unseen(&self.text, self.runs));
+        let (store, time) = match self.path {
+            Path::Cold => {
+                let module = new()?;
+                let started = Instant::now();
+                let compiled = bare.compile(&module)?;
+                (bare.run(&compiled, module.heap, args).await?, started.elapsed())
+            }
+            Path::Warm => {
+                let started = Instant::now();
+                let store = bare.run(&self.compiled, self.module.heap, args).await?;
+                (store, started.elapsed())
+            }
+            Path::Naive => {
+                let module = new()?;
+                let started = Instant::now();
+                let compiled = bare.compile(&module)?;
+                (bare.run_directly(&compiled, module.heap, args)?, started.elapsed())
+            }
+        };
+        Ok((time, store.into_data().host.text()))
+    }
+
+    /// Keeps the instances alive after their programs have ended, to measure their memory.
+    async fn live(&mut self, count: usize) -> Result<Option<f64>> {
+        if matches!(self.path, Path::Naive) {
+            let one =
+                || self.bare.run_directly(&self.compiled, self.module.heap, self.args.clone());
+            return kib_each(count, one).map(Some);
+        }
+        let run = || self.bare.run(&self.compiled, self.module.heap, self.args.clone());
+        // No program waits, so each run is ready at once.
+        kib_each(count, || futures_util::FutureExt::now_or_never(run()).ok_or("a program waits")?)
+            .map(Some)
+    }
+}

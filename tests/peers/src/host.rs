@@ -1,0 +1,290 @@
+//! The host functions of the WebAssembly peers: minimal ones that do the same work as Wattle's.
+//!
+//! They trust the module, because Wattle made it: an invalid pointer or handle causes a panic. Each
+//! engine implements [`Space`] for its caller, and `link!` adds the functions to its linker.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
+
+/// Size of a page of memory, in bytes.
+const PAGE: usize = 65_536;
+
+/// The code of a missing entry.
+const ENOENT: i32 = 4;
+
+/// The code of an invalid input.
+const EPARSE: i32 = 7;
+
+/// The state of one run.
+#[derive(Default)]
+pub struct Host {
+    /// The first free address of the program's memory.
+    pub heap: usize,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// The results that the program printed.
+    pub results: Vec<Vec<u8>>,
+    arrays: Vec<Vec<String>>,
+    maps: Vec<IndexMap<String, String>>,
+}
+
+impl Host {
+    /// Creates the state of a program with its arguments. Its heap starts after its static data.
+    #[must_use]
+    pub fn new(heap: u32, args: Vec<String>) -> Host {
+        Host { heap: heap as usize, args, ..Host::default() }
+    }
+
+    /// Returns the results, one per line.
+    #[must_use]
+    pub fn text(self) -> String {
+        let texts = self.results.iter().map(|result| String::from_utf8_lossy(result));
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Keeps an array and returns its handle.
+    fn keep(&mut self, items: Vec<String>) -> i32 {
+        self.arrays.push(items);
+        self.arrays.len() as i32
+    }
+
+    fn array(&self, handle: i32) -> &[String] {
+        &self.arrays[handle as usize - 1]
+    }
+
+    fn map(&mut self, handle: i32) -> &mut IndexMap<String, String> {
+        &mut self.maps[handle as usize - 1]
+    }
+}
+
+/// A program's memory and the state of its run.
+pub trait Space {
+    /// Returns the memory and the state at once.
+    fn split(&mut self) -> (&mut [u8], &mut Host);
+
+    /// Grows the memory.
+    fn grow(&mut self, pages: u64);
+}
+
+fn bytes(memory: &[u8], pointer: i32) -> &[u8] {
+    let (at, mut length) = (pointer as usize, [0; 4]);
+    length.copy_from_slice(&memory[at..at + 4]);
+    &memory[at + 4..at + 4 + u32::from_le_bytes(length) as usize]
+}
+
+fn text(memory: &[u8], pointer: i32) -> &str {
+    std::str::from_utf8(bytes(memory, pointer)).unwrap_or_default()
+}
+
+/// Allocates memory. The memory doubles when it is full.
+fn reserve(space: &mut impl Space, size: usize) -> usize {
+    let (memory, host) = space.split();
+    let (length, start) = (memory.len(), host.heap.next_multiple_of(8));
+    host.heap = start + size;
+    if host.heap > length {
+        let pages = (host.heap - length).div_ceil(PAGE).max(length / PAGE);
+        space.grow(pages as u64);
+    }
+    start
+}
+
+fn write(memory: &mut [u8], at: usize, bytes: &[u8]) {
+    memory[at..at + 4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    memory[at + 4..at + 4 + bytes.len()].copy_from_slice(bytes);
+}
+
+fn put(space: &mut impl Space, bytes: &[u8]) -> i32 {
+    let at = reserve(space, bytes.len() + 4);
+    write(space.split().0, at, bytes);
+    at as i32
+}
+
+/// Copies a string that the host holds into the program's memory.
+fn put_held<S: Space>(space: &mut S, find: impl Fn(&mut Host) -> Option<&str>) -> (i32, i32) {
+    let Some(length) = find(space.split().1).map(str::len) else { return (0, ENOENT) };
+    let at = reserve(space, length + 4);
+    let (memory, host) = space.split();
+    write(memory, at, find(host).unwrap_or_default().as_bytes());
+    (at as i32, 0)
+}
+
+/// Implements `sys.argv`.
+pub fn argv(space: &mut impl Space, index: i32) -> (i32, i32) {
+    put_held(space, |host| host.args.get(index as usize).map(String::as_str))
+}
+
+/// Implements `sys.resv`.
+pub fn resv(space: &mut impl Space, result: i32) {
+    let (memory, host) = space.split();
+    host.results.push(bytes(memory, result).to_vec());
+}
+
+/// Implements `sys.alloc`.
+pub fn alloc(space: &mut impl Space, size: i32) -> i32 {
+    reserve(space, size as usize) as i32
+}
+
+/// Implements `str.cat`.
+pub fn cat(space: &mut impl Space, a: i32, b: i32) -> (i32, i32) {
+    let memory = space.split().0;
+    let joined = [bytes(memory, a), bytes(memory, b)].concat();
+    (put(space, &joined), 0)
+}
+
+/// Implements `str.upper`.
+pub fn upper(space: &mut impl Space, s: i32) -> (i32, i32) {
+    let upper = text(space.split().0, s).to_uppercase();
+    (put(space, upper.as_bytes()), 0)
+}
+
+/// Implements `str.len`.
+pub fn len(space: &mut impl Space, s: i32) -> i32 {
+    bytes(space.split().0, s).len() as i32
+}
+
+/// Implements `str.eq`.
+pub fn eq(space: &mut impl Space, a: i32, b: i32) -> i32 {
+    let memory = space.split().0;
+    i32::from(bytes(memory, a) == bytes(memory, b))
+}
+
+/// Implements `str.from_int`.
+pub fn from_int(space: &mut impl Space, n: i32) -> i32 {
+    put(space, n.to_string().as_bytes())
+}
+
+/// Implements `str.to_int`.
+pub fn to_int(space: &mut impl Space, s: i32) -> (i32, i32) {
+    text(space.split().0, s).parse().map_or((0, EPARSE), |n| (n, 0))
+}
+
+/// Implements `str.words`.
+pub fn words(space: &mut impl Space, s: i32) -> i32 {
+    let (memory, host) = space.split();
+    let words = text(memory, s).split_whitespace().map(str::to_owned).collect();
+    host.keep(words)
+}
+
+/// Implements `str.lines`.
+pub fn lines(space: &mut impl Space, s: i32) -> (i32, i32) {
+    let (memory, host) = space.split();
+    let lines = text(memory, s).lines().map(str::to_owned).collect();
+    (host.keep(lines), 0)
+}
+
+/// Implements `arr.len`.
+pub fn arr_len(space: &mut impl Space, array: i32) -> i32 {
+    space.split().1.array(array).len() as i32
+}
+
+/// Implements `arr.get`.
+pub fn arr_get(space: &mut impl Space, array: i32, index: i32) -> (i32, i32) {
+    put_held(space, |host| host.array(array).get(index as usize).map(String::as_str))
+}
+
+/// Implements `map.new`.
+pub fn map_new(space: &mut impl Space) -> i32 {
+    let host = space.split().1;
+    host.maps.push(IndexMap::new());
+    host.maps.len() as i32
+}
+
+/// Implements `map.incr`.
+pub fn map_incr(space: &mut impl Space, map: i32, key: i32, n: i32) -> i32 {
+    let (memory, host) = space.split();
+    let (map, key) = (host.map(map), text(memory, key));
+    if let Some(value) = map.get_mut(key) {
+        let sum = value.parse::<i32>().unwrap_or_default().wrapping_add(n);
+        *value = sum.to_string();
+        return sum;
+    }
+    map.insert(key.to_owned(), n.to_string());
+    n
+}
+
+/// Implements `map.keys`.
+pub fn map_keys(space: &mut impl Space, map: i32) -> i32 {
+    let host = space.split().1;
+    let keys = host.map(map).keys().cloned().collect();
+    host.keep(keys)
+}
+
+/// Implements `map.get`.
+pub fn map_get(space: &mut impl Space, map: i32, key: i32) -> (i32, i32) {
+    let (memory, host) = space.split();
+    match host.map(map).get(text(memory, key)).cloned() {
+        Some(value) => (put(space, value.as_bytes()), 0),
+        None => (0, ENOENT),
+    }
+}
+
+/// Implements `json.items` for the whole document.
+pub fn json_items(space: &mut impl Space, document: i32, _path: i32) -> (i32, i32) {
+    let (memory, host) = space.split();
+    match serde_json::from_str::<Vec<&RawValue>>(text(memory, document)) {
+        Ok(items) => (host.keep(items.into_iter().map(plain).map(Cow::into_owned).collect()), 0),
+        Err(_) => (0, EPARSE),
+    }
+}
+
+/// Implements `json.get` for a key of the whole document.
+pub fn json_get(space: &mut impl Space, document: i32, path: i32) -> (i32, i32) {
+    let memory = space.split().0;
+    let document = serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(text(memory, document));
+    let Ok(members) = document else { return (0, EPARSE) };
+    match members.get(text(memory, path)).map(|value| plain(value).into_owned()) {
+        Some(value) => (put(space, value.as_bytes()), 0),
+        None => (0, ENOENT),
+    }
+}
+
+/// Returns a JSON string without its quotes, and anything else as JSON.
+fn plain(value: &RawValue) -> Cow<'_, str> {
+    match serde_json::from_str::<String>(value.get()) {
+        Ok(string) => Cow::Owned(string),
+        Err(_) => Cow::Borrowed(value.get()),
+    }
+}
+
+/// Adds the host functions to a linker. The engines' linkers have the same methods.
+macro_rules! link_each {
+    ($linker:expr, $caller:ty, { $($module:literal $name:literal
+        ($($arg:ident: $ty:ty),*) $(-> $result:ty)? = $function:path;)* }) => {
+        $($linker.func_wrap($module, $name, |mut caller: $caller, $($arg: $ty),*| $(-> $result)? {
+            $function(&mut caller, $($arg),*)
+        })?;)*
+    };
+}
+
+/// Adds all host functions to a linker, for a type of caller.
+macro_rules! link_all {
+    ($linker:expr, $caller:ty) => {
+        $crate::host::link_each!($linker, $caller, {
+            "sys" "argv" (index: i32) -> (i32, i32) = $crate::host::argv;
+            "sys" "resv" (result: i32) = $crate::host::resv;
+            "sys" "alloc" (size: i32) -> i32 = $crate::host::alloc;
+            "str" "cat" (a: i32, b: i32) -> (i32, i32) = $crate::host::cat;
+            "str" "upper" (s: i32) -> (i32, i32) = $crate::host::upper;
+            "str" "len" (s: i32) -> i32 = $crate::host::len;
+            "str" "eq" (a: i32, b: i32) -> i32 = $crate::host::eq;
+            "str" "from_int" (n: i32) -> i32 = $crate::host::from_int;
+            "str" "to_int" (s: i32) -> (i32, i32) = $crate::host::to_int;
+            "str" "words" (s: i32) -> i32 = $crate::host::words;
+            "str" "lines" (s: i32) -> (i32, i32) = $crate::host::lines;
+            "arr" "len" (array: i32) -> i32 = $crate::host::arr_len;
+            "arr" "get" (array: i32, index: i32) -> (i32, i32) = $crate::host::arr_get;
+            "map" "new" () -> i32 = $crate::host::map_new;
+            "map" "incr" (map: i32, key: i32, n: i32) -> i32 = $crate::host::map_incr;
+            "map" "keys" (map: i32) -> i32 = $crate::host::map_keys;
+            "map" "get" (map: i32, key: i32) -> (i32, i32) = $crate::host::map_get;
+            "json" "items" (document: i32, path: i32) -> (i32, i32) = $crate::host::json_items;
+            "json" "get" (document: i32, path: i32) -> (i32, i32) = $crate::host::json_get;
+        });
+        $linker.func_wrap("sys", "trap", |_: $caller, _: i32, _: i64, _: i64| {})?;
+    };
+}
+
+pub(crate) use {link_all, link_each};

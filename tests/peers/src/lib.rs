@@ -1,0 +1,27 @@
+//! Runs the same jobs in Wattle and in peers, to compare their times and memory.
+//!
+//! - `peer` measures one peer with one job, and prints the figures as a line of JSON.
+//! - `gate` prints the ratios of Wattle's times to those of bare wasmtime.
+//! - `work` does one kind of work several times, so that its instructions can be counted.
+//!
+//! [`jobs`] loads the jobs, and [`sample`] measures. [`wattle`] runs jobs in Wattle, and each of
+//! the other modules runs them in one peer. [`host`] has the host functions that the WebAssembly
+//! peers link.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the host functions serve modules that Wattle made, and a bench that cannot run panics"
+)]
+
+pub mod bare;
+pub mod host;
+pub mod interpreter;
+pub mod jobs;
+pub mod monty;
+pub mod quickjs;
+pub mod sample;
+pub mod typical;
+pub mod wattle;
+
+/// A result of this crate. The error is a message for the person who runs the bench.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
