@@ -1,12 +1,12 @@
 //! Failures of the host itself and of its store.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wattle_rt::{Bug, EngineError};
 use wattle_shell::ToolboxError;
 
 /// A failure of the host itself. It ends the run, and is not reported to a program or a model as
-/// their failure.
+/// its own failure.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A host function panicked.
@@ -22,10 +22,11 @@ pub enum HostError {
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to {what} the store{}: {cause}", .path.as_ref().map(|p| format!(" `{}`", p.display())).unwrap_or_default())]
+#[error("failed to {what} the store{}: {cause}", .at.as_ref().map(|at| format!(" `{at}`")).unwrap_or_default())]
 pub struct StoreError {
     what: &'static str,
-    path: Option<PathBuf>,
+    /// The path of the file, or the URL of the database without its password.
+    at: Option<String>,
     cause: Cause,
 }
 
@@ -35,15 +36,27 @@ pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 impl StoreError {
     /// Creates the error for a store that cannot be opened.
     pub fn open(path: &Path, cause: impl Into<Cause>) -> StoreError {
-        StoreError { what: "open", path: Some(path.to_owned()), cause: cause.into() }
+        StoreError::at("open", Some(path.display().to_string()), cause.into())
+    }
+
+    /// Returns true if the store cannot be used at the moment: its database cannot be reached or
+    /// written, its disk is full, or it is too slow. The same operation may succeed later.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        crate::store::is_outage(&self.cause)
     }
 
     /// Creates the error for content that is invalid.
     pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
-        StoreError { what: "read", path: None, cause: cause.into() }
+        StoreError::at("read", None, cause.into())
     }
 
     pub(crate) fn new(what: &'static str) -> impl FnOnce(Cause) -> StoreError {
-        move |cause| StoreError { what, path: None, cause }
+        move |cause| StoreError::at(what, None, cause)
+    }
+
+    /// Creates the error for a store at a path or a URL, which must not contain a password.
+    pub(crate) fn at(what: &'static str, at: Option<String>, cause: Cause) -> StoreError {
+        StoreError { what, at, cause }
     }
 }

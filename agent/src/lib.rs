@@ -1,4 +1,4 @@
-//! Agents: a model that answers each step with a program, and the runtime that runs it.
+//! Agents: models that answer each step with a program, and the runtime that runs the program.
 //!
 //! [`run`] drives the loop of `wattle_machine` to its end. It asks the [`model`], runs the
 //! requested programs on the shared [`Host`] with the grants of the [`Job`], and reports each event
@@ -98,9 +98,11 @@ pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use span::Span;
 pub use store::{
-    ExportedSession, Integration, LazyMemory, LazySecrets, LazyState, Privacy, SESSION_ID,
-    SessionFiles, SessionLine, State, StateValue, Store, StoredMemory, StoredSecrets, TenantStore,
-    TokenLine, is_session_id, own_session, privacy,
+    CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection, Integration,
+    LazyMemory, LazySecrets, LazyState, Privacy, Pruned, QueueState, Retention, SESSION_ID,
+    SessionFiles, SessionLine, State, StateValue, Store, StoreAddress, StoreCopy, StoreStats,
+    StoreTransaction, StoredMemory, StoredSecrets, TableStats, TenantStore, TokenLine, copy_store,
+    is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};

@@ -1,7 +1,7 @@
 //! Line-based files: a reader that holds only one line in memory at a time, and an atomic append.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
 use wattle_capability::files::append_line;
@@ -24,30 +24,45 @@ pub(crate) struct LineReader<R> {
     line: Vec<u8>,
     number: u64,
     is_ended: bool,
+    position: u64,
 }
 
 impl LineReader<BufReader<File>> {
-    /// Reads lines from the current position of a file.
+    /// Reads lines from the beginning of a file.
     pub(crate) fn of(file: File) -> Self {
         LineReader::new(BufReader::with_capacity(1 << 16, file))
+    }
+
+    /// Reads lines from a position in a file.
+    ///
+    /// # Errors
+    /// If the file is not seekable.
+    pub(crate) fn from(mut file: File, position: u64) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(position))?;
+        Ok(LineReader { position, ..LineReader::of(file) })
     }
 }
 
 impl<R: BufRead> LineReader<R> {
     pub(crate) fn new(reader: R) -> Self {
-        LineReader { reader, line: Vec::new(), number: 0, is_ended: true }
+        LineReader { reader, line: Vec::new(), number: 0, is_ended: true, position: 0 }
     }
 
-    /// Returns true if the line that was read last ends in a line break.
+    /// Returns true if the line that was read last ends with a line break.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
+    }
+
+    /// Returns the position in the file after the line that was read last.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
     }
 
     /// Returns the next line with its number, counted from 1, or `None` at the end of the file. A
     /// last line without a line break is returned, too.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Line<'_>)>> {
         self.line.clear();
         let (mut is_long, mut has_any) = (false, false);
@@ -68,6 +83,7 @@ impl<R: BufRead> LineReader<R> {
             let used = part.len() + usize::from(end.is_some());
             self.is_ended = end.is_some();
             self.reader.consume(used);
+            self.position += used as u64;
         }
         if !has_any {
             self.is_ended = true;
@@ -78,8 +94,9 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// Appends a line in one write, so that runs that share a file do not interleave their lines. A
-/// link in place of the file is not followed, because anybody may have written to the workdir.
+/// Appends a line in one write, so that runs that share a file do not interleave their lines. If
+/// the file was replaced with a link, the link is not followed, because anybody may have written to
+/// the workdir.
 pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
     append_line(path, &[line, b"\n"].concat())
 }

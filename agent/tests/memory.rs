@@ -1,5 +1,7 @@
-//! Memory in the store: its owners, its limits, its search, and what the file reveals.
+//! Tests memory in the store: its owners, its limits, its search, and what the file reveals.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod place;
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +13,15 @@ use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::Code;
 use wattle_agent::{LazyMemory, Store, Tenant, TenantStore};
 
+use place::Place;
+
 const HOUR: Duration = Duration::from_secs(3_600);
 const KEY: &str = "sk-0123456789";
 
-fn store() -> TenantStore {
-    Store::in_memory(HOUR).unwrap().tenant(&Tenant::default())
+fn store() -> (Place, TenantStore) {
+    let place = Place::new();
+    let store = place.open(HOUR).tenant(&Tenant::default());
+    (place, store)
 }
 
 fn item(text: &str, scope: Scope) -> NewItem {
@@ -37,7 +43,7 @@ async fn listed(memory: &dyn Memory) -> Vec<String> {
 
 #[tokio::test]
 async fn all_sessions_find_an_item_of_the_tenant_and_only_its_own_finds_that_of_a_session() {
-    let store = store();
+    let (_place, store) = store();
     let (one, other) = (store.memory(Some("one")), store.memory(Some("other")));
     let shared = add(&one, "Ada drinks tea").await;
     let own = one.add(None, item("tea for two", Scope::Session)).await.unwrap();
@@ -61,7 +67,7 @@ async fn all_sessions_find_an_item_of_the_tenant_and_only_its_own_finds_that_of_
 
 #[tokio::test]
 async fn the_best_match_is_first_and_words_are_compared_by_their_stems() {
-    let store = store();
+    let (_place, store) = store();
     let memory = store.memory(None);
     let _other = add(&memory, "The bicycle is in the cellar").await;
     let long = add(&memory, "A note about many things, cats among them, and about a house").await;
@@ -73,7 +79,7 @@ async fn the_best_match_is_first_and_words_are_compared_by_their_stems() {
 
 #[tokio::test]
 async fn a_text_is_stored_once_and_an_id_is_never_used_again() {
-    let store = store();
+    let (_place, store) = store();
     let memory = store.memory(Some("s"));
     let first = add(&memory, "same").await;
     assert_eq!(add(&memory, " same\n").await, first);
@@ -86,7 +92,7 @@ async fn a_text_is_stored_once_and_an_id_is_never_used_again() {
 
 #[tokio::test]
 async fn a_repeated_call_changes_nothing_and_returns_the_same_result() {
-    let store = store();
+    let (_place, store) = store();
     let memory = store.memory(None);
     let call = |name: &str| Some(name.to_owned());
     let id = memory.add(call("r/1"), item("once", Scope::Tenant)).await.unwrap();
@@ -155,7 +161,7 @@ async fn an_item_with_a_key_is_found_but_the_file_does_not_contain_its_words() {
 
 #[tokio::test]
 async fn a_vector_ends_with_its_item() {
-    let store = store();
+    let (_place, store) = store();
     let memory = store.memory(None);
     let (one, two) = (add(&memory, "one").await, add(&memory, "two").await);
     let vectors = vec![(one, vec![1; 8]), (two, vec![2; 8]), (99, vec![3; 8])];

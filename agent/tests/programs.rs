@@ -1,4 +1,4 @@
-//! Programs that start other programs of the catalog, and their answers from a recording.
+//! Tests programs that start other programs of the catalog, with answers from a recording.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Model for Echo {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            let question = request.messages.last().unwrap().content.clone();
+            let question = request.messages.last().unwrap().content.to_string();
             tokio::time::sleep(std::time::Duration::from_millis(
                 20_u64.saturating_sub(question.len() as u64),
             ))

@@ -1,4 +1,5 @@
-//! Records with a key or a secret are exact for the program, and unreadable in the store's file.
+//! Tests that records with a key or a secret are exact for the program, and cannot be read in the
+//! store's file.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::borrow::Cow;
@@ -7,11 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_agent::capability::secrets::Secret;
-use wattle_agent::journal::{
-    Journal as _, RecordedCall, RunFilter, RunRecord, RunStart, Status, Turn,
-};
+use wattle_agent::journal::{Journal as _, RecordedCall, RunFilter, RunRecord, RunStart, Turn};
 use wattle_agent::ledger::Keys;
-use wattle_agent::machine::{Input, Message, Setup, Usage};
+use wattle_agent::machine::{Input, Message, Usage};
 use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue};
@@ -36,35 +35,8 @@ fn keys(folder: &Path) -> Keys {
 }
 
 fn run(text: &str) -> RunRecord {
-    let start = RunStart {
-        setup: Setup::default(),
-        message: format!("look at {text}"),
-        agent: "a".to_owned(),
-        model: "m".to_owned(),
-        timeout_ms: None,
-        temperature: 0.0,
-        max_tokens: 1,
-        thinking_effort: None,
-        tool_call: Default::default(),
-        preamble: None,
-        granted: Vec::new(),
-        capabilities: std::collections::BTreeMap::new(),
-        workdir: None,
-        forked: None,
-        parent: None,
-        origin: serde_json::Value::Null,
-    };
-    RunRecord {
-        id: "r".to_owned(),
-        session: Some("s".to_owned()),
-        status: Status::Open,
-        made: 1,
-        used: 1,
-        attempts: 1,
-        reason: None,
-        summary: None,
-        start,
-    }
+    let start = RunStart::new(format!("look at {text}"), serde_json::Value::Null);
+    RunRecord { session: Some("s".to_owned()), ..RunRecord::new("r", start) }
 }
 
 fn turn(text: &str) -> Turn {
@@ -98,7 +70,7 @@ fn call(text: &str) -> RecordedCall {
     }
 }
 
-/// Writes every kind of record with a text.
+/// Writes a record of every kind that contains `text`.
 async fn write(store: &TenantStore, text: &str) {
     store.open(run(text)).await.unwrap();
     store.turn("r", turn(text), Vec::new()).await.unwrap();
@@ -108,7 +80,7 @@ async fn write(store: &TenantStore, text: &str) {
     store.extend("s", said).await.unwrap();
 }
 
-/// Checks that every kind of record has exactly this text.
+/// Checks that the records of every kind contain exactly `text`.
 async fn check(store: &TenantStore, text: &str) {
     let opened = store.run("r").await.unwrap().unwrap();
     assert_eq!(opened.start, run(text).start);
@@ -121,7 +93,7 @@ async fn check(store: &TenantStore, text: &str) {
     assert_eq!(store.export("s").await.unwrap().unwrap().messages, history);
 }
 
-/// Returns true if a file of the store contains a text.
+/// Returns true if a file of the store contains `text`.
 fn is_in_a_file(folder: &Path, text: &str) -> bool {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.is_file()).any(|path| {
@@ -183,7 +155,7 @@ async fn an_encrypted_record_without_its_key_is_an_error() {
     let other = Keys::new(folder.path().join("other"));
     other.cipher("default").unwrap();
     fails(sealing(other), "an encrypted record or its key was changed").await;
-    // A text that looks like an encrypted record is not taken for one.
+    // A string that looks like an encrypted record is not treated as one.
     let text = "\u{1}wattle:sealed:AAAA";
     let why = open(folder.path()).extend("t", vec![Message::user(text)]).await.unwrap_err();
     assert!(why.to_string().contains("starts like an encrypted one"), "{why}");

@@ -1,5 +1,7 @@
-//! Key-value state in the store: its owner, and the atomicity of updates.
+//! Tests key-value state in the store: its owner, and the atomicity of updates.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod place;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +9,8 @@ use std::time::Duration;
 use wattle_agent::capability::kv::Backend;
 use wattle_agent::rt::Code;
 use wattle_agent::{LazyState, Store, StoreError, Tenant, TenantStore};
+
+use place::Place;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -25,9 +29,8 @@ async fn get(state: &dyn Backend, key: &str) -> Option<String> {
 
 #[tokio::test]
 async fn a_tenants_state_outlives_its_sessions_and_is_invisible_to_other_tenants() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s.db");
-    let store = Store::open(&path, Duration::ZERO).unwrap();
+    let place = Place::new();
+    let store = place.open(Duration::ZERO);
     set(&of(&store, "a").variables(), "k", "of a").await;
     set(&of(&store, "b").variables(), "k", "of b").await;
     set(&of(&store, "a").state("a"), "k", "of the session a").await;
@@ -36,7 +39,7 @@ async fn a_tenants_state_outlives_its_sessions_and_is_invisible_to_other_tenants
     of(&store, "a").history("new").await.unwrap();
     assert_eq!(get(&of(&store, "a").state("a"), "k").await, None);
     drop(store);
-    let store = Store::open(&path, HOUR).unwrap();
+    let store = place.open(HOUR);
     assert_eq!(get(&of(&store, "a").variables(), "k").await.as_deref(), Some("of a"));
     assert_eq!(get(&of(&store, "b").variables(), "k").await.as_deref(), Some("of b"));
     assert_eq!(get(&of(&store, "c").variables(), "k").await, None);
@@ -44,7 +47,8 @@ async fn a_tenants_state_outlives_its_sessions_and_is_invisible_to_other_tenants
 
 #[tokio::test]
 async fn keys_are_listed_by_prefix_in_byte_order() {
-    let store = Store::in_memory(HOUR).unwrap();
+    let place = Place::new();
+    let store = place.open(HOUR);
     for state in [of(&store, "t").state("s"), of(&store, "t").variables()] {
         for key in ["b", "a%", "ab", "a_", "ä", "a\0b", "a", "aä", "B"] {
             set(&state, key, "").await;
@@ -63,10 +67,9 @@ async fn keys_are_listed_by_prefix_in_byte_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn updates_are_atomic_across_connections() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s.db");
-    // Two connections to one file behave like two processes.
-    let stores: Vec<Store> = (0..2).map(|_| Store::open(&path, HOUR).unwrap()).collect();
+    let place = Place::new();
+    // Two stores in one place behave like two processes.
+    let stores: Vec<Store> = (0..2).map(|_| place.open(HOUR)).collect();
     let tasks: Vec<_> = (0..8)
         .map(|n| {
             let state = of(&stores[n % 2], "t").variables();
@@ -90,7 +93,8 @@ async fn updates_are_atomic_across_connections() {
 
 #[tokio::test]
 async fn a_tenants_state_is_bounded() {
-    let store = Store::in_memory(HOUR).unwrap();
+    let place = Place::new();
+    let store = place.open(HOUR);
     let state = of(&store, "t").variables();
     let fill =
         |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));

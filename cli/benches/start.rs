@@ -1,6 +1,6 @@
-//! Measures the time to start the process: to run a program from a file and print its result, and to
-//! serve until the first answer over HTTP. The benchmark `true` is the lower bound: a process that
-//! does nothing. Also prints the memory of a server that has nothing to do.
+//! Measures the time to start the process: to run a program from a file and print its result, and
+//! to serve until the first answer over HTTP. The benchmark `true` is the lower bound: a process
+//! that does nothing. Also prints the memory of an idle server.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 use serve::Server;
 
-/// An endpoint that nobody asks.
+/// An endpoint that is never used.
 const ENDPOINT: &str = "http://127.0.0.1:9/v1";
 
 fn answer(server: &Server) {
@@ -42,10 +42,10 @@ fn start(c: &mut Criterion) {
         });
     });
     // The first one fills the cache of compiled modules.
-    answer(&Server::start(ENDPOINT, folder.path()));
+    answer(&Server::start(ENDPOINT, folder.path(), &[]));
     group.bench_function("wattle serve", |b| {
         b.iter_with_large_drop(|| {
-            let server = Server::start(ENDPOINT, folder.path());
+            let server = Server::start(ENDPOINT, folder.path(), &[]);
             answer(&server);
             server
         });
@@ -54,7 +54,7 @@ fn start(c: &mut Criterion) {
         b.iter(|| assert!(Command::new("true").stdout(Stdio::null()).status().unwrap().success()));
     });
     group.finish();
-    let server = Server::start(ENDPOINT, folder.path());
+    let server = Server::start(ENDPOINT, folder.path(), &[]);
     answer(&server);
     std::thread::sleep(Duration::from_secs(2));
     println!("a server with nothing to do: {:.1} MiB", server.memory() as f64 / 1024.0);

@@ -1,8 +1,8 @@
 //! Measures streams of events: 500 clients follow 50 runs of a real server, whose model answers at
-//! once. Checks that no event is lost or doubled, and prints the delay of events, the memory of an
-//! idle stream, and both again beside 50 clients that never read.
+//! once. Checks that no event is lost or duplicated, and prints the delay of events and the memory
+//! of an idle stream. Prints both again with 50 additional clients that never read.
 //!
-//! `cargo bench --bench streams`. With `-- --test` it is one small round.
+//! `cargo bench --bench streams`. With `-- --test` it runs one small round.
 
 #![allow(
     clippy::unwrap_used,
@@ -78,7 +78,7 @@ fn round(size: Size) {
         Answer::text(format!("ToolCall::Wat(```wat\n(out (+ {steps} 1))\n```)"))
     });
     let home = tempfile::tempdir().unwrap();
-    let server = Server::start(&provider.base_url(), home.path());
+    let server = Server::start(&provider.base_url(), home.path(), &[]);
     let runs: Vec<String> = (0..size.runs)
         .map(|number| {
             let mut answer =

@@ -124,6 +124,8 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
         Some(Command::Memory(command)) => threads::run(commands::memory::memory(command, outer)),
         Some(Command::Token(command)) => threads::run(commands::token::token(command, outer)),
+        Some(Command::Store(command)) => threads::run(commands::store::store(command, outer)),
+        Some(Command::Prune(args)) => threads::run(commands::prune::prune(args, outer)),
         Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
         Some(Command::Init(args)) => commands::init::init(args, outer),
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer),

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use etcetera::BaseStrategy;
 use tokio_util::sync::CancellationToken;
 use wattle_server::{
-    App, OpenTenant, Operator, Server, ServerSettings, SettingLine, TenantParts, Token, TokenError,
+    App, Limits, OpenTenant, Operator, Server, ServerSettings, SettingLine, TenantParts, Token,
+    TokenError,
 };
 
 use crate::args::ServeArgs;
-use crate::config::{Config, Layer, Origin, Value as _};
+use crate::config::{Config, Layer, Origin, StoreLocation, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::{Setup, variable};
@@ -26,8 +27,8 @@ const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// Default maximum number of steps of a message.
 const STEPS: u32 = 10;
 
-/// Serves until an interrupt or a termination signal, then waits for the current runs to end. A
-/// second signal ends the process at once.
+/// Serves requests until an interrupt or a termination signal, then waits for the current runs to
+/// end. A second signal ends the process at once.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let needs =
@@ -63,6 +64,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let settings = ServerSettings {
         allowed_hosts: args.allow_name,
         allowed_origins: args.allow_origin,
+        limits: limits(&setup.config),
         ..ServerSettings::new(listen, token)
     };
     let hint = "name another address with `--listen ADDRESS:PORT`; port 0 takes a free one";
@@ -87,7 +89,18 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     Ok(exit)
 }
 
-/// Returns what the settings page and its catalog show.
+/// Returns the limits of the server.
+fn limits(config: &Config) -> Limits {
+    let number = |limit: std::num::NonZeroU32| usize::try_from(limit.get()).unwrap_or(usize::MAX);
+    Limits {
+        runs: number(config.serve_runs.value),
+        runs_per_tenant: config.serve_tenant.value.map(number),
+        queued: number(config.serve_queue.value),
+        ..Limits::default()
+    }
+}
+
+/// Returns the data that the settings page and its catalog show.
 fn operator(config: &Config) -> Operator {
     let line = |row: crate::config::Row| SettingLine {
         key: row.name.to_owned(),
@@ -100,7 +113,7 @@ fn operator(config: &Config) -> Operator {
     }
 }
 
-/// Returns the parts of the tenant of the settings.
+/// Returns the parts of the tenant that the settings name.
 fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);
     let signer = crate::setup::keys(config)
@@ -120,14 +133,15 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     })
 }
 
-/// Returns the function that opens the parts of other tenants. Each has a folder of its own for its
-/// traces, beside the store. Their runs are plain ones, because the workdir is the operator's.
+/// Returns the function that opens the parts of other tenants. Each tenant has its own folder for
+/// traces, next to the store. Their runs are never trusted, because the workdir belongs to the
+/// operator.
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
         let mut config = setup.config.clone();
         config.tenant.value = tenant.to_string();
-        let folder = config.store.value.as_deref().and_then(Path::parent);
+        let folder = config.store.value.as_ref().and_then(StoreLocation::folder);
         let workdir = folder.map(|folder| folder.join("tenants").join(tenant.as_str()));
         let open = || {
             if let Some(workdir) = &workdir {
@@ -164,8 +178,8 @@ async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// Returns the operator's token. Without one, a server that only this machine can reach generates a
-/// token at the first start and keeps it.
+/// Returns the operator's token. If none is set, and only this machine can reach the server, a
+/// token is generated at the first start and kept.
 fn token(listen: SocketAddr) -> Result<Token, Fault> {
     let wrong = |error: TokenError| {
         Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"))
@@ -190,7 +204,7 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
     }
 }
 
-/// Returns the token of earlier starts, or a new one, which is printed.
+/// Returns the token of an earlier start, or creates and prints a new one.
 fn kept() -> Result<Token, Fault> {
     let path = etcetera::base_strategy::Xdg::new()
         .ok()
@@ -234,7 +248,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Waits for an interrupt or a termination signal, forever if the system delivers neither.
+/// Waits for an interrupt or a termination signal. Waits forever if the system delivers neither.
 async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {

@@ -1,10 +1,9 @@
-//! The parts that runs over HTTP get: the server's side of the run service.
+//! The parts of runs over HTTP: the server's side of the run service.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::capability::ai::Inference;
@@ -23,8 +22,8 @@ use wattle_agent::{
     Trusted,
 };
 
-use crate::error::ApiError;
 use crate::operator::Operator;
+use crate::origin::{OutputOrigin, RunOrigin, needs};
 
 /// Maximum number of deltas of a session's files before they are joined.
 const MAX_DELTAS: usize = 32;
@@ -54,7 +53,7 @@ struct Parts {
     approvals: Arc<Mutex<Approvals>>,
 }
 
-/// The guards of sessions, each of which remembers the approvals of its session.
+/// The guards of sessions. Each guard remembers the approvals of its session.
 type Approvals = HashMap<(Tenant, String), Arc<Preflight>>;
 
 /// A function that opens the parts of a tenant.
@@ -81,90 +80,9 @@ impl TenantParts {
     pub fn new(store: TenantStore) -> TenantParts {
         TenantParts { store, workdir: None, signer: None, secrets: None, trusted: None }
     }
-}
 
-/// The data of a run's request from which its parts are created, also when it is resumed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RunOrigin {
-    /// Always `serve`.
-    pub(crate) by: String,
-    /// If true, the client asked for a trusted run.
-    #[serde(default)]
-    pub(crate) exec: bool,
-    /// Maximum number of steps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) max_steps: Option<u32>,
-    /// Maximum duration, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) timeout_ms: Option<u64>,
-    /// Text that is added to the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) system: Option<String>,
-    /// The agent, or `None` for the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agent: Option<AgentSpec>,
-    /// The model, by one of [`App::model_names`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
-    /// The output that the run must have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) output: Option<OutputOrigin>,
-}
-
-impl RunOrigin {
-    /// Creates the origin of a plain run of an agent. `max_steps` is the limit that the request
-    /// sets, and `default` the one that applies if neither the request nor the agent sets one.
-    pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
-        RunOrigin {
-            max_steps: max_steps.or(agent.max_steps.is_none().then_some(default)),
-            agent: (*agent != AgentSpec::default()).then(|| agent.clone()),
-            ..RunOrigin::default()
-        }
-    }
-
-    /// Returns the origin of a child run: the client's options for the run at the top do not apply
-    /// to the agents that it asks.
-    fn of_child(self) -> RunOrigin {
-        let RunOrigin { by, exec, agent, .. } = self;
-        RunOrigin { by, exec, agent, ..RunOrigin::default() }
-    }
-}
-
-/// The name and the JSON Schema of an output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OutputOrigin {
-    pub(crate) name: String,
-    pub(crate) schema: Json,
-}
-
-impl OutputOrigin {
-    /// Checks that the schema can be used. `field` is its place in the request.
-    pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
-        OutputSchema::new(name.as_str(), schema.clone())
-            .map_err(|why| ApiError::invalid_field(format!("`{field}`: {why}")))?;
-        Ok(Self { name, schema })
-    }
-}
-
-impl Default for RunOrigin {
-    fn default() -> Self {
-        RunOrigin {
-            by: "serve".to_owned(),
-            exec: false,
-            max_steps: None,
-            timeout_ms: None,
-            system: None,
-            agent: None,
-            model: None,
-            output: None,
-        }
-    }
-}
-
-impl RunOrigin {
-    /// Returns the origin as the journal keeps it.
-    pub(crate) fn json(&self) -> Json {
-        serde_json::to_value(self).unwrap_or_default()
+    fn may_trust(&self) -> bool {
+        self.trusted.is_some() && self.workdir.is_some()
     }
 }
 
@@ -196,19 +114,20 @@ impl App {
         App(Arc::new(parts))
     }
 
-    /// Lets requests choose among these agents.
+    /// Allows requests to choose one of these agents.
     #[must_use]
     pub fn with_agents(self, agents: Agents) -> App {
         self.with(|parts| parts.agents = agents)
     }
 
-    /// Lets requests choose among the classes of these models.
+    /// Allows requests to choose one of the classes of these models.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> App {
         self.with(|parts| parts.models = models)
     }
 
-    /// Serves the tokens of other tenants, too. Their parts are opened at their first request.
+    /// Also serves requests with tokens of other tenants. The parts of a tenant are opened at its
+    /// first request.
     #[must_use]
     pub fn with_tenants(self, open: OpenTenant) -> App {
         self.with(|parts| parts.tenants = Some(open))
@@ -233,14 +152,15 @@ impl App {
         self.with(|parts| parts.policy = policy)
     }
 
-    /// Finds files and memory also by meaning. `name` is the embedding model that the model's
-    /// endpoint asks.
+    /// Enables search by meaning in files and memory. `name` is the embedding model at the model's
+    /// endpoint.
     #[must_use]
     pub fn with_embed_model(self, name: Option<String>) -> App {
         self.with(|parts| parts.embed_model = name)
     }
 
-    /// Shows these settings to administrators, and lets them save programs in these folders.
+    /// Shows the operator's settings to administrators, and allows them to save programs in the
+    /// operator's folders.
     #[must_use]
     pub fn with_operator(self, operator: Operator) -> App {
         self.with(|parts| parts.operator = operator)
@@ -297,7 +217,7 @@ impl App {
         Ok(parts)
     }
 
-    /// Returns the files of a session, with what its runs wrote.
+    /// Returns the files of a session, including the changes that its runs made.
     pub(crate) async fn files(
         &self,
         store: &TenantStore,
@@ -324,7 +244,7 @@ impl App {
 
     /// Returns true if the tenant's runs may be trusted.
     pub(crate) fn may_trust(&self, tenant: &Tenant) -> bool {
-        self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some() && parts.workdir.is_some())
+        self.tenant(tenant).is_ok_and(|parts| parts.may_trust())
     }
 
     /// Returns the parts of the runs of a request's agent.
@@ -340,8 +260,8 @@ impl App {
         agent.parts(base).map_err(|error| error.to_string())
     }
 
-    /// Returns the grants of a run or a program of an agent with these files, in a session. Its
-    /// programs may ask `model`, whose use `meter` counts.
+    /// Returns the grants of a run or a program of an agent with these files, in a session. The
+    /// programs may ask `model`, and `meter` counts its usage.
     pub(crate) fn grants(
         &self,
         agent: &AgentParts,
@@ -464,8 +384,18 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
-    fn resumes(&self, origin: &Json) -> bool {
-        origin.get("by").is_some_and(|by| by == "serve")
+    /// Returns the name of the requirements that a server must meet to drive the run.
+    fn needs(&self, origin: &Json) -> String {
+        let Some(origin) = RunOrigin::of_server(origin) else { return "other".to_owned() };
+        needs(origin.exec, self.0.base.is_some(), origin.model.as_deref())
+    }
+
+    fn offers(&self) -> Vec<String> {
+        let models = self.model_names();
+        let models = || [None].into_iter().chain(models.iter().map(|name| Some(name.as_str())));
+        let has_base = self.0.base.is_some();
+        let trusted = [false, true].into_iter().filter(|exec| !exec || self.0.default.may_trust());
+        trusted.flat_map(|exec| models().map(move |model| needs(exec, has_base, model))).collect()
     }
 }
 

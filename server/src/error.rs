@@ -125,7 +125,7 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
-    /// Reports a program that has another version.
+    /// Reports that the program already exists in a different version.
     pub(crate) fn not_replaced(name: &str) -> Self {
         ApiError::taken("program", name)
             .hint("use another name, or send `\"replace\": true` to replace it")
@@ -170,6 +170,12 @@ impl ApiError {
         let message = format!("the token does not have the scope `{scope}`");
         ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
             .hint("use a token that was created with this scope")
+    }
+
+    pub(crate) fn not_operator() -> Self {
+        let message = "the token belongs to another tenant than the server's own";
+        ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
+            .hint("use the server's own token, or an `admin` token of its tenant")
     }
 
     pub(crate) fn too_many_requests(limit: u32, wait: Duration) -> Self {
@@ -270,6 +276,20 @@ impl ApiError {
             .retry(SOON)
     }
 
+    pub(crate) fn tenant_busy(limit: usize) -> Self {
+        let message = format!("{limit} runs of this tenant are active, the maximum of a tenant");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message)
+            .hint("wait until one of them has ended; `POST /api/run` queues runs")
+            .retry(SOON)
+    }
+
+    pub(crate) fn queue_full(limit: usize) -> Self {
+        let message = format!("{limit} runs of this tenant are queued, the maximum of a tenant");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", message)
+            .hint("wait until some of them have begun")
+            .retry(SOON)
+    }
+
     pub(crate) fn too_many_runs_of_token(limit: usize) -> Self {
         let message = format!("{limit} runs of this token are active, the maximum of a token");
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message)
@@ -355,6 +375,10 @@ const MAX_ID: usize = 80;
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
+        if error.is_outage() {
+            tracing::error!(%error, "the store cannot be used");
+            return ApiError::unavailable();
+        }
         ApiError::internal(error)
     }
 }
@@ -402,6 +426,8 @@ impl From<StartError> for ApiError {
         match error {
             StartError::Stopping => ApiError::stopping(),
             StartError::TooManyRuns(limit) => ApiError::too_many_runs(limit),
+            StartError::TenantBusy(limit) => ApiError::tenant_busy(limit),
+            StartError::QueueFull(limit) => ApiError::queue_full(limit),
             StartError::SessionBusy(waiting) => ApiError::session_busy(waiting),
             StartError::Store(error) => error.into(),
         }

@@ -3,13 +3,14 @@
 //!
 //! Each route is a row of [`api`](crate::document): its handler, its scope, its types and its
 //! description. The router, the token check, the metrics and the OpenAPI document follow from the
-//! rows. All routes but those of the page and of health require a bearer token, which belongs to a
-//! tenant. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
+//! rows. All routes except those for the page and for health require a bearer token, which belongs
+//! to a tenant. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
 //! `docs/http.md` is the reference.
 //!
-//! Runs belong to the run service of `wattle_agent`, and not to a connection: a client may leave and
-//! follow the run again later. A run over HTTP is a plain run unless the operator allows trusted
-//! ones: its files are those of its session, and the host's egress policy limits its network access.
+//! Runs belong to the run service of `wattle_agent`, and not to a connection: a client may
+//! disconnect and follow the run again later. A run over HTTP is a plain run unless the operator
+//! allows trusted ones: its files are those of its session, and the host's egress policy limits its
+//! network access.
 //!
 //! In reading order: the [`Server`] accepts connections and serves each within its limits
 //! (`connection`, `wire`). A request passes the gate (`Host`, `Origin`) and the token check, then
@@ -40,6 +41,7 @@ mod names;
 mod openai;
 mod openapi;
 mod operator;
+mod origin;
 mod page;
 mod query;
 mod quota;

@@ -1,6 +1,6 @@
-//! Counters for Prometheus.
+//! Metrics for Prometheus.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
@@ -11,8 +11,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use wattle_agent::service::RunMoves;
+use wattle_agent::{QueueState, StoreTransaction};
 
-/// The counters of a server.
+/// The metrics of a server.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -20,6 +22,30 @@ pub(crate) struct Metrics {
     started: Counter,
     pub(crate) connections: Gauge,
     active: Gauge<i64, AtomicI64>,
+    taken: Counter,
+    lost: Counter,
+    queue: QueueGauges,
+    transactions: Family<AccessLabels, Histogram>,
+    failed_transactions: Family<AccessLabels, Counter>,
+}
+
+/// The state of the store's queue, which all its servers share.
+#[derive(Default)]
+struct QueueGauges {
+    waiting: Gauge,
+    oldest: Gauge<f64, AtomicU64>,
+    driven: Gauge,
+    servers: Gauge,
+}
+
+/// Counts of the runs of a server and of its store.
+pub(crate) struct RunCounts {
+    /// Number of active runs on this server.
+    pub(crate) active: usize,
+    /// How often runs moved between servers.
+    pub(crate) moves: RunMoves,
+    /// The state of the store's queue, or `None` if it cannot be read.
+    pub(crate) queue: Option<QueueState>,
 }
 
 type AtomicI64 = std::sync::atomic::AtomicI64;
@@ -34,6 +60,47 @@ struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AccessLabels {
+    access: &'static str,
+}
+
+impl QueueGauges {
+    fn register(registry: &mut Registry) -> QueueGauges {
+        let queue = QueueGauges::default();
+        registry.register(
+            "queue_runs",
+            "Runs of the store that wait for a server",
+            queue.waiting.clone(),
+        );
+        registry.register_with_unit(
+            "queue_oldest",
+            "Time since the oldest waiting run was requested",
+            Unit::Seconds,
+            queue.oldest.clone(),
+        );
+        registry.register(
+            "store_runs_driven",
+            "Runs of the store that servers drive or have taken",
+            queue.driven.clone(),
+        );
+        registry.register(
+            "store_processes",
+            "Processes that hold locks in the store and are alive",
+            queue.servers.clone(),
+        );
+        queue
+    }
+
+    fn set(&self, state: QueueState) {
+        let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.waiting.set(count(state.waiting));
+        self.oldest.set(Duration::from_millis(state.oldest_ms).as_secs_f64());
+        self.driven.set(count(state.driven));
+        self.servers.set(count(state.processes));
+    }
 }
 
 impl Metrics {
@@ -61,7 +128,55 @@ impl Metrics {
         registry.register("connections", "Open connections", connections.clone());
         let active = Gauge::default();
         registry.register("runs_active", "Runs that are queued or driven", active.clone());
-        Metrics { registry, requests, durations, started, connections, active }
+        let (taken, lost) = (Counter::default(), Counter::default());
+        registry.register(
+            "runs_taken_over",
+            "Begun runs that this server took over",
+            taken.clone(),
+        );
+        registry.register("runs_lost", "Runs that another server took over", lost.clone());
+        let queue = QueueGauges::register(&mut registry);
+        // 0.1 ms to 1.6 s.
+        let transactions = Family::<AccessLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new(exponential_buckets(0.0001, 4.0, 8))
+        });
+        registry.register_with_unit(
+            "store_transaction_duration",
+            "Duration of the transactions of the store",
+            Unit::Seconds,
+            transactions.clone(),
+        );
+        let failed_transactions = Family::<AccessLabels, Counter>::default();
+        registry.register(
+            "store_transactions_failed",
+            "Transactions of the store that had no effect",
+            failed_transactions.clone(),
+        );
+        Metrics {
+            registry,
+            requests,
+            durations,
+            started,
+            connections,
+            active,
+            taken,
+            lost,
+            queue,
+            transactions,
+            failed_transactions,
+        }
+    }
+
+    /// Returns a function that counts the transactions of the store.
+    pub(crate) fn store_observer(&self) -> impl Fn(StoreTransaction) + Send + Sync + use<> {
+        let (durations, failed) = (self.transactions.clone(), self.failed_transactions.clone());
+        move |transaction: StoreTransaction| {
+            let labels = AccessLabels { access: if transaction.writes { "write" } else { "read" } };
+            durations.get_or_create(&labels).observe(transaction.duration.as_secs_f64());
+            if transaction.has_failed {
+                failed.get_or_create(&labels).inc();
+            }
+        }
     }
 
     /// Counts a request.
@@ -72,7 +187,7 @@ impl Metrics {
         status: StatusCode,
         duration: Duration,
     ) {
-        // A client can invent methods, so that others are counted together.
+        // A client can invent methods, so all unknown ones are counted together.
         let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other");
         let (route, method) = (route.to_owned(), method.to_owned());
@@ -89,9 +204,12 @@ impl Metrics {
         self.started.inc();
     }
 
-    /// Returns all counters in the text format of OpenMetrics.
-    pub(crate) fn text(&self, active: usize) -> String {
-        self.active.set(i64::try_from(active).unwrap_or(i64::MAX));
+    /// Returns all metrics in the OpenMetrics text format.
+    pub(crate) fn text(&self, counts: &RunCounts) -> String {
+        self.active.set(i64::try_from(counts.active).unwrap_or(i64::MAX));
+        self.taken.inner().store(counts.moves.taken, Ordering::Relaxed);
+        self.lost.inner().store(counts.moves.lost, Ordering::Relaxed);
+        self.queue.set(counts.queue.unwrap_or_default());
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);

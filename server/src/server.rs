@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use wattle_agent::{Store, Tenant};
 
 use crate::app::App;
 use crate::connection::{self, Seat};
@@ -19,10 +20,10 @@ use crate::state::{Shared, router};
 
 /// Maximum time to wait for connections to end by themselves before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// Delay after the system failed to accept a connection, for lack of file descriptors or memory.
+/// Delay after the system could not accept a connection because file descriptors or memory ran out.
 const STARVED: Duration = Duration::from_millis(100);
-/// Maximum number of excess connections that receive an error. Further ones are closed without an
-/// answer.
+/// Maximum number of excess connections that receive an error. Further connections are closed
+/// without a response.
 const REFUSALS: usize = 64;
 
 /// A listening server. It accepts connections once it [runs](Server::run).
@@ -53,12 +54,14 @@ impl Server {
 
     /// Resumes the open runs of an earlier server, and serves until `shutdown` is cancelled. After
     /// that it accepts no more connections and starts no more runs. Active runs may continue for
-    /// the grace time. The others are suspended: the next server goes on with them. Every stream
-    /// receives a last frame.
+    /// the grace time. The others are suspended, and the next server resumes them. Servers that
+    /// share a store drive each other's runs: a server that stops hands its runs over at their next
+    /// turn, and the runs of a server that died are taken over. Every stream receives a last frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();
-        let resuming = Arc::clone(&shared);
+        let (resuming, store) = (Arc::clone(&shared), shared.app.own().store.file().clone());
+        let tidying = tokio::spawn(async move { store.keep_tidy().await });
         tokio::spawn(async move {
             let own = resuming.app.own().store.clone();
             for store in own.file().tenants_with_open_runs().await.unwrap_or_default() {
@@ -67,9 +70,11 @@ impl Server {
                     Err(why) => tracing::error!(tenant = %store, why, "failed to open a tenant"),
                 }
             }
+            look_after(&resuming, own.file()).await;
         });
         accept(listener, &shared, &connections, &shutdown).await;
-        shared.service.stop(shared.limits.grace).await;
+        tidying.abort();
+        shared.drain().await;
         shared.stopping.cancel();
         connections.close();
         if timeout(LAST_CALL, connections.wait()).await.is_err() {
@@ -77,6 +82,18 @@ impl Server {
             connections.wait().await;
         }
     }
+}
+
+/// Drives the runs of all tenants that no other process drives, until the service stops.
+async fn look_after(shared: &Shared, store: &Store) {
+    let open = |tenant: &Tenant| match shared.app.tenant(tenant) {
+        Ok(parts) => Some(parts.store.clone()),
+        Err(why) => {
+            tracing::error!(%tenant, why, "failed to open a tenant");
+            None
+        }
+    };
+    shared.service.look_after(store, open).await;
 }
 
 /// Accepts connections until `shutdown` is cancelled, and then releases the address.
@@ -116,7 +133,7 @@ struct Seats {
 }
 
 impl Seats {
-    /// Serves the connection if a seat is free, and otherwise answers with an error.
+    /// Serves the connection if a slot is free, and otherwise responds with an error.
     fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
         if let Ok(seat) = Arc::clone(&self.connections).try_acquire_owned() {
             let (shared, router) = (Arc::clone(shared), router.clone());

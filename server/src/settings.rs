@@ -6,26 +6,27 @@ use std::time::Duration;
 use crate::names::{HostName, Origin};
 use crate::token::Token;
 
-/// The server's address, its token, the accepted names and origins, and its limits.
+/// The settings of the server: its address, its token, the accepted names and origins, and its
+/// limits.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
     /// The bearer token that every request must carry, except those to `/healthz`.
     pub token: Token,
-    /// The names that are accepted in the header `Host`. A server on a loopback address also
-    /// accepts `localhost`, `127.0.0.1` and `[::1]`, and nothing else, which defeats DNS rebinding.
-    /// On other addresses, an empty list accepts every name.
+    /// The names that are accepted in the header `Host`. A server on a loopback address accepts
+    /// only these names, `localhost`, `127.0.0.1` and `[::1]`, which prevents DNS rebinding. On
+    /// other addresses, an empty list accepts every name.
     pub allowed_hosts: Vec<HostName>,
     /// The origins of other sites whose pages may use the server (CORS). The server's own origin is
-    /// always accepted.
+    /// always allowed.
     pub allowed_origins: Vec<Origin>,
     /// The limits.
     pub limits: Limits,
 }
 
 impl ServerSettings {
-    /// Returns settings without additional names and origins, with the default limits.
+    /// Creates settings with the default limits and without additional names or origins.
     #[must_use]
     pub fn new(listen: SocketAddr, token: Token) -> Self {
         let (allowed_hosts, allowed_origins) = (Vec::new(), Vec::new());
@@ -33,51 +34,54 @@ impl ServerSettings {
     }
 }
 
-/// The limits on clients.
+/// The limits that protect the server from its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a request's head, in bytes. A larger one is answered with status 431
-    /// (default 32 KiB).
+    /// Maximum size of a request's head, in bytes. A larger one gets status 431 (default 32 KiB).
     pub head_bytes: usize,
-    /// Maximum number of header lines of a request. A request with more is answered with status 431
-    /// (default 100).
+    /// Maximum number of header lines in a request. A request with more gets status 431 (default
+    /// 100).
     pub headers: usize,
     /// Maximum time until a request's head is complete, and maximum idle time between requests. A
-    /// slower head is answered with status 408 (default 10 s).
+    /// slower head gets status 408 (default 10 s).
     pub head_time: Duration,
-    /// Maximum size of a request's body, in bytes. A larger one is answered with status 413
-    /// (default 1 MiB).
+    /// Maximum size of a request's body, in bytes. A larger one gets status 413 (default 1 MiB).
     pub body_bytes: usize,
-    /// Maximum size of a file of a session, in bytes. A larger one is answered with status 413
-    /// (default 16 MiB).
+    /// Maximum size of a file in a session, in bytes. A larger one gets status 413 (default 16
+    /// MiB).
     pub file_bytes: usize,
-    /// Maximum number of requests of one token in a minute. Further ones are answered with status
-    /// 429 (default 1,200).
+    /// Maximum number of requests per minute with one token. Further requests get status 429
+    /// (default 1,200).
     pub requests_per_minute: u32,
-    /// Maximum number of programs that run at once outside of runs. Further ones are answered with
+    /// Maximum number of programs that run at the same time outside runs. Further programs get
     /// status 503 (default 16).
     pub programs: usize,
-    /// Maximum time until a request's body is complete. A slower one is answered with status 408
-    /// (default 30 s).
+    /// Maximum time until a request's body is complete. A slower one gets status 408 (default 30
+    /// s).
     pub body_time: Duration,
-    /// Maximum time that a write waits for the client before its connection is closed (default 60
+    /// Maximum time that a write waits for the client before the connection is closed (default 60
     /// s).
     pub write_time: Duration,
-    /// Maximum number of open connections. Further ones are answered with status 503 (default 1,024).
+    /// Maximum number of open connections. Further connections get status 503 (default 1,024).
     pub connections: usize,
-    /// Maximum number of runs, including those that wait for their turn in a session. Further ones
-    /// are answered with status 503 (default 64).
+    /// Maximum number of runs, including those that wait for their turn in a session. Further
+    /// background runs are queued, and further chats get status 503 (default 64).
     pub runs: usize,
-    /// Maximum number of active runs that one token of the store started. Further ones are answered
-    /// with status 429 (default 16). The server's own token has the limit of all runs.
+    /// Maximum number of runs of one tenant, on all servers that share the store. Further
+    /// background runs are queued, and further chats get status 429 (default: no limit).
+    pub runs_per_tenant: Option<usize>,
+    /// Maximum number of queued runs of one tenant. Further runs get status 429 (default 1,000).
+    pub queued: usize,
+    /// Maximum number of active runs that were started with one token of the store. Further runs
+    /// get status 429 (default 16). The server's own token is limited only by `runs`.
     pub runs_per_token: usize,
-    /// Maximum number of waiting messages of one session. Further ones are answered with status 429
-    /// (default 8).
+    /// Maximum number of waiting messages in one session. Further messages get status 429 (default
+    /// 8).
     pub waiting: usize,
-    /// The time between the heartbeats of a stream (default 15 s).
+    /// The interval between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,
-    /// Maximum time that runs continue after the server was asked to stop. The others go on at the
-    /// next start (default 30 s).
+    /// Maximum time that runs continue after the server is asked to stop. Runs that are still
+    /// active are then resumed at the next start (default 30 s).
     pub grace: Duration,
 }
 
@@ -95,6 +99,8 @@ impl Default for Limits {
             write_time: Duration::from_secs(60),
             connections: 1_024,
             runs: 64,
+            runs_per_tenant: None,
+            queued: 1_000,
             runs_per_token: 16,
             waiting: 8,
             heartbeat: Duration::from_secs(15),

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) quotas: Quotas,
     pub(crate) metrics: Metrics,
-    /// A permit for each program that may run outside of runs.
+    /// One permit for each program that may run at the same time outside runs.
     pub(crate) programs: Semaphore,
     /// Held while a program is saved in the catalog.
     pub(crate) saving: Mutex<()>,
@@ -42,8 +42,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(settings: ServerSettings, app: App) -> Self {
-        let limits = ServiceLimits { runs: settings.limits.runs, waiting: settings.limits.waiting };
+        let Limits { runs, runs_per_tenant, queued, waiting, .. } = settings.limits;
+        let limits = ServiceLimits { runs, runs_per_tenant, queued, waiting };
         let service = RunService::new(app.host().clone(), Arc::new(app.clone()), limits);
+        let metrics = Metrics::new();
+        app.own().store.file().observe(metrics.store_observer());
         Shared {
             app,
             service,
@@ -51,11 +54,23 @@ impl Shared {
             token: settings.token,
             limits: settings.limits,
             quotas: Quotas::new(&settings.limits),
-            metrics: Metrics::new(),
+            metrics,
             programs: Semaphore::new(settings.limits.programs.min(Semaphore::MAX_PERMITS)),
             saving: Mutex::default(),
             stopping: CancellationToken::new(),
             aborted: CancellationToken::new(),
+        }
+    }
+}
+
+impl Shared {
+    /// Stops accepting runs. If other servers can share the store, hands the active runs over to
+    /// them. Otherwise lets the runs end within the grace period.
+    pub(crate) async fn drain(&self) {
+        let store = self.app.own().store.file();
+        match store.is_shared() {
+            true => self.service.hand_over(store, self.limits.grace).await,
+            false => self.service.stop(self.limits.grace).await,
         }
     }
 }

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use wattle_agent::journal::{
-    CallTime, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, RunSummary,
-    SharedJournal, Status, Turn,
+    CallTime, Priority, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart,
+    RunSummary, SharedJournal, Status, Turn,
 };
 use wattle_machine::{Ending, Envelope, Event, Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
@@ -32,20 +32,20 @@ pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
 
 async fn queue(journal: &SharedJournal) {
     let queued = |id: &str, made| QueuedRun {
-        id: id.to_owned(),
         session: Some("s".to_owned()),
         made,
-        message: "go \u{0} ü".to_owned(),
-        origin: serde_json::json!({"by": "test"}),
+        priority: Priority::High,
+        needs: "a thing".to_owned(),
+        ..QueuedRun::new(id, "go \u{0} ü", serde_json::json!({"by": "test"}))
     };
-    for (id, made) in [("b", 2), ("a", 1), ("c", 3)] {
-        journal.enqueue(queued(id, made)).await.unwrap();
+    for id in ["b", "a", "c"] {
+        journal.enqueue(queued(id, 1)).await.unwrap();
     }
     assert!(journal.enqueue(queued("a", 1)).await.is_err(), "a run is queued once");
-    let all = [queued("a", 1), queued("b", 2), queued("c", 3)];
-    assert_eq!(journal.queued().await.unwrap(), all, "the oldest first");
-    journal.open(opened("b", 2)).await.unwrap();
-    assert_eq!(journal.queued().await.unwrap(), [queued("a", 1), queued("c", 3)]);
+    let all = [queued("b", 1), queued("a", 1), queued("c", 1)];
+    assert_eq!(journal.queued().await.unwrap(), all, "in the order of the requests");
+    journal.open(opened("b", 1)).await.unwrap();
+    assert_eq!(journal.queued().await.unwrap(), [queued("a", 1), queued("c", 1)]);
 }
 
 async fn events(journal: &SharedJournal) {

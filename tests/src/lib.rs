@@ -1,9 +1,11 @@
-//! Fixtures of end-to-end tests: a scripted chat-completions endpoint, a scripted model, a host
-//! with store and workdir, and a conformance test for journals.
+//! Fixtures for end-to-end tests: a scripted chat-completions endpoint, a scripted model, a host
+//! with store and workdir, a proxy that
+//! can be cut, and a conformance test for journals.
 
 pub mod journal;
 mod plain;
 pub mod provider;
+pub mod proxy;
 mod scripted;
 mod world;
 

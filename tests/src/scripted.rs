@@ -46,15 +46,17 @@ impl Scripted {
         }
     }
 
-    /// Makes the model one whose provider can constrain answers to a schema.
+    /// Returns the model with a provider that can constrain answers to a schema.
     pub fn constraining(self) -> Scripted {
         Scripted { constrains_output: true, ..self }
     }
 
     /// Returns the messages of each request so far, [without nonces](crate::plain).
     pub fn requests(&self) -> Vec<Vec<Message>> {
-        let plain =
-            |message: Message| Message { content: crate::plain(&message.content), ..message };
+        let plain = |message: Message| Message {
+            content: crate::plain(&message.content).into(),
+            ..message
+        };
         self.requests_verbatim()
             .into_iter()
             .map(|messages| messages.into_iter().map(plain).collect())
@@ -77,17 +79,17 @@ impl Scripted {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the choice between functions and an answer of each request so far.
+    /// Returns the choice between functions and an answer in each request so far.
     pub fn choices(&self) -> Vec<FunctionChoice> {
         self.choices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the effort of reasoning of each request so far.
+    /// Returns the reasoning effort in each request so far.
     pub fn efforts(&self) -> Vec<Option<ThinkingEffort>> {
         self.efforts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the name of the schema of each request so far.
+    /// Returns the name of the schema in each request so far.
     pub fn constraints(&self) -> Vec<Option<String>> {
         self.constraints.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -98,7 +100,7 @@ pub fn calls(calls: &[(&str, &str)]) -> ModelReply {
     let call = |((name, arguments), number): (&(&str, &str), u32)| FunctionCall {
         id: format!("c{number}"),
         name: (*name).to_owned(),
-        arguments: (*arguments).to_owned(),
+        arguments: (*arguments).into(),
     };
     ModelReply { calls: calls.iter().zip(1..).map(call).collect(), ..ModelReply::default() }
 }

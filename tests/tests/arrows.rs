@@ -1,7 +1,10 @@
 //! Checks the arrows of ARCHITECTURE.md against cargo's metadata: no crate has a dependency that
 //! the arrows do not allow.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
@@ -85,4 +88,32 @@ fn the_machine_depends_on_nothing_that_needs_a_host() {
     let wrong: Vec<_> =
         FORBIDDEN_IN_THE_MACHINE.iter().filter(|n| dependencies.contains(**n)).collect();
     assert!(wrong.is_empty(), "wattle-machine depends on {wrong:?}");
+}
+
+/// Returns the source files below a folder of the crates in the workspace.
+fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let is_outside = name.starts_with('.')
+            || matches!(name.as_str(), "target" | "toolbox" | "fuzz" | "peers");
+        if path.is_dir() && (!is_outside || path.ends_with("src/toolbox")) {
+            sources(&path, all);
+        } else if name.ends_with(".rs") {
+            all.push(path);
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_one_function() {
+    let mut all = Vec::new();
+    sources(Path::new(".."), &mut all);
+    let lint = ["(unsafe", "_code"].concat();
+    let mut exceptions = Vec::new();
+    for path in all {
+        let text = std::fs::read_to_string(&path).unwrap();
+        exceptions.extend(text.match_indices(&lint).map(|_| path.clone()));
+    }
+    assert_eq!(exceptions, [Path::new("../rt/src/compiled.rs")]);
 }

@@ -55,7 +55,7 @@ async fn first_request(
     let requests = model.requests();
     let first = requests.first().unwrap().first().unwrap();
     assert_eq!(first.role, Role::System);
-    first.content.clone()
+    first.content.to_string()
 }
 
 fn changed(diff: &CatalogDiff) -> Vec<&str> {

@@ -86,7 +86,8 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
 }
 
-/// The model has never seen the text of a catalog program.
+/// The report of a failure shows no source, because the model has never seen the source of a
+/// catalog program.
 #[tokio::test]
 async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +119,7 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
         let files = Arc::new(Files::overlay(None, 1 << 20));
         let job = Job::new("go", Access::new(&host, files).grants());
         wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
-        let observation = model.requests()[1].last().unwrap().content.clone();
+        let observation = model.requests()[1].last().unwrap().content.to_string();
         assert!(observation.contains(expected), "{call}: {observation}");
         for foreign in ["secret_line", "at line", "(line ", "str.uper"] {
             let is_named = foreign == "str.uper" && call.contains("breaks");
@@ -127,7 +128,7 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     }
 }
 
-/// Mistakes that can mean only one thing are fixed, and the program runs in the same step. If any
+/// Mistakes with only one possible meaning are fixed, and the program runs in the same step. If any
 /// error remains, the model is asked to repair it.
 #[tokio::test]
 async fn mistakes_are_fixed_within_the_step() {
@@ -219,7 +220,7 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
         let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
         let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
         assert_eq!(report.ending, Ending::Answered { text: "done".to_owned(), data: None });
-        let observation = model.requests()[1].last().unwrap().content.clone();
+        let observation = model.requests()[1].last().unwrap().content.to_string();
         assert!(
             observation.contains("[Observation (step 1)] Execution FAILED:")
                 && observation.contains(expected),
@@ -442,7 +443,7 @@ async fn a_program_outside_the_policy_is_refused_before_it_runs() {
     let (report, events) =
         world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
     assert_eq!(report.ending.text(), "no");
-    let observation = model.requests()[1].last().unwrap().content.clone();
+    let observation = model.requests()[1].last().unwrap().content.to_string();
     assert!(
         observation.contains(
             "Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt \

@@ -1,5 +1,5 @@
-//! Trust: refusals in plain runs, the programs that each kind of run is shown, and operations that
-//! no code of the tree may use.
+//! Trust: refusals in plain runs, the programs that each kind of run lists, and operations that no
+//! code in the tree may use.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -54,7 +54,7 @@ async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
     assert_eq!(report.ending, Ending::Answered { text: "done".to_owned(), data: None });
-    model.requests()[1].last().unwrap().content.clone()
+    model.requests()[1].last().unwrap().content.to_string()
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns a file's text without tests and comments.
+/// Returns a file's source without tests and comments.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));

@@ -2,8 +2,8 @@
 //! the observations and ends the run.
 //!
 //! The crate has no side effects: no clock, no randomness and no I/O. A driver performs the
-//! [`Effect`]s and reports back with [`Input`]s. So a run can be replayed from its inputs, and the
-//! crate compiles to WebAssembly.
+//! [`Effect`]s and reports back with [`Input`]s. Therefore a run can be replayed from its inputs,
+//! and the crate compiles to WebAssembly.
 //!
 //! ```
 //! use wattle_machine::{
@@ -52,6 +52,7 @@ mod prompt;
 mod reader;
 mod recall;
 mod state;
+mod text;
 
 pub use artifact::Artifact;
 pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
@@ -75,3 +76,4 @@ pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
 pub use recall::RecallContract;
 pub use state::{Ask, Effect, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};
+pub use text::SharedText;

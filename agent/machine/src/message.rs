@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::SharedText;
+
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The author's role.
     pub role: Role,
     /// The text.
-    pub content: String,
+    pub content: SharedText,
     /// The function calls that the model makes in this message, apart from its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
@@ -32,7 +34,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A model's call of a function that it was offered.
+/// A model's call to a function that it was offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCall {
     /// The call's id, assigned by the model's provider.
@@ -40,36 +42,36 @@ pub struct FunctionCall {
     /// The function's name.
     pub name: String,
     /// The arguments as the model wrote them. They should be a JSON object, but may be invalid.
-    pub arguments: String,
+    pub arguments: SharedText,
 }
 
 impl Message {
     /// Creates a message with the model's instructions.
-    pub fn system(content: impl Into<String>) -> Self {
+    pub fn system(content: impl Into<SharedText>) -> Self {
         Self::of(Role::System, content.into())
     }
 
     /// Creates a message from the user, or an observation.
-    pub fn user(content: impl Into<String>) -> Self {
+    pub fn user(content: impl Into<SharedText>) -> Self {
         Self::of(Role::User, content.into())
     }
 
     /// Creates a message from the model.
-    pub fn assistant(content: impl Into<String>) -> Self {
+    pub fn assistant(content: impl Into<SharedText>) -> Self {
         Self::of(Role::Assistant, content.into())
     }
 
     /// Creates a message from the model with function calls.
-    pub fn calling(content: impl Into<String>, calls: Vec<FunctionCall>) -> Self {
+    pub fn calling(content: impl Into<SharedText>, calls: Vec<FunctionCall>) -> Self {
         Self { calls, ..Self::assistant(content) }
     }
 
     /// Creates a message with the result of the call that has this id.
-    pub fn tool(id: impl Into<String>, content: impl Into<String>) -> Self {
+    pub fn tool(id: impl Into<String>, content: impl Into<SharedText>) -> Self {
         Self { answers: Some(id.into()), ..Self::of(Role::Tool, content.into()) }
     }
 
-    fn of(role: Role, content: String) -> Self {
+    fn of(role: Role, content: SharedText) -> Self {
         Self {
             role,
             content,

@@ -42,7 +42,7 @@ pub struct State {
     /// The contract on the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<OutputContract>,
-    /// Index of this run's user message in the conversation.
+    /// Index of the run's user message in the conversation.
     pub(crate) opening: usize,
     /// If true, the history or the user's message contains text that looks like marks.
     pub(crate) opens_escaped: bool,
@@ -50,7 +50,7 @@ pub struct State {
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
-    /// The last text that the model wrote beside its calls, if the run may end with it.
+    /// The last text that the model wrote besides its calls, if the run may end with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latest: Option<String>,
     #[serde(rename = "last")]
@@ -72,7 +72,7 @@ pub struct State {
     /// If true, the build programs have run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_built: bool,
-    /// The last text of each prompt program.
+    /// The last result of each prompt program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) notes: BTreeMap<String, String>,
     /// The names of catalog programs that build programs added.
@@ -103,7 +103,7 @@ impl State {
                 && let Cow::Owned(content) = escape_marks(&message.content, Some(&setup.nonce))
             {
                 opens_escaped = true;
-                message.content = content;
+                message.content = content.into();
             }
             conversation.push(message);
         }
@@ -204,7 +204,7 @@ pub struct Setup {
     pub orientation: Option<Orientation>,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
-    /// Descriptions of the catalog programs by name, for the event that a program starts.
+    /// Descriptions of the catalog programs by name, for the event at the start of a program.
     pub descriptions: BTreeMap<String, String>,
     /// The form in which the model calls programs.
     pub dialect: Dialect,
@@ -218,7 +218,7 @@ pub struct Setup {
     /// The rule for recalling items from memory. Without it, nothing is recalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<RecallContract>,
-    /// The items of memory that the system prompt contains. They are not recalled.
+    /// The memory items that the system prompt contains. They are not recalled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
     /// The contract on the run's answer.
@@ -244,7 +244,7 @@ pub struct Settings {
     pub observation_limit: usize,
     /// Maximum number of tokens of the run, including its programs' requests. Unlimited by default.
     pub max_tokens_total: Option<u64>,
-    /// Maximum cost of the run, as far as prices are known. Unlimited by default.
+    /// Maximum cost of the run. Only requests with a known price count. Unlimited by default.
     pub max_cost: Option<Dollars>,
     /// Maximum number of consecutive steps with the same calls and the same results; 0 for no
     /// limit. 5 by default.
@@ -281,8 +281,8 @@ pub enum OnMaxSteps {
     Answer,
     /// The result is `stopped: reached max_steps (N)`.
     Stop,
-    /// The result is what the model wrote last, without another turn. A model that wrote only calls
-    /// has no result, as for `Stop`.
+    /// The result is the last text that the model wrote, without another turn. If the model wrote
+    /// only calls, the result is that of `Stop`.
     Latest,
 }
 
@@ -321,7 +321,7 @@ pub enum Input {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
     },
-    /// The runs of the run's tree together used up its tokens.
+    /// All runs of the run's tree together used up the tokens of the tree.
     OutOfTokens {
         /// The limit.
         limit: u64,
@@ -336,7 +336,7 @@ pub enum Input {
 /// The model's answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// The text, complete and unchanged.
+    /// The text of the answer, complete and unchanged.
     pub text: String,
     /// The model's function calls, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -371,7 +371,7 @@ pub enum Effect {
         /// The calls. They may run concurrently.
         calls: Vec<Call>,
     },
-    /// A call of the model's answer is not run. The trace records it.
+    /// A call in the model's answer is not run. The trace records it.
     Refuse {
         /// The step, counted from 1.
         step: u32,

@@ -1,4 +1,4 @@
-//! Properties that hold for every run.
+//! Tests properties that hold for every run.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ fn answer() -> impl Strategy<Value = Input> {
         let call = |name: &str| FunctionCall {
             id: String::new(),
             name: name.to_owned(),
-            arguments: "{\"body\":\"(nop)\"}".to_owned(),
+            arguments: "{\"body\":\"(nop)\"}".into(),
         };
         Input::Answer(ModelAnswer {
             text: text.to_owned(),

@@ -174,7 +174,7 @@ fn calling(calls: &[(&str, &str, &str)]) -> ModelAnswer {
     let call = |(id, name, arguments): &(&str, &str, &str)| FunctionCall {
         id: (*id).to_owned(),
         name: (*name).to_owned(),
-        arguments: (*arguments).to_owned(),
+        arguments: (*arguments).into(),
     };
     ModelAnswer { calls: calls.iter().map(call).collect(), ..ModelAnswer::default() }
 }
@@ -186,7 +186,7 @@ fn ran(result: &str) -> Execution {
 /// Returns the results of the calls, with their ids.
 fn results(state: &State) -> Vec<(String, String)> {
     let tools = state.conversation().iter().filter(|message| message.role == Role::Tool);
-    tools.map(|message| (message.answers.clone().unwrap(), message.content.clone())).collect()
+    tools.map(|message| (message.answers.clone().unwrap(), message.content.to_string())).collect()
 }
 
 #[test]

@@ -1,8 +1,7 @@
-//! Runs that an application drives step by step.
+//! Tests runs that an application drives step by step.
 //!
-//! A runner is a run that waits at two points: before it asks the model, and before it runs the calls
-//! of an answer that the application wants to see first. The loop is the same as that of any other
-//! run.
+//! A runner's run waits at two points: before it asks the model, and before it runs the calls in an
+//! answer that the application wants to see first. Its loop is the same as in any other run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +20,7 @@ use crate::model::FunctionChoice;
 /// The function that receives the pieces of an answer.
 type OnDelta = dyn Fn(&str) + Send + Sync;
 
-/// What one step does differently. The default is a step like those of any run.
+/// The options of one step. By default, a step is like a step of any other run.
 #[derive(Clone, Default)]
 pub struct StepOptions {
     note: Option<String>,
@@ -37,7 +36,7 @@ impl StepOptions {
         StepOptions::default()
     }
 
-    /// Adds text to the request of this step alone. The conversation does not keep it.
+    /// Adds text to this step's request only. The conversation does not keep it.
     #[must_use]
     pub fn note(self, text: impl Into<String>) -> StepOptions {
         StepOptions { note: Some(text.into()), ..self }
@@ -49,21 +48,23 @@ impl StepOptions {
         StepOptions { tool_call: Some(choice), ..self }
     }
 
-    /// With false, the calls of the answer are returned and not run. The next step runs them, unless
-    /// [`Runner::submit`] gives their results.
+    /// Sets whether the calls in the answer are run, which is the default. If `execute` is false,
+    /// the calls are returned, and the next step runs them, unless [`Runner::submit`] supplies
+    /// their results.
     #[must_use]
     pub fn execute(self, execute: bool) -> StepOptions {
         StepOptions { returns_calls: !execute, ..self }
     }
 
-    /// Passes the pieces of the model's answer to a function while they come in. It must not block.
+    /// Sets a function that receives the pieces of the model's answer as they arrive. It must not
+    /// block.
     #[must_use]
     pub fn on_delta(self, receive: impl Fn(&str) + Send + Sync + 'static) -> StepOptions {
         StepOptions { on_delta: Some(Arc::new(receive)), ..self }
     }
 }
 
-/// A call of the model's answer.
+/// A call in the model's answer.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepCall {
@@ -80,7 +81,7 @@ pub struct StepCall {
     pub is_delegate: bool,
 }
 
-/// The result that an application gives a call that it ran itself.
+/// The result that an application supplies for a call that it ran itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallResult(Execution);
 
@@ -103,15 +104,16 @@ impl CallResult {
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct StepReply<T = String> {
-    /// What the model wrote beside its calls, or the answer.
+    /// The text that the model wrote besides its calls, or the answer.
     pub text: String,
     /// Tokens and cost of the step's request.
     pub usage: Usage,
     /// The finish reason, as the provider spells it. `None` if it gave none.
     pub finish: Option<String>,
-    /// The calls that were returned instead of being run. Empty unless the step asked for that.
+    /// The calls that were returned instead of being run. Empty unless [`StepOptions::execute`] is
+    /// false.
     pub calls: Vec<StepCall>,
-    /// The calls that were run, those that the last step returned first.
+    /// The calls that were run. Calls that the previous step returned come first.
     pub executed: Vec<CallReport>,
     /// Number of items that were recalled from memory before the request.
     pub recalled: u32,
@@ -151,7 +153,7 @@ pub struct RunnerStats {
     pub total_tokens: u64,
 }
 
-/// A run that goes on one step at a time. It is cancelled if it is dropped before its end.
+/// A run that advances one step at a time. The run is cancelled if this is dropped before the end.
 ///
 /// ```
 /// use wattle_agent::{Agent, StepOptions, model::Cassette};
@@ -173,26 +175,26 @@ pub struct Runner<T = String> {
     channels: RunnerChannels,
     /// If true, the run waits before it asks the model.
     is_ready: bool,
-    /// Number of calls that wait to be run.
+    /// Number of calls that have not been run yet.
     pending: usize,
-    /// Number of trips whose usage is counted.
+    /// Number of trips whose usage has been counted.
     counted: u32,
     total: Usage,
     is_done: bool,
 }
 
-/// The reason why a runner did not take a step.
+/// The reason why a runner did not perform a step.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// The run has ended.
     #[error("the run has ended; begin another one")]
     Ended,
-    /// Results were given for calls that do not wait.
+    /// The number of submitted results differs from the number of pending calls.
     #[error("{given} results for {pending} calls that wait")]
     Results {
         /// Number of results.
         given: usize,
-        /// Number of calls that wait.
+        /// Number of pending calls.
         pending: usize,
     },
     /// The run failed, was cancelled, or waits for a person.
@@ -207,13 +209,13 @@ enum Command {
     Results(Vec<CallResult>),
 }
 
-/// A point at which the run waits.
+/// A point where the run waits for the application.
 enum Pause {
     BeforeAsk(Progress),
     BeforeCalls(Progress, Vec<StepCall>),
 }
 
-/// What happened since the last pause.
+/// The events since the last pause.
 #[derive(Default)]
 struct Progress {
     trip: Option<Trip>,
@@ -221,7 +223,7 @@ struct Progress {
     recalled: u32,
 }
 
-/// The side of the run.
+/// The run's side of a runner.
 pub(super) struct Gate {
     agent: Arc<Inner>,
     commands: tokio::sync::Mutex<mpsc::UnboundedReceiver<Command>>,
@@ -239,8 +241,8 @@ impl Gate {
         Progress { trip, ..std::mem::take(&mut *lock(&self.progress)) }
     }
 
-    /// Waits for the application's decision. A runner that was dropped makes none; its run is being
-    /// cancelled.
+    /// Waits for the application's decision. If the runner was dropped, waits forever, because the
+    /// run is being cancelled.
     async fn command(&self) -> Command {
         match self.commands.lock().await.recv().await {
             Some(command) => command,
@@ -248,7 +250,7 @@ impl Gate {
         }
     }
 
-    /// Waits until the application wants the model to be asked.
+    /// Waits until the application requests the next step.
     pub(super) async fn before_ask(&self, trip: Option<Trip>) {
         _ = self.pauses.send(Pause::BeforeAsk(self.take(trip)));
         loop {
@@ -259,7 +261,8 @@ impl Gate {
         }
     }
 
-    /// Returns the results of calls that the application ran itself, or `None` if they are to be run.
+    /// Returns the results of calls that the application ran itself, or `None` if the calls are to
+    /// be run.
     pub(super) async fn before_calls(
         &self,
         trip: Option<Trip>,
@@ -278,7 +281,7 @@ impl Gate {
         }
     }
 
-    /// Returns the choice between calls and an answer that this step sets.
+    /// Returns the choice between calls and an answer, if the current step sets one.
     pub(super) fn tool_call(&self) -> Option<FunctionChoice> {
         lock(&self.options).tool_call
     }
@@ -290,14 +293,14 @@ impl Gate {
         match messages.last_mut() {
             // Chat templates require the roles to alternate.
             Some(last) if last.role == Role::User => {
-                last.content = format!("{}\n\n{note}", last.content)
+                last.content = format!("{}\n\n{note}", last.content).into()
             }
             _ => messages.push(Message::user(note)),
         }
         Some(messages)
     }
 
-    /// Sees an event of the run.
+    /// Processes an event of the run.
     pub(super) fn event(&self, event: &Event) {
         let mut progress = lock(&self.progress);
         match event {
@@ -340,14 +343,14 @@ fn shown(catalog: &Catalog, step: u32, number: usize, call: &Call) -> StepCall {
 }
 
 impl<T: Send + 'static> Agent<T> {
-    /// Begins a run that the application drives step by step. It must be called within a tokio
+    /// Starts a run that the application drives step by step. It must be called within a tokio
     /// runtime.
     pub fn runner(&self, input: impl Into<String>) -> Runner<T> {
         self.execute(input).runner()
     }
 }
 
-/// The side of the application.
+/// The application's side of a runner.
 pub(super) struct RunnerChannels {
     commands: mpsc::UnboundedSender<Command>,
     pauses: mpsc::UnboundedReceiver<Pause>,
@@ -391,10 +394,10 @@ impl<T> Runner<T> {
         }
     }
 
-    /// Gives the results of the calls that the last step returned, in their order.
+    /// Submits the results of the calls that the last step returned, in their order.
     ///
     /// # Errors
-    /// The number of results is not that of the calls.
+    /// If the number of results differs from the number of calls.
     pub fn submit(&mut self, results: Vec<CallResult>) -> Result<(), StepError> {
         if results.len() != self.pending || self.pending == 0 {
             return Err(StepError::Results { given: results.len(), pending: self.pending });
@@ -404,11 +407,11 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Asks the model once, and runs the calls of its answer. Calls that the last step returned are
-    /// run first.
+    /// Asks the model once, and runs the calls of its answer. Calls that the previous step returned
+    /// are run first.
     ///
     /// # Errors
-    /// The run has ended, fails, or waits for a person.
+    /// If the run has ended, fails, or waits for a person.
     pub async fn step(&mut self, options: StepOptions) -> Result<StepReply<T>, StepError> {
         if self.is_done {
             return Err(StepError::Ended);
@@ -457,7 +460,7 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds what happened since the last pause. The calls of the last trip may not have run yet.
+    /// Adds the events since the last pause. The calls of the last trip may not have run yet.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
         let Progress { trip, text, recalled } = progress;
         reply.recalled += recalled;

@@ -1,6 +1,5 @@
 //! Runs that outlive their process.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +12,8 @@ use wattle_rt::Grants;
 use super::budget::charge_ai;
 use super::tape::{HOST_NAMES, describe};
 use super::{
-    Approval, Journal, Lock, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord,
-    RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
+    Approval, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord, RunStart, RunSummary,
+    SharedJournal, Status, TurnRecorder, lock_name, lock_run, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
 use crate::cancel::Cancel;
@@ -25,7 +24,7 @@ use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::{FunctionChoice, Model};
+use crate::model::Model;
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
@@ -48,7 +47,7 @@ pub struct ParkedRun {
     pub run_id: String,
     /// The pending approvals.
     pub waiting: Vec<PendingApproval>,
-    /// The reason why an operator has to release the run, if it is parked for that.
+    /// The reason why an operator has to release the run, or `None` if it waits for approvals.
     pub reason: Option<String>,
 }
 
@@ -69,7 +68,7 @@ pub enum ResumeError {
     Parked {
         /// The run's id.
         run: String,
-        /// The known facts about the failed attempts.
+        /// The known facts about the last attempts.
         reason: String,
     },
     /// No approval is pending for this call.
@@ -88,26 +87,10 @@ const MAX_ATTEMPTS: u32 = 2;
 /// a run is parked.
 const MAX_CALL_CHARS: usize = 200;
 
-/// Delay between two attempts to lock a session.
-const LOCK_RETRY: Duration = Duration::from_millis(50);
-
 /// Creates the id of a run. Ids are sortable by time and unguessable.
 #[must_use]
 pub fn new_id() -> String {
     ulid::Ulid::generate().to_string()
-}
-
-/// Returns the name of a run's lock.
-fn lock_name(run: &str) -> String {
-    format!("run:{run}")
-}
-
-/// Locks a run, so that only one process drives it. Returns `None` if it is locked.
-///
-/// # Errors
-/// The journal cannot be written.
-pub(crate) async fn lock_run(journal: &dyn Journal, run: &str) -> Result<Option<Lock>, StoreError> {
-    journal.lock(&lock_name(run)).await
 }
 
 /// Records a queued run that cannot begin as failed, with the reason, and emits its events. The
@@ -118,38 +101,10 @@ pub(crate) async fn refuse(
     reason: String,
     sink: &dyn Sink,
 ) -> Result<Report, StoreError> {
-    let QueuedRun { id, session, made, message, origin } = run;
+    let QueuedRun { id, session, made, message, origin, .. } = run;
     let setup = Setup { session_id: session.clone(), ..Setup::default() };
-    let start = RunStart {
-        setup: setup.clone(),
-        message,
-        agent: Settings::default().agent,
-        model: String::new(),
-        timeout_ms: None,
-        temperature: 0.0,
-        max_tokens: 0,
-        thinking_effort: None,
-        tool_call: FunctionChoice::default(),
-        preamble: None,
-        granted: Vec::new(),
-        capabilities: BTreeMap::new(),
-        workdir: None,
-        forked: None,
-        parent: None,
-        origin,
-    };
-    let (status, reason_to_park, summary) = (Status::Open, None, None);
-    let record = RunRecord {
-        id: id.clone(),
-        session,
-        status,
-        made,
-        used: made,
-        attempts: 1,
-        reason: reason_to_park,
-        summary,
-        start,
-    };
+    let start = RunStart { setup: setup.clone(), ..RunStart::new(message, origin) };
+    let record = RunRecord { session, made, used: made, ..RunRecord::new(id.clone(), start) };
     journal.open(record).await?;
     let input = Input::Failed(reason.clone());
     let (_, effects) = wattle_machine::step(wattle_machine::State::new(setup), input.clone());
@@ -164,7 +119,8 @@ pub(crate) async fn refuse(
 /// caller that resumes the run.
 ///
 /// # Errors
-/// The journal cannot be written. In that case nothing was done.
+/// If the journal cannot be written. The run stops before the turn that is not recorded, and can be
+/// resumed.
 pub async fn run(
     host: &Host,
     model: &dyn Model,
@@ -176,32 +132,23 @@ pub async fn run(
     let job = Job { tenant: journal.tenant().clone(), ..job }.with_delegates(&id, settings);
     host.mask_run(model, &job.grants).await;
     let setup = setup(host, model, settings, &job).await;
-    let now = crate::now_ms();
-    let opened = RunRecord {
-        id: id.clone(),
-        session: job.session_id.clone(),
-        status: Status::Open,
-        made: now,
-        used: now,
-        attempts: 1,
-        reason: None,
-        summary: None,
-        start: start(host, model, settings, &job, setup.clone(), origin),
-    };
+    let start = start(host, model, settings, &job, setup.clone(), origin);
+    let session = job.session_id.clone();
+    let opened = RunRecord { session, ..RunRecord::new(id.clone(), start) };
     // The caller may hold the lock.
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
     let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants), &job.tree);
     let ended = drive(host, model, settings, (job, setup), sink, (journal, &recorder)).await;
     drop(lock);
-    Ok(ended)
+    ended
 }
 
 /// The parameters of a resumed run that the journal does not store.
 pub struct ResumeOptions {
-    /// The capabilities that its programs may use: the same as at its start.
+    /// The capabilities that the run's programs may use: the same as at its start.
     pub grants: Arc<Grants>,
-    /// The session in the trace of a run that belongs to none.
+    /// The session that the trace names for a run that belongs to no session.
     pub label: Option<String>,
     /// The key that seals the trace; without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
@@ -211,7 +158,7 @@ pub struct ResumeOptions {
     pub settings: Settings,
     /// Counts the model usage of the run's programs.
     pub meter: Meter,
-    /// The runs that the run belongs to.
+    /// The tree of runs that the run belongs to.
     pub tree: RunTree,
     /// Starts the runs of other agents.
     pub children: Option<Arc<dyn ChildRuns>>,
@@ -219,16 +166,16 @@ pub struct ResumeOptions {
     pub answers: Vec<(String, Approval)>,
     /// If true, a run that was parked because it repeatedly ended its process is tried again.
     pub release: bool,
-    /// What an embedding application adds to the run.
+    /// The additions of an embedding application to the run.
     pub hooks: Hooks,
 }
 
-/// Resumes a run that was stopped or waits for approvals, and drives it to its end. The effect that
-/// was pending is repeated if that is safe; otherwise the model is told that its outcome is
+/// Resumes a run that was stopped or waits for approvals, and drives it to its end. The pending
+/// effect is repeated if that is safe. Otherwise the model learns that the effect's outcome is
 /// unknown.
 ///
 /// # Errors
-/// The reason why the run cannot be resumed.
+/// If the run cannot be resumed. The error is the reason.
 pub async fn resume(
     host: &Host,
     model: &dyn Model,
@@ -237,8 +184,21 @@ pub async fn resume(
     sink: &dyn Sink,
     journal: &SharedJournal,
 ) -> Result<RunOutcome, ResumeError> {
-    let lock =
-        journal.lock(&lock_name(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+    let lock = lock_run(&**journal, run).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+    let ended = resume_locked(host, model, run, with, sink, journal).await;
+    drop(lock);
+    ended
+}
+
+/// Resumes a run like [`resume`]. The caller holds the run's lock.
+pub(crate) async fn resume_locked(
+    host: &Host,
+    model: &dyn Model,
+    run: &str,
+    with: ResumeOptions,
+    sink: &dyn Sink,
+    journal: &SharedJournal,
+) -> Result<RunOutcome, ResumeError> {
     host.mask_run(model, &with.grants).await;
     if with.release {
         journal.release(run).await?;
@@ -314,9 +274,7 @@ pub async fn resume(
     )
     .await?;
     charge_ai(journal, (run, job.tree.root(run)), &job.grants).await?;
-    let ended = drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await;
-    drop(lock);
-    Ok(ended)
+    Ok(drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await?)
 }
 
 /// Counts an attempt to drive a run. A run whose earlier attempts made no progress is parked,
@@ -374,11 +332,15 @@ async fn drive(
     (job, setup): (Job, Setup),
     sink: &dyn Sink,
     (journal, recorder): (&SharedJournal, &TurnRecorder),
-) -> RunOutcome {
+) -> Result<RunOutcome, StoreError> {
     let record = (recorder.run.as_str(), Some(recorder));
     // On the heap, since a run's future is large and its callers' stacks may be small.
     let driven = Box::pin(driver::drive(host, model, settings, (job, setup), sink, record));
-    match caught(&recorder.run, driven).await {
+    let driven = caught(&recorder.run, driven).await;
+    if let Some(failure) = recorder.take_failure() {
+        return Err(failure);
+    }
+    Ok(match driven {
         Ok(Ok(report)) => RunOutcome::Done(report),
         Err(Bug) => RunOutcome::Done(Report::failed(recorder.run.clone(), BUG.to_owned())),
         Ok(Err(Suspended { run_id, waiting, seq, .. })) => {
@@ -394,14 +356,14 @@ async fn drive(
             stamp.emit(&events);
             RunOutcome::Parked(ParkedRun { run_id: run_id.clone(), waiting, reason: None })
         }
-    }
+    })
 }
 
-/// Ends a run in the journal, and adds its turns to its session; with `keeps_files`, also its files.
-/// A run that is not ended this way would be resumed.
+/// Ends a run in the journal, and adds its turns to its session. If `keeps_files` is true, also
+/// adds its files. A run that is not ended this way would be resumed.
 ///
 /// # Errors
-/// The journal cannot be written.
+/// If the journal cannot be written.
 pub async fn end(
     journal: &SharedJournal,
     report: &Report,
@@ -411,21 +373,6 @@ pub async fn end(
     let summary = Some(RunSummary { steps: *steps, usage: *usage, ending: ending.clone() });
     let end = RunEnd { turns: turns.clone(), sealed: sealed.clone(), summary, keeps_files };
     journal.end(&report.run_id, end).await
-}
-
-/// Locks a session, so that only one of its messages is handled at a time. Waits until the lock is
-/// free.
-///
-/// # Errors
-/// The journal cannot be written.
-pub async fn lock_session(journal: &SharedJournal, session: &str) -> Result<Lock, StoreError> {
-    let name = format!("session:{session}");
-    loop {
-        if let Some(lock) = journal.lock(&name).await? {
-            return Ok(lock);
-        }
-        tokio::time::sleep(LOCK_RETRY).await;
-    }
 }
 
 fn files(grants: &Grants) -> Option<Arc<Files>> {
@@ -468,7 +415,7 @@ fn start(
 /// Returns the conversation of a run so far.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// If the journal cannot be read.
 pub async fn conversation(
     journal: &SharedJournal,
     run: &RunRecord,
@@ -479,7 +426,7 @@ pub async fn conversation(
 /// Returns the data that the programs of a run left for the application so far.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// If the journal cannot be read.
 pub async fn artifacts(
     journal: &SharedJournal,
     run: &RunRecord,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use wattle_machine::{Effect, Envelope, Input, Message, Role, State, Usage, step};
 
 use super::turn::EffectRecorder;
-use super::{RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, Turn};
+use super::{RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Turn};
 use crate::error::StoreError;
 use crate::sink::Stamp;
 
@@ -30,7 +30,7 @@ pub enum ForkError {
 /// conversation so far. Without one, the model is asked again for the next step.
 ///
 /// # Errors
-/// The other run has fewer steps.
+/// If the other run has fewer steps.
 pub async fn fork(
     journal: &SharedJournal,
     of: &RunRecord,
@@ -61,17 +61,10 @@ pub async fn fork(
         join(files.iter().filter(|(turn, _)| turns.contains(turn)).map(|(_, changed)| changed))
     };
     let forked = Some((of.id.clone(), at));
-    let now = crate::now_ms();
     let open = |start: RunStart| RunRecord {
-        id: id.clone(),
         session: of.session.clone(),
-        status: Status::Open,
-        made: now,
-        used: now,
         attempts: 0,
-        reason: None,
-        summary: None,
-        start,
+        ..RunRecord::new(id.clone(), start)
     };
     let Some(message) = message else {
         journal.open(open(RunStart { forked, parent: None, ..of.start.clone() })).await?;
@@ -100,7 +93,7 @@ pub async fn fork(
     Ok(journal.turn(&id, first, events).await?)
 }
 
-/// Returns the events of a turn, as the new run's.
+/// Returns copies of a turn's events, with the id of the new run.
 fn events(run: &str, turn: &Turn) -> Vec<Envelope> {
     let emitted = turn.effects.iter().filter_map(|effect| match effect {
         RecordedEffect::Emit(event) => Some(event),

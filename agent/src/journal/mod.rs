@@ -1,10 +1,9 @@
-//! The journal of runs: it records everything that reaches a run from outside, before the run acts
+//! The journal of runs. It records everything that reaches a run from outside, before the run acts
 //! on it.
 //!
 //! A run consists of its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and
-//! the [`RecordedCall`]s that its programs made to the outside. From these records, another process
-//! can [resume] a stopped run, [replay] a run without model and network, and
-//! [fork] it at any step.
+//! the [`RecordedCall`]s of its programs to the outside. From these records, another process can
+//! [resume] a stopped run, [replay] a run without model and network, and [fork] it at any step.
 //!
 //! Events are recorded with the turn that emits them, so that a client can follow a run across
 //! processes without missing one.
@@ -16,6 +15,7 @@ mod budget;
 mod calls;
 mod durable;
 mod fork;
+mod locks;
 mod recorder;
 mod replay;
 mod tape;
@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use tokio_util::sync::CancellationToken;
 use wattle_machine::{Effect, Ending, Envelope, Input, Message, Setup, State, Usage, step};
 use wattle_rt::tape::{CallId, CallResult};
 
@@ -35,11 +36,13 @@ pub(crate) use approval::record_answers;
 pub use approval::{Approval, PendingApproval, waiting};
 pub use calls::{CallView, calls};
 pub use durable::{
-    ParkedRun, ResumeError, ResumeOptions, RunOutcome, artifacts, conversation, end, lock_session,
-    new_id, resume, run,
+    ParkedRun, ResumeError, ResumeOptions, RunOutcome, artifacts, conversation, end, new_id,
+    resume, run,
 };
-pub(crate) use durable::{lock_run, refuse};
+pub(crate) use durable::{refuse, resume_locked};
 pub use fork::{ForkError, fork};
+pub use locks::lock_session;
+pub(crate) use locks::{lock_name, lock_run};
 pub(crate) use recorder::{ResumePoint, TurnRecorder};
 pub use replay::{ReplayReport, replay};
 pub use tape::Difference;
@@ -49,6 +52,7 @@ pub use turn::{RecordedAsk, RecordedEffect};
 use crate::error::StoreError;
 use crate::ledger::FinalSeal;
 use crate::model::{FunctionChoice, ThinkingEffort};
+use crate::settings::Settings;
 use crate::tenant::Tenant;
 
 /// The future of a journal operation.
@@ -60,17 +64,17 @@ pub trait Journal: Send + Sync {
     /// Returns the tenant that owns the runs.
     fn tenant(&self) -> &Tenant;
 
-    /// Adds a run to the queue. It is durable when this returns.
+    /// Adds a run to the queue. The run is stored durably when this returns.
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()>;
 
-    /// Returns the queued runs, oldest first.
+    /// Returns the queued runs, in the order in which they were added.
     fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>>;
 
     /// Adds a new run, and removes it from the queue. The caller holds the run's lock.
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()>;
 
-    /// Resets the attempts of a run that its process stops driving in good order. The run stays
-    /// open.
+    /// Resets the attempts of a run when its process stops driving it in an orderly way. The run
+    /// stays open.
     fn pause(&self, run: &str) -> JournalFuture<'_, ()>;
 
     /// Counts an attempt to drive a run that is about to be resumed, and marks the run as open.
@@ -87,7 +91,7 @@ pub trait Journal: Send + Sync {
         events: Vec<Envelope>,
     ) -> JournalFuture<'_, ()>;
 
-    /// Opens a run that was parked with a reason, and resets its attempts. Returns false if there
+    /// Reopens a run that was parked with a reason, and resets its attempts. Returns false if there
     /// is no such run.
     fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
@@ -114,12 +118,12 @@ pub trait Journal: Send + Sync {
     /// Returns the turns of a run, in order.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
-    /// Returns the changes to the files that the turns of a run and of the child runs in its tree
-    /// have, in the order in which they were recorded. Each has the number of a turn of the run: its
-    /// own, or for a child run the next one, whose input is the result of what the child run did.
+    /// Returns the changes to the files in the turns of a run and of the child runs in its tree, in
+    /// the order in which they were recorded. Each change has the number of a turn of this run. For
+    /// a change by a child run, this is the turn that receives the child's result.
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>>;
 
-    /// Returns the calls of the programs that one turn started.
+    /// Returns the calls made by the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
 
     /// Locks a name, such as that of a run or a session. Returns `None` if the name is already
@@ -127,15 +131,63 @@ pub trait Journal: Send + Sync {
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>>;
 }
 
-/// An exclusive lock of a name. It is released when this is dropped.
-pub struct Lock(
-    #[expect(dead_code, reason = "only its drop matters")] Box<dyn std::any::Any + Send + Sync>,
-);
+/// An exclusive lock on a name. It is released when this value is dropped.
+pub struct Lock {
+    #[expect(dead_code, reason = "only its drop matters")]
+    held: Box<dyn std::any::Any + Send + Sync>,
+    lost: CancellationToken,
+}
+
+impl QueuedRun {
+    /// Creates a run of normal priority without a session or requirements.
+    #[must_use]
+    pub fn new(id: impl Into<String>, message: impl Into<String>, origin: Json) -> QueuedRun {
+        QueuedRun {
+            id: id.into(),
+            session: None,
+            made: crate::now_ms(),
+            message: message.into(),
+            origin,
+            priority: Priority::default(),
+            needs: String::new(),
+        }
+    }
+}
+
+impl Priority {
+    /// All priorities, the lowest first.
+    const ALL: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
+
+    /// Returns the number of the priority in stores. A higher number is a higher priority.
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Priority::Low => -1,
+            Priority::Normal => 0,
+            Priority::High => 1,
+        }
+    }
+
+    /// Returns the priority with this number.
+    pub(crate) fn of_number(number: i32) -> Option<Priority> {
+        Priority::ALL.into_iter().find(|priority| priority.number() == number)
+    }
+}
 
 impl Lock {
     /// Creates a lock that is released when `held` is dropped.
     pub fn new(held: impl std::any::Any + Send + Sync) -> Lock {
-        Lock(Box::new(held))
+        Lock { held: Box::new(held), lost: CancellationToken::new() }
+    }
+
+    /// Returns the lock, which now counts as lost when the token is cancelled.
+    pub(crate) fn lost_by(self, lost: CancellationToken) -> Lock {
+        Lock { lost, ..self }
+    }
+
+    /// Waits until another process has taken over the lock, which can happen if this process was
+    /// paused for too long. Otherwise waits forever.
+    pub async fn lost(&self) {
+        self.lost.cancelled().await;
     }
 }
 
@@ -149,10 +201,10 @@ impl std::fmt::Debug for Lock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The run is being driven, or was when its process stopped.
+    /// The run is being driven, or was being driven when its process stopped.
     Open,
-    /// The run waits for a person: for approvals, or, after it ended its process repeatedly, for
-    /// its release.
+    /// The run waits for a person: for approvals, or for its release after it ended its process
+    /// repeatedly.
     Parked,
     /// The run has ended.
     Ended,
@@ -185,7 +237,7 @@ pub struct RunRecord {
     pub used: u64,
     /// Number of attempts to drive the run since its last turn.
     pub attempts: u32,
-    /// The reason why an operator has to release the run, if it is parked for that.
+    /// The reason why an operator has to release the run, or `None` if it waits for approvals.
     pub reason: Option<String>,
     /// The result of the run, once it has ended.
     pub summary: Option<RunSummary>,
@@ -204,8 +256,29 @@ pub struct QueuedRun {
     pub made: u64,
     /// The user's message.
     pub message: String,
-    /// Data from which the caller can create the run's parts. The journal does not interpret it.
+    /// The caller's data for creating the run's parts. The journal does not interpret it.
     pub origin: Json,
+    /// The priority among the queued runs of the tenant.
+    pub priority: Priority,
+    /// The name of the requirements that a process must meet to drive the run. Empty if there are
+    /// none.
+    pub needs: String,
+}
+
+/// The priority of a queued run among those of its tenant. It changes nothing between tenants.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// After all runs of a higher priority.
+    Low,
+    /// The default.
+    #[default]
+    Normal,
+    /// Before all runs of a lower priority.
+    High,
 }
 
 /// A selection of runs.
@@ -215,7 +288,7 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Only runs of this session.
     pub session: Option<String>,
-    /// Only the child runs in the tree of this run. Without it, no child runs.
+    /// Selects the child runs in the tree of this run. If `None`, no child runs are selected.
     pub tree_of: Option<String>,
     /// Only runs whose id sorts before this one: the last id of the previous page.
     pub before: Option<String>,
@@ -236,13 +309,13 @@ impl RunFilter {
 /// The end of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEnd {
-    /// The messages that are added to the run's session.
+    /// The messages to add to the run's session.
     pub turns: Vec<Message>,
     /// The last seal of the run's trace.
     pub sealed: Option<FinalSeal>,
     /// The result of the run.
     pub summary: Option<RunSummary>,
-    /// If true, the files that the run changed are added to its session's files.
+    /// If true, the files that the run changed are added to the session's files.
     pub keeps_files: bool,
 }
 
@@ -285,25 +358,69 @@ pub struct RunStart {
     /// Text that the deployment added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<String>,
-    /// The capabilities that its programs were granted, in order.
+    /// The capabilities granted to the run's programs, in order.
     pub granted: Vec<String>,
     /// The versions of all capabilities.
     pub capabilities: BTreeMap<String, u32>,
     /// The folder in which the trace is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<PathBuf>,
-    /// The run and the step at which this run was forked, if it is a fork.
+    /// The run that this run was forked from, and the step, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
     /// The run that started this one, if it is a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
-    /// Data from which the caller can recreate the run's grants. The journal does not interpret it.
+    /// The caller's data for recreating the run's grants. The journal does not interpret it.
     #[serde(default)]
     pub origin: Json,
 }
 
-/// The runs above a child run.
+impl RunStart {
+    /// Creates the start of a run with default settings, without a model and without capabilities.
+    #[must_use]
+    pub fn new(message: impl Into<String>, origin: Json) -> RunStart {
+        RunStart {
+            setup: Setup::default(),
+            message: message.into(),
+            agent: Settings::default().agent,
+            model: String::new(),
+            timeout_ms: None,
+            temperature: 0.0,
+            max_tokens: 0,
+            thinking_effort: None,
+            tool_call: FunctionChoice::default(),
+            preamble: None,
+            granted: Vec::new(),
+            capabilities: BTreeMap::new(),
+            workdir: None,
+            forked: None,
+            parent: None,
+            origin,
+        }
+    }
+}
+
+impl RunRecord {
+    /// Creates an open run that starts now, at its first attempt, without a session.
+    #[must_use]
+    pub fn new(id: impl Into<String>, start: RunStart) -> RunRecord {
+        let now = crate::now_ms();
+        RunRecord {
+            id: id.into(),
+            session: None,
+            status: Status::Open,
+            made: now,
+            used: now,
+            attempts: 1,
+            reason: None,
+            summary: None,
+            start,
+        }
+    }
+}
+
+/// The parent of a child run, and the run at the top of its tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentRun {
     /// The id of the run that started it.
@@ -376,7 +493,8 @@ pub struct RecordedCall {
 pub struct CallTime {
     /// Start of the first call that the record covers, in milliseconds since 1970.
     pub began: u64,
-    /// Time from there to the end of the last of them, in milliseconds; `None` while it is pending.
+    /// Time from `began` to the end of the last call that the record covers, in milliseconds;
+    /// `None` while it is pending.
     pub dur_ms: Option<u64>,
 }
 

@@ -18,16 +18,18 @@ pub(crate) struct TurnRecorder {
     pub(crate) run: String,
     journal: SharedJournal,
     files: Option<Arc<Files>>,
-    /// The runs that share the files.
+    /// The tree of runs that share the files.
     tree: RunTree,
     effects: Mutex<EffectRecorder>,
     /// Number of turns.
     turns: AtomicU32,
-    /// The point from which the run was resumed.
+    /// The point where the run was resumed.
     resumed: Option<ResumePoint>,
+    /// The first failure to record a turn.
+    failure: Mutex<Option<StoreError>>,
 }
 
-/// The point at which a run was stopped.
+/// The point where a run was stopped.
 pub(crate) struct ResumePoint {
     pub(crate) state: State,
     /// The pending effects, which may have been performed in part.
@@ -65,12 +67,13 @@ impl TurnRecorder {
             effects: Mutex::default(),
             turns: AtomicU32::new(0),
             resumed: None,
+            failure: Mutex::default(),
         }
     }
 
-    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The file
-    /// overlay is rebuilt from the recorded changes of all runs in its tree, by the run at the top,
-    /// which is resumed first.
+    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The run at
+    /// the top of the tree is resumed first, and rebuilds the file overlay from the recorded
+    /// changes of all runs in the tree.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
@@ -117,6 +120,7 @@ impl TurnRecorder {
             effects: Mutex::new(recorder),
             turns,
             resumed: Some(point),
+            failure: Mutex::default(),
         })
     }
 
@@ -125,9 +129,15 @@ impl TurnRecorder {
         self.tree.root(&self.run)
     }
 
-    /// Returns the point from which the run was resumed, or `None` for a new run.
+    /// Returns the point where the run was resumed, or `None` for a new run.
     pub(crate) fn resumed(&self) -> Option<&ResumePoint> {
         self.resumed.as_ref()
+    }
+
+    /// Takes the first failure to record a turn. After such a failure, the run must not be ended:
+    /// its record stops before the failed turn, and it can be resumed from there.
+    pub(crate) fn take_failure(&self) -> Option<StoreError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Records a turn with its events, before its effects are performed. `seq` is the number of its
@@ -145,7 +155,12 @@ impl TurnRecorder {
         let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let turn = Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files };
-        self.journal.turn(&self.run, turn, events.to_vec()).await?;
+        if let Err(error) = self.journal.turn(&self.run, turn, events.to_vec()).await {
+            let reported = StoreError::new("write")(error.to_string().into());
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
+            return Err(reported);
+        }
         self.turns.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -2,31 +2,34 @@
 //! have the same order even if several processes write them.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use wattle_capability::files::open_lines;
 
-use crate::lines::LINE_BYTES;
+use crate::lines::{LINE_BYTES, Line, LineReader};
 
 /// Maximum time to wait for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// Number of bytes that are read at once, backwards from the end.
+/// Number of bytes in one read, going backwards from the end.
 const CHUNK: u64 = 4_096;
+/// Number of bytes to step back at a time when searching from the end.
+const BACK: u64 = 1 << 16;
 
 /// A locked ledger. No other process can append to it.
 pub(super) struct LockedLedger(File);
 
 impl LockedLedger {
-    /// Locks the file, and creates it if it is absent. An incomplete last line, which a stopped
-    /// process left, is removed.
+    /// Locks the file, and creates it if it is absent. Removes an incomplete last line, which a
+    /// stopped process may have left.
     ///
     /// # Errors
-    /// The file is not a plain file, cannot be written, or stays locked by another process for 5 s.
+    /// If the file is not a plain file, cannot be written, or stays locked by another process for 5
+    /// s.
     pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
         let file = open_lines(path)?;
         let until = Instant::now() + LOCK_TIMEOUT;
@@ -51,7 +54,7 @@ impl LockedLedger {
     }
 
     fn remove_incomplete_line(&mut self) -> io::Result<()> {
-        let length = self.0.metadata()?.len();
+        let length = self.length()?;
         let (begin, _) = self.last_line(length)?;
         let is_whole = length == 0 || self.read(length - 1, length)? == b"\n";
         if is_whole { Ok(()) } else { self.0.set_len(begin) }
@@ -60,9 +63,9 @@ impl LockedLedger {
     /// Returns the last line without its line break, or `None` if there is no line.
     ///
     /// # Errors
-    /// The line cannot be read, or is too long for a seal.
+    /// If the line cannot be read, or is too long for a seal.
     pub(super) fn last(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let length = self.0.metadata()?.len();
+        let length = self.length()?;
         let Some(end) = length.checked_sub(1) else { return Ok(None) };
         self.last_line(end).map(|(_, line)| Some(line))
     }
@@ -98,12 +101,54 @@ impl LockedLedger {
         Ok(bytes)
     }
 
-    /// Appends a line in one write.
+    /// Returns the length of the file, in bytes.
     ///
     /// # Errors
-    /// The line cannot be written.
-    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        self.0.write_all(&[line, b"\n"].concat())
+    /// If the system does not tell the length.
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    /// Returns a reader of the lines from a position.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn lines_from(&self, position: u64) -> io::Result<LineReader<BufReader<File>>> {
+        LineReader::from(self.0.try_clone()?, position)
+    }
+
+    /// Returns a position such that all lines before it satisfy `is_older`. Lines are sorted by
+    /// time, so the file is searched backwards in large steps, and the position may be earlier than
+    /// necessary.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn position_after(&mut self, is_older: impl Fn(&[u8]) -> bool) -> io::Result<u64> {
+        let mut from = self.length()?;
+        while from > 0 {
+            from = from.saturating_sub(BACK);
+            let mut lines = self.lines_from(from)?;
+            // The first line may be incomplete.
+            if from > 0 {
+                lines.next()?;
+            }
+            let begin = lines.position();
+            if let Some((_, Line::Whole(line))) = lines.next()?
+                && is_older(line)
+            {
+                return Ok(begin);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Appends a line in one write, and returns the position after it.
+    ///
+    /// # Errors
+    /// If the line cannot be written.
+    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<u64> {
+        self.0.write_all(&[line, b"\n"].concat())?;
+        self.length()
     }
 }
 

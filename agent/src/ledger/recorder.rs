@@ -1,6 +1,6 @@
 //! The recorder: writes lines of the trace and seals them.
 
-use std::io;
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +13,9 @@ use super::seal::{PreviousLine, Seal, Subject};
 use super::{FinalSeal, LEDGER_FILE, Signer};
 use crate::lines::{Line, LineReader, append};
 use crate::sink::now_ms;
+
+/// Maximum difference between the clocks of processes that share a trace, in milliseconds.
+const CLOCKS_MS: u64 = 60_000;
 
 /// A recorder that appends the lines of one run to `_steps.jsonl`, and their seals to
 /// `_ledger.jsonl`.
@@ -29,8 +32,13 @@ struct SealedChain {
     run: String,
     signer: Arc<Signer>,
     count: u64,
-    /// The head; `None` before the first seal, which determines the start of the chain.
+    /// The head, or `None` before the first seal, which determines the start of the chain.
     head: Option<Hash>,
+    /// If true, another process has sealed the end of the run.
+    has_ended: bool,
+    /// The position in the ledger up to which its seals are known, or `None` if nothing has been
+    /// read yet.
+    read: Option<u64>,
 }
 
 impl Recorder {
@@ -39,7 +47,7 @@ impl Recorder {
     /// as late.
     ///
     /// # Errors
-    /// A file cannot be read or written.
+    /// If a file cannot be read or written.
     pub fn open(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> io::Result<Recorder> {
         Recorder::resume(folder, run, signer, &mut |_| {})
     }
@@ -47,8 +55,14 @@ impl Recorder {
     /// Starts the trace of a new run. Nothing is read, because the run has no lines yet.
     #[must_use]
     pub fn begin(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> Recorder {
-        let chain =
-            signer.map(|signer| SealedChain { run: run.to_owned(), signer, count: 0, head: None });
+        let chain = signer.map(|signer| SealedChain {
+            run: run.to_owned(),
+            signer,
+            count: 0,
+            head: None,
+            has_ended: false,
+            read: None,
+        });
         Recorder { folder: folder.to_owned(), lines: 0, chain }
     }
 
@@ -64,91 +78,173 @@ impl Recorder {
         each: &mut dyn FnMut(&[u8]),
     ) -> io::Result<Recorder> {
         let mut recorder = Recorder::begin(folder, run, signer);
+        let (ledger, steps) = (folder.join(LEDGER_FILE), folder.join(TRACE_FILE));
         if let Some(chain) = &mut recorder.chain {
-            chain.resume(&folder.join(LEDGER_FILE))?;
+            chain.read = Some(0);
+            if let Some(file) = open_lines_to_read(&ledger)? {
+                chain.learn(LineReader::of(file))?;
+            }
         }
-        let steps = folder.join(TRACE_FILE);
-        truncate_partial_line(&steps)?;
-        let Some(file) = open_lines_to_read(&steps)? else { return Ok(recorder) };
-        let mut lines = LineReader::of(file);
-        while let Some((_, line)) = lines.next()? {
-            let Line::Whole(line) = line else { continue };
-            if !belongs_to(line, run) {
-                continue;
+        let sealed = recorder.chain.as_ref().map_or(u64::MAX, |chain| chain.count);
+        // The first line that may have to be sealed: its position, and the number of those before
+        // it.
+        let mut unsealed = None;
+        if let Some(file) = open_lines_to_read(&steps)? {
+            let mut lines = LineReader::of(file);
+            let mut position = 0;
+            while let Some((_, line)) = lines.next()? {
+                if let Line::Whole(line) = line
+                    && belongs_to(line, run)
+                {
+                    if recorder.lines >= sealed {
+                        unsealed.get_or_insert((position, recorder.lines));
+                    }
+                    recorder.lines += 1;
+                    each(line);
+                }
+                if lines.is_ended() {
+                    position = lines.position();
+                }
             }
-            recorder.lines += 1;
-            each(line);
-            if let Some(chain) =
-                recorder.chain.as_mut().filter(|chain| chain.count < recorder.lines)
-            {
-                chain.add(
-                    &mut LockedLedger::open(&folder.join(LEDGER_FILE))?,
-                    line,
-                    Subject::Late(of(line)),
-                )?;
-            }
+            recorder.seal_late(
+                &ledger,
+                &steps,
+                unsealed.unwrap_or((position, recorder.lines)),
+                each,
+            )?;
+        }
+        // A run continues after its end was sealed if the store did not record the end.
+        if let Some(chain) = &mut recorder.chain {
+            chain.has_ended = false;
         }
         Ok(recorder)
     }
 
-    /// Returns the number of lines that the run has in the trace.
+    /// Seals the lines that the previous process wrote but did not seal. `from` is the position of
+    /// a line and the number of the run's lines before it. Passes lines that were written in the
+    /// meantime to `each`.
+    fn seal_late(
+        &mut self,
+        ledger: &Path,
+        steps: &Path,
+        from: (u64, u64),
+        each: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let Some(chain) = &mut self.chain else { return truncate_partial_line(steps) };
+        // While the file is locked, no other process writes lines or seals.
+        let mut ledger = LockedLedger::open(ledger)?;
+        chain.catch_up(&mut ledger)?;
+        truncate_partial_line(steps)?;
+        let Some(file) = open_lines_to_read(steps)? else { return Ok(()) };
+        let (position, mut number) = from;
+        let mut lines = LineReader::from(file, position)?;
+        while let Some((_, line)) = lines.next()? {
+            let Line::Whole(line) = line else { continue };
+            if !belongs_to(line, &chain.run) {
+                continue;
+            }
+            number += 1;
+            if number > self.lines {
+                self.lines = number;
+                each(line);
+            }
+            if number > chain.count {
+                chain.add(&mut ledger, line, Subject::Late(of(line)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of the run's lines in the trace.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
     /// Appends a line and seals it. If sealing fails, the line is still written, but later lines of
-    /// the run are not sealed, and verification reports that.
+    /// the run are not sealed, and verification reports that. Nothing is written after another
+    /// process has taken the run over and sealed its end.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written, or another process has ended the run.
     pub fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
         let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(TRACE_FILE));
         self.lines += 1;
         let Some(chain) = &mut self.chain else { return append(&steps, &bytes) };
         // The lock is held for both writes, so that lines and seals have the same order.
-        let sealed = match LockedLedger::open(&self.folder.join(LEDGER_FILE)) {
+        let opened = LockedLedger::open(&self.folder.join(LEDGER_FILE)).and_then(|mut ledger| {
+            chain.catch_up(&mut ledger)?;
+            Ok(ledger)
+        });
+        let sealed = match opened {
+            // The process that has the run now wrote the line, too.
+            Ok(_) if chain.has_ended => Err(io::Error::other("another process has ended the run")),
             Ok(mut ledger) => {
                 append(&steps, &bytes)?;
                 chain.add(&mut ledger, &bytes, Subject::Line(of(&bytes)))
             }
             Err(error) => append(&steps, &bytes).and(Err(error)),
         };
-        if sealed.is_err() {
+        if sealed.is_err() && !chain.has_ended {
             self.chain = None;
         }
         sealed
     }
 
-    /// Seals the end of the run. Returns the final seal, or `None` if the run is not sealed.
+    /// Seals the end of the run, unless another process has already done so. Returns the final
+    /// seal, or `None` if the run is not sealed.
     ///
     /// # Errors
-    /// The ledger cannot be written.
+    /// If the ledger cannot be written.
     pub fn end(&mut self) -> io::Result<Option<FinalSeal>> {
         let Some(chain) = &mut self.chain else { return Ok(None) };
-        let head =
-            chain.write(&mut LockedLedger::open(&self.folder.join(LEDGER_FILE))?, Subject::End)?;
+        let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
+        chain.catch_up(&mut ledger)?;
+        let head = match (chain.has_ended, chain.head) {
+            (true, Some(head)) => head,
+            _ => chain.write(&mut ledger, Subject::End)?,
+        };
         let folder = self.folder.canonicalize()?;
         Ok(Some(FinalSeal { run: chain.run.clone(), folder, lines: chain.count, head: hex(&head) }))
     }
 }
 
 impl SealedChain {
-    /// Continues after the run's last seal that was signed with our key.
-    fn resume(&mut self, path: &Path) -> io::Result<()> {
-        let Some(file) = open_lines_to_read(path)? else { return Ok(()) };
+    /// Reads the seals that other processes have added to the run, such as a paused process whose
+    /// run this one took over.
+    fn catch_up(&mut self, ledger: &mut LockedLedger) -> io::Result<()> {
+        let from = match self.read {
+            Some(from) if from == ledger.length()? => return Ok(()),
+            Some(from) => from,
+            None => self.first_position(ledger)?,
+        };
+        self.learn(ledger.lines_from(from)?)
+    }
+
+    /// Continues after the last of these seals that belongs to the run and is signed with this key.
+    fn learn<R: BufRead>(&mut self, mut lines: LineReader<R>) -> io::Result<()> {
         let key = self.signer.public();
-        let mut lines = LineReader::of(file);
+        self.read = Some(lines.position());
         while let Some((_, line)) = lines.next()? {
-            let Line::Whole(line) = line else { continue };
-            let Some(seal) = Seal::parse(line).filter(|seal| seal.run == self.run) else {
-                continue;
-            };
-            if let Some(head) = unhex(&seal.head).filter(|_| seal.is_signed_by(&key.0)) {
-                (self.count, self.head) = (seal.count, Some(head));
+            if let Line::Whole(line) = line
+                && let Some(seal) = Seal::parse(line).filter(|seal| seal.run == self.run)
+                && let Some(head) = unhex(&seal.head).filter(|_| seal.is_signed_by(&key.0))
+            {
+                (self.count, self.head, self.has_ended) = (seal.count, Some(head), seal.last);
+            }
+            if lines.is_ended() {
+                self.read = Some(lines.position());
             }
         }
         Ok(())
+    }
+
+    /// Returns a position in the ledger before which there are no seals of this run. A new run may
+    /// have seals already, if another process tried to begin it.
+    fn first_position(&self, ledger: &mut LockedLedger) -> io::Result<u64> {
+        let Ok(id) = self.run.parse::<ulid::Ulid>() else { return ledger.position_after(|_| true) };
+        let begin = id.timestamp_ms().saturating_sub(CLOCKS_MS);
+        ledger.position_after(|line| Seal::parse(line).is_some_and(|seal| seal.time < begin))
     }
 
     fn add(&mut self, ledger: &mut LockedLedger, line: &[u8], subject: Subject) -> io::Result<()> {
@@ -172,14 +268,15 @@ impl SealedChain {
     }
 
     fn append(
-        &self,
+        &mut self,
         ledger: &mut LockedLedger,
         (count, head): (u64, Hash),
         subject: Subject,
         previous: PreviousLine,
     ) -> io::Result<()> {
         let seal = Seal::sign(&self.signer, &self.run, (count, &head), subject, previous, now_ms());
-        ledger.append(&serde_json::to_vec(&seal)?)
+        self.read = Some(ledger.append(&serde_json::to_vec(&seal)?)?);
+        Ok(())
     }
 }
 

@@ -14,11 +14,11 @@
 //! ```
 //!
 //! `digests` contains the first 16 hex digits of a BLAKE3 hash for each message of the request, and
-//! `last` contains the last message. In both, the run's nonce is replaced by `CODE`, so that a
+//! `last` contains the last message. In both, the run's nonce is replaced with `CODE`, so that a
 //! recording fits every run. A `vector` is the embedding of the only message in the request.
 //!
-//! A recording can be shared, so keys and secrets are masked in it. A turn whose reply was changed
-//! by that is marked as `masked`, and is not played: its text differs from the model's.
+//! A recording can be shared, so keys and secrets are masked in it. A turn whose reply contains a
+//! mask is marked as `masked`. It is not played, because it differs from what the model wrote.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -95,9 +95,9 @@ fn masked_calls(calls: Vec<FunctionCall>, mask: &Mask) -> Vec<FunctionCall> {
     let masked = |call: FunctionCall| FunctionCall {
         id: mask.text(&call.id),
         name: mask.text(&call.name),
-        arguments: match mask.json(Json::String(call.arguments)) {
-            Json::String(text) => text,
-            other => other.to_string(),
+        arguments: match mask.json(Json::String(call.arguments.into())) {
+            Json::String(text) => text.into(),
+            other => other.to_string().into(),
         },
     };
     calls.into_iter().map(masked).collect()
@@ -106,12 +106,13 @@ fn masked_calls(calls: Vec<FunctionCall>, mask: &Mask) -> Vec<FunctionCall> {
 /// The replacement of a run's nonce in a recording.
 const NONCE: &str = "CODE";
 
-/// Returns the messages with the run's nonce replaced, so that they are the same in every run.
+/// Returns the messages with the run's nonce replaced by a fixed one, so that they are the same in
+/// every run.
 fn canonical(messages: &[Message]) -> Cow<'_, [Message]> {
     let Some(nonce) = announced_nonce(messages) else { return Cow::Borrowed(messages) };
     let mut canonical = messages.to_vec();
     for message in &mut canonical {
-        message.content = message.content.replace(nonce, NONCE);
+        message.content = message.content.replace(nonce, NONCE).into();
     }
     Cow::Owned(canonical)
 }
@@ -191,8 +192,8 @@ fn first_difference(was: &str, is: &str) -> String {
 /// Maximum length of a quoted line, in characters.
 const QUOTED: usize = 80;
 
-/// A model that answers from a recording. A request gets the turn that was recorded for it, or else
-/// the next remaining one.
+/// A model that answers from a recording. A request gets the turn that was recorded for it, or
+/// otherwise the next remaining one.
 #[derive(Debug)]
 pub struct Cassette {
     model: String,
@@ -205,7 +206,7 @@ pub struct Cassette {
 #[derive(Debug)]
 struct Turns<T> {
     turns: Vec<RecordedTurn<T>>,
-    /// The turns of each request, in order.
+    /// The turns recorded for each request, in order.
     by_request: HashMap<Vec<String>, Vec<usize>>,
     /// Flags, one for each turn: true if the turn was played.
     played: Mutex<Vec<bool>>,
@@ -262,7 +263,7 @@ impl Cassette {
     /// Opens a recording.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a valid recording; the text names the line.
+    /// If the file cannot be read, or is not a valid recording. The error names the line.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read_to_string(path)
             .map_err(|why| ModelError::no_recording(&path.display().to_string(), &why))?;
@@ -272,7 +273,7 @@ impl Cassette {
     /// Parses a recording.
     ///
     /// # Errors
-    /// The text is not a valid recording; the error names the line.
+    /// If the text is not a valid recording. The error names the line.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let model = read_header(lines.next())?.model;
@@ -301,7 +302,7 @@ impl Cassette {
     }
 
     /// Makes playback fail if a request differs from the recorded one. Turns that were recorded
-    /// without their request match any request.
+    /// without a request match any request.
     pub fn strict(self) -> Self {
         Self { strict: true, ..self }
     }
@@ -330,8 +331,8 @@ fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     Ok(header)
 }
 
-/// Creates the error of an invalid line. It omits the parser's position, which is relative to the
-/// line and would look like a line number of the file.
+/// Creates the error of an invalid line. The error omits the parser's position, which is relative
+/// to the line and would look like a line number of the file.
 fn invalid_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();
@@ -386,7 +387,7 @@ impl Recorder {
     /// appended to an existing recording.
     ///
     /// # Errors
-    /// The file cannot be written, or is not a recording.
+    /// If the file cannot be written, or is not a recording.
     pub fn create(model: Arc<dyn Model>, path: &Path, mask: Mask) -> Result<Self, ModelError> {
         model.key().inspect(|key| mask.add_key(key));
         let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
@@ -413,7 +414,7 @@ impl Recorder {
     fn record(&self, messages: &[Message], reply: RecordedReply) -> Result<(), ModelError> {
         let mut asked = RecordedRequest::of(&canonical(messages));
         if let Some(last) = &mut asked.last {
-            last.content = self.mask.text(&last.content);
+            last.content = self.mask.text(&last.content).into();
             last.calls = masked_calls(std::mem::take(&mut last.calls), &self.mask);
         }
         let clean = reply.clone().masked(&self.mask);
@@ -422,8 +423,8 @@ impl Recorder {
     }
 }
 
-/// Writes a line with one call, so that it is complete or absent even if other processes append,
-/// too.
+/// Writes a line with one system call, so that it is never incomplete, even if other processes
+/// append to the file, too.
 fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
     let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
         line.push(b'\n');

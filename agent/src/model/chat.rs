@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use wattle_machine::{FunctionCall, Message, Role, Usage};
+use wattle_machine::{FunctionCall, Message, Role, SharedText, Usage};
 
 use super::protocol::{
     LengthField, OptionalFields, PartialReply, ReplyBuilder, ReplyFault, ThinkingField, admit_call,
@@ -58,7 +58,7 @@ struct RequestMessage<'a> {
     tool_call_id: Option<&'a str>,
 }
 
-/// The content of a message: a text, or parts of which one is marked for the cache.
+/// The content of a message: a string, or several parts, one of which is marked for the cache.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -80,7 +80,7 @@ struct CacheControl {
 }
 
 impl<'a> Content<'a> {
-    /// Splits a text and marks the first part. An empty part is left out.
+    /// Splits a string and marks the first part. An empty part is left out.
     fn marked(text: &'a str, at: usize) -> Self {
         if text.trim().is_empty() {
             return Content::Text(text);
@@ -186,7 +186,8 @@ pub(super) fn body(
     })
 }
 
-/// Returns the constraint of an answer to a schema. Endpoints accept only some schemas as strict.
+/// Returns the field that constrains the answer to a schema. Endpoints accept only some schemas as
+/// strict.
 fn response_format(output: &OutputSchema) -> Value {
     json!({"type": "json_schema", "json_schema": {
         "name": output.name(), "schema": output.schema(), "strict": output.is_strict(),
@@ -322,7 +323,7 @@ impl ChatBuilder {
         Ok(())
     }
 
-    /// Adds a complete call, or a piece of the call with the same index.
+    /// Adds a complete call, or a piece of a call with the same index.
     fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), ReplyFault> {
         let text =
             |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -341,7 +342,7 @@ impl ChatBuilder {
                 let empty = FunctionCall {
                     id: String::new(),
                     name: String::new(),
-                    arguments: String::new(),
+                    arguments: SharedText::default(),
                 };
                 self.reply.calls.push((index, empty));
                 self.reply.calls.len() - 1
@@ -359,7 +360,7 @@ impl ChatBuilder {
         match piece.pointer("/function/arguments") {
             Some(Value::String(piece)) => call.arguments.push_str(piece),
             // Some servers send the object itself instead of its text.
-            Some(whole @ Value::Object(_)) => call.arguments = whole.to_string(),
+            Some(whole @ Value::Object(_)) => call.arguments = whole.to_string().into(),
             _ => {}
         }
         Ok(())

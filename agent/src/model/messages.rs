@@ -1,5 +1,5 @@
-//! The messages protocol: the system text in its own field, content in blocks, results of functions
-//! as blocks of the user's messages.
+//! The messages protocol. The system text has its own field, content is sent in blocks, and
+//! function results are blocks of the user's messages.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ struct Body<'a> {
     stream: bool,
 }
 
-/// A turn: all consecutive messages of one side.
+/// A turn: consecutive messages from the same side.
 #[derive(Serialize)]
 struct Turn {
     role: &'static str,
@@ -81,16 +81,17 @@ pub(super) fn body(
     })
 }
 
-/// Smallest number of tokens for reasoning that the protocol allows.
+/// Minimum number of tokens for reasoning that the protocol allows.
 const MIN_THINKING: u32 = 1_024;
 
-/// Maximum number of tokens for reasoning. Larger budgets need other means than a single request.
+/// Maximum number of tokens for reasoning. Larger budgets would need more than a single request.
 const MAX_THINKING: u32 = 32_000;
 
 /// Returns the number of tokens for reasoning: a share of the answer's maximum length.
 ///
 /// Within a turn that calls functions, the protocol requires the signed reasoning of the earlier
-/// requests, which conversations do not keep. So a request that ends with results has no reasoning.
+/// requests, which conversations do not keep. Therefore a request that ends with results asks for
+/// no reasoning.
 fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option<u32> {
     let effort = request.thinking_effort.filter(|effort| effort.get() > 0)?;
     let has_results = request.messages.last().is_some_and(|last| last.answers.is_some());
@@ -109,7 +110,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Splits a system message at the end of its stable part, which is marked. A message without a
+/// Splits a system message at the end of its stable part, and marks that part. A message without a
 /// stable part is marked as a whole.
 fn system_blocks(message: &Message) -> Vec<Value> {
     let (stable, rest) = match message.content.split_at_checked(message.stable) {
@@ -158,7 +159,7 @@ fn blocks(message: &Message) -> Vec<Value> {
     spoken.into_iter().chain(message.calls.iter().map(call)).collect()
 }
 
-/// Replaces the characters of an id that the protocol does not allow.
+/// Replaces characters that the protocol does not allow in an id.
 fn plain(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
@@ -171,7 +172,7 @@ pub(super) struct MessagesBuilder {
     done: bool,
 }
 
-/// The token counts that were reported last.
+/// The most recently reported token counts.
 #[derive(Debug, Default)]
 struct TokenCounts {
     fresh: u64,
@@ -256,7 +257,7 @@ impl MessagesBuilder {
                     FunctionCall {
                         id: field("id").to_owned(),
                         name: field("name").to_owned(),
-                        arguments,
+                        arguments: arguments.into(),
                     },
                 ));
             }

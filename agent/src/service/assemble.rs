@@ -1,4 +1,4 @@
-//! The port through which a deployment gives each run its parts.
+//! The port that creates the parts of each run. Each deployment implements it.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -18,13 +18,14 @@ use crate::report::Report;
 use crate::settings::Settings;
 use crate::store::TenantStore;
 
-/// Creates the parts of runs: the command line's from its settings, the server's from a tenant and a
-/// session.
+/// Creates the parts of runs. The command line creates them from its settings, and the server from
+/// a tenant and a session.
 pub trait RunAssembler: Send + Sync {
     /// Creates the parts of a run, at its start and each time it is resumed.
     ///
     /// # Errors
-    /// A message for the user. The run ends with it.
+    /// If the parts cannot be created. The error is a message for the user, and the run ends with
+    /// it.
     fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a>;
 
     /// Returns the agents that runs may delegate to.
@@ -32,19 +33,24 @@ pub trait RunAssembler: Send + Sync {
         Agents::default()
     }
 
-    /// Returns true if runs with this origin are resumed by [`RunService::resume_open`]. By default,
-    /// all runs are.
-    ///
-    /// [`RunService::resume_open`]: super::RunService::resume_open
-    fn resumes(&self, _origin: &Json) -> bool {
-        true
+    /// Returns the name of the requirement that a process must meet to drive a run with this
+    /// origin, such as a setting, a folder or a model. By default, the name is empty.
+    fn needs(&self, _origin: &Json) -> String {
+        String::new()
+    }
+
+    /// Returns the names of all requirements that this process meets. It drives queued and open
+    /// runs with one of them, including runs of other processes. By default, it meets the
+    /// requirement with the empty name.
+    fn offers(&self) -> Vec<String> {
+        vec![String::new()]
     }
 }
 
 /// The future of [`RunAssembler::assemble`].
 pub type AssembleFuture<'a> = Pin<Box<dyn Future<Output = Result<RunParts, String>> + Send + 'a>>;
 
-/// What is known about a run before its parts exist.
+/// The facts about a run before its parts are created.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSeed<'a> {
     /// The store of the run's tenant.
@@ -53,9 +59,10 @@ pub struct RunSeed<'a> {
     pub run: &'a str,
     /// The session that the run belongs to.
     pub session: Option<&'a str>,
-    /// The id of the session whose state the run uses: its session, or one of its own.
+    /// The id of the session whose state the run uses: the run's session, or a session that only
+    /// this run has.
     pub state: &'a str,
-    /// The data of the request.
+    /// The data that came with the request.
     pub origin: &'a Json,
     /// The files that a child run shares with its parent.
     pub files: Option<&'a Arc<Files>>,
@@ -63,11 +70,11 @@ pub struct RunSeed<'a> {
 
 /// The parts of one run.
 pub struct RunParts {
-    /// The host, with the programs that the run's agent is offered.
+    /// The host, with the programs that are offered to the run's agent.
     pub host: Host,
     /// The model that the loop asks.
     pub model: Arc<dyn Model>,
-    /// The settings of the loop. A resumed run keeps the recorded ones.
+    /// The settings of the loop. A resumed run keeps its recorded settings.
     pub settings: Settings,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
@@ -75,23 +82,24 @@ pub struct RunParts {
     pub meter: Meter,
     /// The folder in which the trace is written.
     pub workdir: Option<PathBuf>,
-    /// The session in the trace of a run that belongs to none.
+    /// The session to name in the trace if the run belongs to no session.
     pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
-    /// The output that the run must have, instead of that of the settings. A resumed run keeps the
-    /// recorded one.
+    /// The output that the run must have. It replaces the output in the settings. A resumed run
+    /// keeps its recorded output.
     pub output: Option<OutputSettings>,
     /// If true, the files that the run changed are kept for the next run of its session.
     pub keeps_files: bool,
     /// Handles the consequences of a finished run before its end is recorded, such as writing its
-    /// files. It may be called again for the same run if the process ends in between.
+    /// files. It may be called again for the same run if the process ends before the run's end is
+    /// recorded.
     pub settle: Option<Settle>,
 }
 
 impl RunParts {
     /// Creates the parts of a run with default settings. It has no workdir, no seal and no output,
-    /// and its files end with it.
+    /// and its files are not kept.
     #[must_use]
     pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
         RunParts {

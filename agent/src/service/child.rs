@@ -1,7 +1,7 @@
-//! Child runs: the runs of other agents that a run's programs start.
+//! Child runs: runs of other agents that the programs of a run start.
 //!
-//! The parent drives its child runs. A child run that waits for a person makes its parent wait, and an
-//! answer resumes the run at the top, whose program makes the same call again.
+//! The parent drives its child runs. If a child run waits for a person, so does its parent. An
+//! answer resumes the run at the top, whose program then makes the same call again.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use wattle_capability::files::Files;
 use super::drive::Lineage;
 use super::error::AnswerError;
 use super::live::Outcome;
+use super::queue::Position;
 use super::{LiveRun, RunService};
 use crate::agents::{AgentSpec, Agents};
 use crate::cancel::Cancel;
@@ -22,21 +23,20 @@ use crate::journal::{
     self, Approval, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal,
     Status, record_answers,
 };
-use crate::now_ms;
 use crate::store::TenantStore;
 
-/// The name of the question about a child run that an operator has to release.
+/// The name of the question that asks an operator to release a child run.
 const RELEASE: &str = "release";
 
-/// The reason of a run that is cancelled because the run above it has ended.
+/// The reason for cancelling a run whose parent has ended.
 const PARENT_ENDED: &str = "the run that started it has ended";
 
-/// The port of one run to its child runs.
+/// The port through which one run controls its child runs.
 #[derive(Clone)]
 struct ServiceChildren {
     service: RunService,
     store: TenantStore,
-    /// The data of the parent's request.
+    /// The data that came with the parent's request.
     origin: Json,
     files: Option<Arc<Files>>,
 }
@@ -60,7 +60,7 @@ impl RunService {
     /// Ends the child runs of a run that has ended, in the background.
     pub(super) fn end_children(&self, store: &TenantStore, run: &str) {
         let (service, store, run) = (self.clone(), store.clone(), run.to_owned());
-        // Boxed, since ending a run leads here again.
+        // Boxed, because ending a run calls this function again.
         let ending = async move { service.cancel_children(&store, &run).await }.boxed();
         self.0.tasks.spawn(ending);
     }
@@ -89,7 +89,7 @@ impl ChildRuns for ServiceChildren {
 
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
         let own = self.clone();
-        // A task of its own, since a program's stack is too small for starting a run.
+        // A separate task, because a program's stack is too small for starting a run.
         let task = tokio::spawn(async move { own.run_child(request).await });
         async move {
             task.await.unwrap_or_else(|stopped| {
@@ -133,7 +133,7 @@ impl ServiceChildren {
                 }
                 None => ChildEnd::Waits(parked.waiting),
             },
-            // The process stops, and suspends this run, too.
+            // The process is stopping, and will suspend this run, too.
             Outcome::Suspended(_) if self.service.0.suspending.is_cancelled() => {
                 std::future::pending().await
             }
@@ -159,8 +159,8 @@ impl ServiceChildren {
         Ok(origin)
     }
 
-    /// Drives a child run in the background, until it stops. It goes on to its end if its caller
-    /// leaves and cancels it.
+    /// Drives a child run in the background until it stops. If the caller drops the future and
+    /// cancels the run, the run is still driven to its end.
     async fn drive(
         &self,
         (id, message, origin): (String, String, Json),
@@ -170,9 +170,7 @@ impl ServiceChildren {
     ) {
         let (service, store) = (self.service.clone(), self.store.clone());
         // A child run belongs to no session, so that it never waits for its turn.
-        let Ok(position) = service.0.sessions.queue(store.tenant(), None, usize::MAX).await else {
-            return live.finish(Outcome::Suspended("the server is about to stop".to_owned()));
-        };
+        let mut position = Position::default();
         let of_caller = Arc::clone(&live);
         let suspending = service.0.suspending.clone();
         let cancelled = async move {
@@ -186,19 +184,13 @@ impl ServiceChildren {
         let driven = async move {
             match known {
                 Some(run) => {
-                    let driving = service.go_on(&store, &run, false, position, &live, lineage);
-                    service.perform(&store, &id, &live, driving).await;
+                    let driving = service.go_on(&store, &run, false, &mut position, &live, lineage);
+                    service.lock_and_perform(&store, &id, &live, driving).await;
                 }
                 None => {
-                    let run = QueuedRun {
-                        id: id.clone(),
-                        session: None,
-                        made: now_ms(),
-                        message,
-                        origin,
-                    };
-                    let driving = service.begin(&store, run, position, &live, lineage);
-                    service.perform(&store, &id, &live, driving).await;
+                    let run = QueuedRun::new(id.clone(), message, origin);
+                    let driving = service.begin(&store, run, &mut position, &live, lineage);
+                    service.lock_and_perform(&store, &id, &live, driving).await;
                 }
             }
         };
@@ -215,16 +207,16 @@ async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, 
     store.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
 }
 
-/// What a parked run and its child runs wait for.
+/// The answers that a parked run and its child runs wait for.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The pending approvals.
     pub(super) approvals: Vec<PendingApproval>,
-    /// The reason why an operator has to release a child run, if there is one.
+    /// The reason why an operator must release a child run, if one needs to be released.
     pub(super) reason: Option<String>,
 }
 
-/// Returns what a run and its child runs wait for.
+/// Returns the answers that a run and its child runs wait for.
 pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, StoreError> {
     let journal: SharedJournal = Arc::new(store.clone());
     let mut pending =
@@ -257,8 +249,8 @@ pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, Stor
     Ok(is_any)
 }
 
-/// Returns the parked runs of a tenant that wait for nothing any more: their process ended after the
-/// answers were recorded, and before they went on.
+/// Returns the parked runs of a tenant that no longer wait for an answer, because their process
+/// ended after the answers were recorded but before the runs were resumed.
 pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, StoreError> {
     let mut answered = Vec::new();
     for run in store.runs(RunFilter::status(Status::Parked)).await? {

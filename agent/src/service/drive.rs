@@ -1,34 +1,43 @@
-//! Driving runs in the background: new, queued, resumed and cancelled ones.
+//! Drives runs in the background: new, queued, resumed and cancelled ones.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_rt::Grants;
 
 use super::assemble::{RunParts, RunSeed, Settle};
-use super::child;
 use super::error::{AnswerError, StartError};
+use super::handover;
 use super::live::{LiveRun, Outcome};
-use super::queue::Position;
+use super::queue::{Place, Position};
 use super::{RunHandle, RunService};
 use crate::cancel::Cancel;
 use crate::delegates::{DelegateNames, RunTree};
 use crate::driver::Job;
 use crate::embed::Hooks;
+use crate::error::StoreError;
 use crate::journal::{
-    self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunFilter, RunOutcome,
-    RunRecord, SharedJournal, Status,
+    self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunOutcome, RunRecord,
+    SharedJournal,
 };
 use crate::reload::CatalogDiff;
 use crate::report::Report;
 use crate::store::{TenantStore, own_session};
-use tokio::sync::OwnedSemaphorePermit;
 
-/// The reason of a run that is suspended because its process stops.
+/// The reason for suspending a run whose process stops.
 const STOPPING: &str = "the process stops; the run goes on in the next one";
 
-/// What a child run has from the runs above it.
+/// The reason for suspending a run that is handed over.
+const HANDED_OVER: &str = "the process stops; the run goes on in another one";
+/// The reason for not driving a run that another process drives.
+const HELD: &str = "the run is suspended: it is under way in another process";
+/// The reason for suspending a run that another process has taken over.
+const LOST: &str = "this process lost its lease of the run, since it did not renew it in time; \
+                    another process drives the run";
+
+/// The parts that a child run inherits from its ancestors.
 #[derive(Default)]
 pub(super) struct Lineage {
     /// The tree, at the level of the run. `None` for a run at the top.
@@ -42,34 +51,45 @@ fn shared_files(grants: &Grants) -> Option<Arc<Files>> {
     grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
 }
 
-/// A run whose driving ended, with what remains to be done.
+/// A run that is no longer driven, with the work that remains.
 pub(super) enum Driven {
-    Done { report: Report, settle: Option<Settle>, keeps_files: bool },
+    Done {
+        report: Report,
+        settle: Option<Settle>,
+        keeps_files: bool,
+    },
     Parked(journal::ParkedRun),
     Suspended(String),
+    /// Another process has taken the run over.
+    Lost,
 }
 
 impl RunService {
-    /// Drives a queued run in the background. `lock` is the run's.
+    /// Drives a queued run in the background. `lock` is the lock on the run. If `cancel` is already
+    /// cancelled, the run ends at once.
     pub(super) fn drive_queued(
         &self,
         store: TenantStore,
         run: QueuedRun,
-        (position, slot): (Position, OwnedSemaphorePermit),
+        place: Place,
         lock: Lock,
+        cancel: &Cancel,
     ) -> RunHandle {
         let id = run.id.clone();
         let (live, is_new) = self.add(store.tenant(), (&run.id, &run.id), 0);
+        if cancel.is_cancelled() {
+            live.cancel.cancel(cancel.reason());
+        }
         let handle = RunHandle { id, live: Arc::clone(&live) };
         if !is_new {
             return handle;
         }
         let service = self.clone();
         self.0.tasks.spawn(async move {
-            let (_slot, _lock) = (slot, lock);
+            let Place { mut position, slot: _slot } = place;
             let id = run.id.clone();
-            let driving = service.begin(&store, run, position, &live, Lineage::default());
-            service.perform(&store, &id, &live, driving).await;
+            let driving = service.begin(&store, run, &mut position, &live, Lineage::default());
+            service.perform(&store, &id, &live, driving, lock).await;
         });
         handle
     }
@@ -87,32 +107,43 @@ impl RunService {
             .sessions
             .queue(store.tenant(), run.session.as_deref(), self.0.limits.waiting)
             .await?;
-        let cancel = Cancel::new();
-        Ok(self.drive_resumed(store.clone(), run, release, (position, slot), cancel).await?)
+        let place = Place { position, slot: Some(slot) };
+        Ok(self.drive_resumed(store.clone(), run, release, place, &Cancel::new()).await?)
     }
 
-    /// Ends a run that is not active in this process as cancelled for a reason.
+    /// Cancels a run that is not active in this process. `reason` is recorded.
     pub(super) async fn resume_cancelled(
         &self,
         store: &TenantStore,
         run: RunRecord,
         reason: &str,
     ) -> Result<(), AnswerError> {
-        let slot = self.slot()?;
-        let position = self.0.sessions.queue(store.tenant(), None, usize::MAX).await?;
-        let cancel = Cancel::new();
-        cancel.cancel(reason);
-        self.drive_resumed(store.clone(), run, false, (position, slot), cancel).await?;
+        let (place, cancel) = cancelled(reason);
+        self.drive_resumed(store.clone(), run, false, place, &cancel).await?;
         Ok(())
     }
 
-    async fn drive_resumed(
+    /// Cancels a queued run that no process has taken. `reason` is recorded, and `lock` is the lock
+    /// on the run.
+    pub(super) async fn cancel_queued(
+        &self,
+        store: &TenantStore,
+        run: QueuedRun,
+        reason: &str,
+        lock: Lock,
+    ) -> Result<(), AnswerError> {
+        let (place, cancel) = cancelled(reason);
+        self.drive_queued(store.clone(), run, place, lock, &cancel);
+        Ok(())
+    }
+
+    pub(super) async fn drive_resumed(
         &self,
         store: TenantStore,
         run: RunRecord,
         release: bool,
-        (position, slot): (Position, OwnedSemaphorePermit),
-        cancel: Cancel,
+        place: Place,
+        cancel: &Cancel,
     ) -> Result<RunHandle, StartError> {
         let recorded = store.last_event(&run.id).await?;
         let root = run.start.parent.as_ref().map_or(&run.id, |parent| &parent.root);
@@ -126,25 +157,47 @@ impl RunService {
         }
         let service = self.clone();
         self.0.tasks.spawn(async move {
-            let _slot = slot;
-            let id = run.id.clone();
-            let driving = service.go_on(&store, &run, release, position, &live, Lineage::default());
-            service.perform(&store, &id, &live, driving).await;
+            let Place { mut position, slot: _slot } = place;
+            let (id, lineage) = (run.id.clone(), Lineage::default());
+            let driving = service.go_on(&store, &run, release, &mut position, &live, lineage);
+            service.lock_and_perform(&store, &id, &live, driving).await;
         });
         Ok(handle)
     }
 
-    /// Drives a run until it ends, is parked or must be suspended, and records its end.
-    pub(super) async fn perform(
+    /// Locks a run and drives it with [`perform`](Self::perform).
+    pub(super) async fn lock_and_perform(
         &self,
         store: &TenantStore,
         run: &str,
         live: &LiveRun,
         driving: impl Future<Output = Driven>,
     ) {
+        let reason = match journal::lock_run(store, run).await {
+            Ok(Some(lock)) => return self.perform(store, run, live, driving, lock).await,
+            Ok(None) => HELD.to_owned(),
+            Err(cause) => format!("the run is suspended: {cause}"),
+        };
+        live.finish(Outcome::Suspended(reason));
+        self.remove(store.tenant(), run);
+    }
+
+    /// Drives a run until it ends, is parked or must be suspended, and records its end. The run is
+    /// locked until then. If another process takes the lock over, the run stops here, and nothing
+    /// is recorded.
+    pub(super) async fn perform(
+        &self,
+        store: &TenantStore,
+        run: &str,
+        live: &LiveRun,
+        driving: impl Future<Output = Driven>,
+        lock: Lock,
+    ) {
         let driven = tokio::select! {
             biased;
+            () = lock.lost() => Driven::Lost,
             driven = driving => driven,
+            () = live.handed_over.cancelled() => Driven::Suspended(HANDED_OVER.to_owned()),
             () = self.0.suspending.cancelled() => Driven::Suspended(STOPPING.to_owned()),
         };
         let outcome = match driven {
@@ -162,6 +215,11 @@ impl RunService {
                 }
             }
             Driven::Parked(parked) => Outcome::Parked(parked),
+            Driven::Lost => {
+                tracing::warn!(run, "{LOST}");
+                self.0.lost.fetch_add(1, Ordering::Relaxed);
+                Outcome::Suspended(LOST.to_owned())
+            }
             Driven::Suspended(reason) => {
                 if let Err(cause) = store.pause(run).await {
                     tracing::error!(run, %cause, "failed to suspend a run");
@@ -169,6 +227,8 @@ impl RunService {
                 Outcome::Suspended(reason)
             }
         };
+        // A process that reads the outcome can take the run over.
+        drop(lock);
         let has_ended = matches!(outcome, Outcome::Ended(_));
         live.finish(outcome);
         self.remove(store.tenant(), run);
@@ -177,28 +237,27 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and drives it.
+    /// Waits for the run's turn in its session, and drives it. The turn lasts as long as
+    /// `position`.
     pub(super) async fn begin(
         &self,
         store: &TenantStore,
         run: QueuedRun,
-        position: Position,
+        position: &mut Position,
         live: &LiveRun,
         lineage: Lineage,
     ) -> Driven {
         let session = run.session.clone();
-        let journal: SharedJournal = Arc::new(store.clone());
-        // A run that is cancelled while it waits does not wait any longer, and adds nothing to its
-        // session.
+        let journal = self.journal(store, live, &lineage);
+        // A run that is cancelled while it waits stops waiting, and adds nothing to its session.
         let turn = tokio::select! {
             biased;
             () = live.cancel.cancelled() => None,
-            turn = self.turn(&journal, session.as_deref(), position) => Some(turn),
+            turn = self.turn((&journal, &run.id), session.as_deref(), position) => Some(turn),
         };
-        // The turn lasts until this function returns.
-        let turn = match turn.transpose() {
-            Ok(turn) => turn,
-            Err(cause) => return suspended(&run.id, cause),
+        let has_turn = match turn.transpose() {
+            Ok(turn) => turn.is_some(),
+            Err(driven) => return driven,
         };
         self.refresh().await;
         let history = match session.as_deref() {
@@ -250,7 +309,7 @@ impl RunService {
         let to = (&journal, id.clone(), origin);
         match journal::run(&host, &*model, &settings, job, live, to).await {
             Ok(RunOutcome::Done(report)) => {
-                let turns = if turn.is_some() { report.turns } else { Vec::new() };
+                let turns = if has_turn { report.turns } else { Vec::new() };
                 Driven::Done { report: Report { turns, ..report }, settle, keeps_files }
             }
             Ok(RunOutcome::Parked(parked)) => Driven::Parked(parked),
@@ -258,22 +317,22 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and resumes it.
+    /// Waits for the run's turn in its session, and resumes it. The turn lasts as long as
+    /// `position`.
     pub(super) async fn go_on(
         &self,
         store: &TenantStore,
         run: &RunRecord,
         release: bool,
-        position: Position,
+        position: &mut Position,
         live: &LiveRun,
         lineage: Lineage,
     ) -> Driven {
-        let journal: SharedJournal = Arc::new(store.clone());
+        let journal = self.journal(store, live, &lineage);
         let session = run.session.as_deref().filter(|_| !live.cancel.is_cancelled());
-        let _turn = match self.turn(&journal, session, position).await {
-            Ok(turn) => turn,
-            Err(cause) => return suspended(&run.id, cause),
-        };
+        if let Err(driven) = self.turn((&journal, &run.id), session, position).await {
+            return driven;
+        }
         self.refresh().await;
         let (own, id) = (own_session(&run.id), run.id.as_str());
         let seed = RunSeed {
@@ -305,7 +364,7 @@ impl RunService {
             release,
             hooks: Hooks::default(),
         };
-        match journal::resume(&parts.host, &*parts.model, id, with, live, &journal).await {
+        match journal::resume_locked(&parts.host, &*parts.model, id, with, live, &journal).await {
             Ok(RunOutcome::Done(report)) => {
                 let (settle, keeps_files) = (parts.settle, parts.keeps_files);
                 Driven::Done { report, settle, keeps_files }
@@ -328,7 +387,7 @@ impl RunService {
         }
     }
 
-    /// Records a run that could not be assembled as failed.
+    /// Records that a run failed because its parts could not be created.
     async fn refuse(
         &self,
         journal: &SharedJournal,
@@ -337,27 +396,41 @@ impl RunService {
         reason: String,
         live: &LiveRun,
     ) -> Driven {
-        let queued = QueuedRun { id: id.clone(), session, made: crate::now_ms(), message, origin };
+        let queued = QueuedRun { session, ..QueuedRun::new(id.clone(), message, origin) };
         match journal::refuse(journal, queued, reason, live).await {
             Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
             Err(cause) => suspended(&id, cause),
         }
     }
 
-    /// Waits until it is a run's turn in its session, in this process and among all.
+    /// Returns the journal of a run. A run at the top can be handed over, together with its child
+    /// runs.
+    fn journal(&self, store: &TenantStore, live: &LiveRun, lineage: &Lineage) -> SharedJournal {
+        match lineage.tree {
+            None => handover::journal(store, &self.0.handing_over, &live.handed_over),
+            Some(_) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Waits for a run's turn in its session, first in this process and then among all processes.
     async fn turn(
         &self,
-        journal: &SharedJournal,
+        (journal, run): (&SharedJournal, &str),
         session: Option<&str>,
-        position: Position,
-    ) -> Result<impl Sized + use<>, crate::StoreError> {
-        let turn = position.begin().await;
-        let lock = match session {
-            Some(session) => Some(journal::lock_session(journal, session).await?),
-            None => None,
+        position: &mut Position,
+    ) -> Result<(), Driven> {
+        let turn = async {
+            position.begin().await;
+            if let Some(session) = session {
+                position.hold(journal::lock_session(journal, session).await?);
+            }
+            Ok::<_, StoreError>(())
         };
-        // The lock is dropped before the turn.
-        Ok((lock, turn))
+        tokio::select! {
+            biased;
+            turn = turn => turn.map_err(|cause| suspended(run, cause)),
+            () = self.0.handing_over.cancelled() => Err(Driven::Suspended(HANDED_OVER.to_owned())),
+        }
     }
 
     /// Reloads the folders of the catalog, and logs the changes.
@@ -370,66 +443,14 @@ impl RunService {
     }
 }
 
+/// Returns a place for a run that is about to be cancelled, and a handle that is already cancelled.
+fn cancelled(reason: &str) -> (Place, Cancel) {
+    let cancel = Cancel::new();
+    cancel.cancel(reason);
+    (Place { position: Position::default(), slot: None }, cancel)
+}
+
 fn suspended(run: &str, cause: impl std::fmt::Display) -> Driven {
     tracing::error!(run, %cause, "failed to drive a run");
     Driven::Suspended(format!("the run is suspended: {cause}"))
-}
-
-/// Resumes the open runs of a tenant and drives its queued ones, the oldest first.
-pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
-    // Their process ended between the end of the run at the top and theirs.
-    match store.ended_above_open().await {
-        Ok(tops) => tops.iter().for_each(|top| service.end_children(store, top)),
-        Err(cause) => tracing::error!(%cause, "failed to list child runs that were left open"),
-    }
-    let runs = async {
-        let mut open = child::answered(store).await?;
-        open.extend(store.runs(RunFilter::status(Status::Open)).await?);
-        open.sort_by(|one, other| (other.made, &other.id).cmp(&(one.made, &one.id)));
-        Ok((open, store.queued().await?))
-    };
-    let (open, queued) = match runs.await {
-        Ok(runs) => runs,
-        Err::<_, crate::StoreError>(cause) => {
-            return tracing::error!(%cause, "failed to list the open runs");
-        }
-    };
-    let resumes = |origin: &serde_json::Value| service.0.assembler.resumes(origin);
-    // The oldest first, so that the runs of a session keep their order.
-    for run in open.into_iter().rev().filter(|run| resumes(&run.start.origin)) {
-        let Some((position, slot)) = waiting_slot(service, store, run.session.as_deref()).await
-        else {
-            return;
-        };
-        let resumed =
-            service.drive_resumed(store.clone(), run, false, (position, slot), Cancel::new());
-        if let Err(cause) = resumed.await {
-            tracing::error!(%cause, "failed to resume an open run");
-        }
-    }
-    for run in queued.into_iter().filter(|run| resumes(&run.origin)) {
-        let Some(place) = waiting_slot(service, store, run.session.as_deref()).await else {
-            return;
-        };
-        // Another process that holds the lock drives the run.
-        match journal::lock_run(store, &run.id).await {
-            Ok(Some(lock)) => drop(service.drive_queued(store.clone(), run, place, lock)),
-            Ok(None) => {}
-            Err(cause) => tracing::error!(%cause, "failed to lock a queued run"),
-        }
-    }
-}
-
-/// Waits for a slot. Returns `None` if the service stops.
-async fn waiting_slot(
-    service: &RunService,
-    store: &TenantStore,
-    session: Option<&str>,
-) -> Option<(Position, OwnedSemaphorePermit)> {
-    let slot = tokio::select! {
-        () = service.0.stopping.cancelled() => return None,
-        slot = Arc::clone(&service.0.slots).acquire_owned() => slot.ok()?,
-    };
-    let position = service.0.sessions.queue(store.tenant(), session, usize::MAX).await.ok()?;
-    Some((position, slot))
 }

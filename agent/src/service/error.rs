@@ -3,16 +3,22 @@
 use crate::error::StoreError;
 use crate::journal::{ForkError, PendingApproval};
 
-/// The reason why a run is not started.
+/// The reason why a run was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The service accepts no further runs.
+    /// The service accepts no new runs.
     #[error("the service is about to stop")]
     Stopping,
-    /// The maximum number of runs is active.
+    /// The maximum number of runs has been reached.
     #[error("{0} runs are active, the maximum")]
     TooManyRuns(usize),
-    /// The maximum number of runs waits for the session.
+    /// The tenant already has the maximum number of active runs.
+    #[error("{0} runs of this tenant are active, the maximum")]
+    TenantBusy(usize),
+    /// The tenant already has the maximum number of queued runs.
+    #[error("{0} runs of this tenant are queued already")]
+    QueueFull(usize),
+    /// The session already has the maximum number of waiting runs.
     #[error("{0} messages of this session are waiting already")]
     SessionBusy(usize),
     /// The store cannot be written.
@@ -29,13 +35,13 @@ pub enum AnswerError {
     /// The run has ended.
     #[error("the run has ended")]
     Ended,
-    /// The run does not wait for this.
+    /// The run is not waiting for such an answer.
     #[error("the run does not wait for this answer")]
     NotAsked,
     /// No approval is pending for this call.
     #[error("the run does not wait for an answer about the call `{0}`")]
     NotAskedAbout(String),
-    /// The run waits for another answer first.
+    /// The run is still waiting for another answer.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
     /// The run repeatedly ended its process. An operator must release it.
@@ -52,7 +58,7 @@ pub enum AnswerError {
         /// Number of steps of the run.
         has: u32,
     },
-    /// The run cannot be driven now.
+    /// The run cannot be started now.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The store cannot be read or written.

@@ -1,4 +1,4 @@
-//! Following a run: its recorded events, then its live ones.
+//! Follows a run: its recorded events, then its live ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use super::live::{AnswerPosition, LiveRun, News, Outcome, is_last};
 use super::{RunService, TreeCursor};
 use crate::error::StoreError;
 use crate::journal::{Journal as _, Status};
-use crate::store::TenantStore;
+use crate::store::{TenantStore, Topic};
 
 /// Maximum number of events that are read from the store at once.
 pub(super) const PAGE: u32 = 256;
-/// Time between two looks into the store at a run that another process drives, or that waits.
+/// Interval between reads of the store for a run that is waiting or that another process drives.
 pub(super) const POLL: Duration = Duration::from_millis(500);
 
 /// The reason why a run cannot be followed any further. The caller may follow it again later, from
-/// the last event that it has.
+/// the last event that it received.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// There is no such run.
     #[error("there is no such run")]
     Unknown,
-    /// The run is a child run, and its tree is followed from the run at the top.
+    /// The run is a child run. Its tree must be followed from the run at the top.
     #[error("it is a child run; follow the tree of the run `{0}`")]
     Below(String),
     /// The tree has no such event.
@@ -72,19 +72,21 @@ impl Follower {
         Follower { ends_when_parked: true, ..self }
     }
 
-    /// Checks that there is such a run.
+    /// Checks that the run exists.
     ///
     /// # Errors
-    /// The run is unknown, or the store cannot be read.
+    /// If the run is unknown, or the store cannot be read.
     pub async fn check(&self) -> Result<(), FollowError> {
         self.status().await.map(drop)
     }
 
-    /// Returns the next event: each kept event once, in order, and pieces of the current answer in
-    /// between. Returns `None` after the last event. A slow reader gets pieces joined.
+    /// Returns the next event. Kept events are returned once and in order, with pieces of the
+    /// current answer in between. Returns `None` after the last event. A slow reader receives
+    /// several pieces as one.
     ///
     /// # Errors
-    /// The run is unknown or was suspended, or the store cannot be read. The next call tries again.
+    /// If the run is unknown or was suspended, or the store cannot be read. The next call tries
+    /// again.
     pub async fn next(&mut self) -> Result<Option<Arc<Envelope>>, FollowError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -99,9 +101,12 @@ impl Follower {
             match self.service.live(self.store.tenant(), &self.run) {
                 Some(live) => self.follow_live(&live).await?,
                 None => {
+                    let mut wakes = self.store.file().wakes();
                     if self.read_store(true).await? == Recorded::Waits {
+                        let news = [Topic::Run(&self.run)];
                         tokio::select! {
                             _ = changed.changed() => {}
+                            () = wakes.on(&news) => {}
                             () = tokio::time::sleep(POLL) => {}
                         }
                     }
@@ -110,7 +115,7 @@ impl Follower {
         }
     }
 
-    /// Waits for news of an active run.
+    /// Waits for new events of an active run.
     async fn follow_live(&mut self, live: &LiveRun) -> Result<(), FollowError> {
         let mut changes = live.changes();
         loop {
@@ -133,7 +138,7 @@ impl Follower {
                     return Ok(());
                 }
                 News::Over(Outcome::Parked(_)) => {
-                    // The run is removed from the active ones at any moment.
+                    // The run may be removed from the active runs at any time.
                     tokio::task::yield_now().await;
                     return Ok(());
                 }
@@ -176,16 +181,15 @@ impl Follower {
         if let Some(status) = self.store.status(&self.run).await? {
             return Ok(status);
         }
-        let queued = self.store.queued().await?;
-        match queued.iter().any(|queued| queued.id == self.run) {
-            true => Ok(Status::Open),
-            // It may have begun in between.
-            false => self.store.status(&self.run).await?.ok_or(FollowError::Unknown),
+        match self.store.queued_run(&self.run).await? {
+            Some(_) => Ok(Status::Open),
+            // The run may have begun in the meantime.
+            None => self.store.status(&self.run).await?.ok_or(FollowError::Unknown),
         }
     }
 }
 
-/// The result of a look into the store.
+/// The result of reading the store.
 #[derive(PartialEq, Eq)]
 enum Recorded {
     /// There are events, or the run has ended.

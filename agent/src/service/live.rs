@@ -1,13 +1,14 @@
-//! A run that is active in this process, as its followers see it.
+//! A run that is active in this process, and the events that its followers read.
 //!
-//! All followers share one bounded list of events and the text of the current answer. Each has only
-//! its position, so a client that does not read costs nothing and delays nobody. A follower that
-//! falls behind the list reads the store.
+//! All followers share one bounded list of events and the current answer. A follower itself has
+//! only a position, so a client that does not read uses no memory and does not delay other clients.
+//! A follower whose position is no longer in the list reads the store.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use wattle_machine::{Envelope, Event};
 
 use crate::cancel::Cancel;
@@ -17,8 +18,8 @@ use crate::sink::Sink;
 
 /// Maximum number of kept events in memory.
 const MAX_EVENTS: usize = 256;
-/// Maximum size of the answers in memory, in bytes. Pieces beyond it are dropped: followers get the
-/// whole with the event that the answer becomes.
+/// Maximum size of the answers in memory, in bytes. Further pieces are dropped. Followers receive
+/// the whole answer with the event that records it.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// The outcome of driving a run in this process.
@@ -28,8 +29,8 @@ pub enum Outcome {
     Ended(Arc<Report>),
     /// The run waits for a person.
     Parked(ParkedRun),
-    /// The run is not driven any more, and has not ended: its process stops, the store failed, or
-    /// another process holds it. The text is the reason.
+    /// The run is no longer driven, but has not ended: its process stops, the store failed, or
+    /// another process holds it. The string is the reason.
     Suspended(String),
 }
 
@@ -37,6 +38,8 @@ pub enum Outcome {
 pub(super) struct LiveRun {
     /// Cancels the run.
     pub(super) cancel: Cancel,
+    /// Cancelled when the run has stopped at a turn, so that another process can resume it.
+    pub(super) handed_over: CancellationToken,
     /// The id of the run at the top of its tree.
     pub(super) root: String,
     state: Mutex<State>,
@@ -56,20 +59,20 @@ struct State {
     outcome: Option<Outcome>,
 }
 
-/// A kept event, and the answer of the model before it.
+/// A kept event, and the model's answer before it.
 struct Kept {
     event: Arc<Envelope>,
     answer: Answer,
 }
 
-/// An answer of the model: the live events between two kept ones.
+/// An answer from the model: the live events between two kept events.
 #[derive(Default)]
 struct Answer {
     step: u32,
     text: String,
-    /// Number of times that the answer broke off and began again.
+    /// Number of times that the answer was restarted.
     restarts: u32,
-    /// The event about the newest restart, or else the first piece.
+    /// The event of the newest restart or, if there was no restart, the first piece.
     first: Option<Arc<Envelope>>,
 }
 
@@ -79,19 +82,19 @@ pub(super) struct AnswerPosition {
     /// The number of the kept event before the answer.
     after: u64,
     restarts: u32,
-    /// Number of bytes of the text that the follower has.
+    /// Number of bytes of the answer that the follower has received.
     offset: usize,
 }
 
-/// What is new for a follower.
+/// The events that are new for a follower.
 pub(super) enum News {
     /// These events.
     Events(Vec<Arc<Envelope>>),
-    /// The events are not in memory any more.
+    /// The events are no longer in memory.
     InStore,
     /// Nothing yet.
     Nothing,
-    /// The run is not active any more, and the follower has all of its events.
+    /// The run is no longer active, and the follower has received all of its events.
     Over(Outcome),
 }
 
@@ -109,6 +112,7 @@ impl LiveRun {
         };
         LiveRun {
             cancel: Cancel::new(),
+            handed_over: CancellationToken::new(),
             root: root.to_owned(),
             state: Mutex::new(state),
             version: watch::Sender::new(()),
@@ -120,7 +124,7 @@ impl LiveRun {
         self.version.subscribe()
     }
 
-    /// Sets the outcome, after which the run has no further events.
+    /// Sets the outcome. After that, the run has no more events.
     pub(super) fn finish(&self, outcome: Outcome) {
         self.lock().outcome = Some(outcome);
         self.version.send_replace(());
@@ -138,8 +142,9 @@ impl LiveRun {
         }
     }
 
-    /// Returns what is new after the event `seen`. The last event of a run is new once its end is
-    /// recorded, so that a client that has received it finds the session saved.
+    /// Returns the events after the event `seen`. The last event of a run is returned only once the
+    /// end of the run is recorded, so that the session is already saved when a client receives the
+    /// event.
     pub(super) fn news(&self, seen: u64, position: &mut AnswerPosition) -> News {
         let state = self.lock();
         if seen < state.floor {
@@ -171,8 +176,8 @@ impl LiveRun {
         (state.newest, state.outcome.clone())
     }
 
-    /// Returns the pieces of the answer after the kept event `seen` that are new for a follower, if
-    /// they are in memory.
+    /// Returns the pieces of the answer after the kept event `seen` that a follower has not
+    /// received, if they are still in memory.
     pub(super) fn pieces(&self, seen: u64, position: &mut AnswerPosition) -> Vec<Arc<Envelope>> {
         let (state, mut pieces) = (self.lock(), Vec::new());
         let next = state.kept.partition_point(|kept| kept.event.seq <= seen);
@@ -190,7 +195,7 @@ impl LiveRun {
 }
 
 impl Answer {
-    /// Adds what a follower at this position does not have yet.
+    /// Appends the events that a follower at this position has not received to `events`.
     fn news(&self, after: u64, position: &mut AnswerPosition, events: &mut Vec<Arc<Envelope>>) {
         if position.after != after {
             *position = AnswerPosition { after, ..AnswerPosition::default() };
@@ -209,7 +214,7 @@ impl Answer {
         }
     }
 
-    /// Adds a live event, of which at most `room` bytes are kept.
+    /// Adds a live event. A piece is dropped if it has more than `room` bytes.
     fn add(&mut self, event: &Envelope, room: usize) {
         match &event.event {
             Event::Delta { step, text } => {
@@ -251,7 +256,7 @@ impl Sink for LiveRun {
     }
 }
 
-/// Returns true for the event that ends a run.
+/// Returns true if an event is the last one of a run.
 pub(super) fn is_last(event: &Event) -> bool {
     matches!(event, Event::Response { .. } | Event::Error { .. })
 }

@@ -1,9 +1,10 @@
 //! The run service: starts runs, lets any number of clients follow them, and ends them.
 //!
-//! A run belongs to nobody's connection. [`RunService::start`] queues a run durably and returns its
-//! id. [`RunService::follow`] returns its events: first the recorded ones, then the live ones,
-//! without a gap and each once. Who started a run may leave and come back, in this process or in
-//! the next one; [`RunService::resume_open`] goes on with the runs of a process that has ended.
+//! A run does not depend on a connection. [`RunService::start`] queues a run durably and returns
+//! its id. [`RunService::follow`] returns its events: first the recorded ones, then the live ones,
+//! each exactly once. The client that started a run may disconnect and follow it again later, in
+//! this process or in the next one. [`RunService::resume_open`] resumes the runs of a process that
+//! has ended.
 //!
 //! ```text
 //! start ─► queue of the session ─► assemble ─► drive ─► settle ─► end
@@ -11,9 +12,8 @@
 //!             └── LiveRun: events, answer so far ┴──► Follower, TreeFollower (any number)
 //! ```
 //!
-//! The service knows how runs are driven, and nothing about what they may use: a
-//! [`RunAssembler`], which the command line and the server implement, creates the [`RunParts`] of
-//! each run.
+//! The service drives runs, but it does not decide what they may use. A [`RunAssembler`], which the
+//! command line and the server implement, creates the [`RunParts`] of each run.
 
 mod assemble;
 mod child;
@@ -21,17 +21,21 @@ mod chunks;
 mod drive;
 mod error;
 mod follow;
+mod handover;
 mod live;
 mod queue;
+mod replica;
+mod resume;
+mod start;
 mod tree;
 mod view;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Map, Value as Json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,45 +45,18 @@ pub use chunks::{Chunk, ChunkEvent, Chunks};
 pub use error::{AnswerError, StartError};
 pub use follow::{FollowError, Follower};
 pub use live::Outcome;
+pub use start::{RunRequest, ServiceLimits};
 pub use tree::{TreeCursor, TreeEvent, TreeFollower};
 pub use view::{ArtifactLine, RunStatus, RunView, ToolUse};
 
-use crate::agents::AgentSpec;
 use crate::cancel::Cancel;
 use crate::error::StoreError;
 use crate::host::Host;
-use crate::journal::{self, Approval, Journal as _, QueuedRun, ResumeError, RunFilter, Status};
-use crate::now_ms;
-use crate::store::TenantStore;
+use crate::journal::{self, Approval, Journal as _, ResumeError, RunFilter, Status};
+use crate::store::{Store, TenantStore};
 use crate::tenant::Tenant;
 use live::LiveRun;
 use queue::SessionQueues;
-
-/// A request for a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunRequest {
-    /// The user's message.
-    pub message: String,
-    /// The session that the run continues or starts.
-    pub session: Option<String>,
-    /// Data from which the assembler creates the run's parts, now and when the run is resumed.
-    pub origin: Json,
-}
-
-impl RunRequest {
-    /// Creates a request for a run of the default agent, without a session.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> RunRequest {
-        RunRequest { message: message.into(), session: None, origin: Json::Object(Map::new()) }
-    }
-
-    /// Makes the request one for a run of this agent. A resumed run has the same agent.
-    #[must_use]
-    pub fn of_agent(mut self, agent: &AgentSpec) -> RunRequest {
-        agent.write_to(&mut self.origin);
-        self
-    }
-}
 
 /// A run that is active in this process.
 pub struct RunHandle {
@@ -94,29 +71,23 @@ impl RunHandle {
         self.live.outcome().await
     }
 
-    /// Returns the cancellation of the run.
+    /// Returns the handle that cancels the run.
     #[must_use]
     pub fn cancel(&self) -> &Cancel {
         &self.live.cancel
     }
 }
 
-/// The limits of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServiceLimits {
-    /// Maximum number of runs, including those that wait for their turn in a session.
-    pub runs: usize,
-    /// Maximum number of waiting runs of one session.
-    pub waiting: usize,
+/// How often runs moved between processes since the service was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunMoves {
+    /// Number of runs that this process took over after they had begun.
+    pub taken: u64,
+    /// Number of runs that another process took over because this one did not renew its lease.
+    pub lost: u64,
 }
 
-impl Default for ServiceLimits {
-    fn default() -> Self {
-        ServiceLimits { runs: 64, waiting: 8 }
-    }
-}
-
-/// The service. Cheap to clone.
+/// The run service. Cheap to clone.
 #[derive(Clone)]
 pub struct RunService(Arc<Inner>);
 
@@ -124,15 +95,21 @@ struct Inner {
     host: Host,
     assembler: Arc<dyn RunAssembler>,
     limits: ServiceLimits,
-    /// A permit for each run that may be active.
+    /// One permit for each run that may be active at the same time.
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
     /// Notified when a run begins or ends in this process.
     changed: watch::Sender<()>,
     tasks: TaskTracker,
-    /// Cancelled when the service accepts no further runs.
+    /// Notified when a run is queued because no slot is free.
+    queued: Notify,
+    taken: AtomicU64,
+    lost: AtomicU64,
+    /// Cancelled when the service stops accepting runs.
     stopping: CancellationToken,
+    /// Cancelled when the runs at the top must stop at their next turn.
+    handing_over: CancellationToken,
     /// Cancelled when the runs must be suspended.
     suspending: CancellationToken,
 }
@@ -150,32 +127,13 @@ impl RunService {
             live: Mutex::default(),
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),
+            queued: Notify::new(),
+            taken: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             stopping: CancellationToken::new(),
+            handing_over: CancellationToken::new(),
             suspending: CancellationToken::new(),
         }))
-    }
-
-    /// Queues a run, and returns its handle. When this returns, the run is durable: it is driven even
-    /// if its caller leaves, and by the next process if this one ends.
-    ///
-    /// # Errors
-    /// The service is full or stops, or the store cannot be written. In that case nothing is
-    /// started.
-    pub async fn start(
-        &self,
-        store: &TenantStore,
-        request: RunRequest,
-    ) -> Result<RunHandle, StartError> {
-        let slot = self.slot()?;
-        let waiting = self.0.limits.waiting;
-        let session = request.session.as_deref();
-        let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
-        let RunRequest { message, session, origin } = request;
-        let run = QueuedRun { id: journal::new_id(), session, made: now_ms(), message, origin };
-        // Another process that looks for queued runs leaves a locked one alone.
-        let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
-        store.enqueue(run.clone()).await?;
-        Ok(self.drive_queued(store.clone(), run, (position, slot), lock))
     }
 
     /// Returns a follower of a run's events with numbers above `after`. An unknown run has none.
@@ -184,8 +142,8 @@ impl RunService {
         Follower::new(self.clone(), store.clone(), run.to_owned(), after)
     }
 
-    /// Returns a follower of the events of a run at the top and of all child runs below it: those
-    /// after the event `after`, or all of them.
+    /// Returns a follower of the events of a run at the top and of all its child runs, starting
+    /// after the event `after` or at the first event.
     #[must_use]
     pub fn follow_tree(
         &self,
@@ -196,10 +154,11 @@ impl RunService {
         TreeFollower::new(self.clone(), store.clone(), run.to_owned(), after)
     }
 
-    /// Answers a pending approval. The run goes on once all of its pending approvals are answered.
+    /// Answers a pending approval. The run is resumed once all of its pending approvals are
+    /// answered.
     ///
     /// # Errors
-    /// The run does not wait for this approval, or the store cannot be read or written.
+    /// If the run does not wait for this approval, or the store cannot be read or written.
     pub async fn answer(
         &self,
         store: &TenantStore,
@@ -208,7 +167,7 @@ impl RunService {
         approval: Approval,
     ) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        // The run at the top goes on, and resumes its child runs.
+        // The run at the top is resumed, and it resumes its child runs.
         let (run, call) = match record.start.parent.as_ref() {
             Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
             None => (run, call.to_owned()),
@@ -223,11 +182,12 @@ impl RunService {
         }
     }
 
-    /// Starts to resume a run that was stopped or is parked, after its pending approvals are
-    /// answered.
+    /// Records answers to the pending approvals of a stopped or parked run, and starts to resume
+    /// it.
     ///
     /// # Errors
-    /// The reason why the run cannot be resumed. Answers are recorded even if others are missing.
+    /// If the run cannot be resumed. The error is the reason. Answers are recorded even if others
+    /// are missing.
     pub async fn resume(
         &self,
         store: &TenantStore,
@@ -262,7 +222,7 @@ impl RunService {
     /// resumes it.
     ///
     /// # Errors
-    /// There is no such run, or it is not parked for that reason.
+    /// If there is no such run, or it is not parked for that reason.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         let is_below = child::release(store, run).await?;
@@ -273,11 +233,11 @@ impl RunService {
         self.resume_in_background(store, record, release).await.map(drop)
     }
 
-    /// Cancels a run for a reason. Returns its view; a run that has ended stays as it is. `None` if
-    /// there is no such run.
+    /// Cancels a run, and records the reason. Returns the run, or `None` if there is no such run. A
+    /// run that has already ended is not changed.
     ///
     /// # Errors
-    /// The store cannot be read or written.
+    /// If the store cannot be read or written.
     pub async fn cancel(
         &self,
         store: &TenantStore,
@@ -286,9 +246,18 @@ impl RunService {
     ) -> Result<Option<RunView>, AnswerError> {
         if let Some(live) = self.live(store.tenant(), run) {
             live.cancel.cancel(reason);
-        } else if let Some(record) = store.run(run).await?.filter(|run| run.status != Status::Ended)
-        {
-            self.resume_cancelled(store, record, reason).await?;
+        } else if let Some(lock) = journal::lock_run(store, run).await? {
+            match (store.run(run).await?, store.queued_run(run).await?) {
+                (Some(record), _) if record.status != Status::Ended => {
+                    drop(lock);
+                    self.resume_cancelled(store, record, reason).await?;
+                }
+                (None, Some(queued)) => self.cancel_queued(store, queued, reason, lock).await?,
+                _ => {}
+            }
+        } else {
+            // Another process drives the run, or has it in its queue.
+            store.request_cancel(run, reason).await?;
         }
         Ok(self.get(store, run).await?)
     }
@@ -296,7 +265,7 @@ impl RunService {
     /// Returns a run, or `None` if there is no such run.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub async fn get(&self, store: &TenantStore, run: &str) -> Result<Option<RunView>, StoreError> {
         view::get(self, store, run).await
     }
@@ -305,7 +274,7 @@ impl RunService {
     /// has no status.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub async fn list(
         &self,
         store: &TenantStore,
@@ -314,16 +283,17 @@ impl RunService {
         view::list(self, store, filter).await
     }
 
-    /// Starts to resume the open and the queued runs of a tenant, the oldest first, as far as the
-    /// assembler knows them and no other process holds them. Returns when all have a slot.
+    /// Starts to resume the open and the queued runs of a tenant that no other process holds,
+    /// oldest first. Returns when all of them have a slot. Runs with a
+    /// [requirement](RunAssembler::needs) are left to [`look_after`](RunService::look_after).
     pub async fn resume_open(&self, store: &TenantStore) {
-        drive::resume_all(self, store).await;
+        resume::resume_all(self, store).await;
     }
 
     /// Forks a run at a step, and starts to drive the new run. Returns its handle.
     ///
     /// # Errors
-    /// There is no such run or step, or the service is full.
+    /// If there is no such run or step, or the service is full.
     pub async fn fork(
         &self,
         store: &TenantStore,
@@ -351,14 +321,21 @@ impl RunService {
         self.0.tasks.len()
     }
 
-    /// Returns true if the service accepts no further runs.
+    /// Returns how often runs moved between this process and others.
+    #[must_use]
+    pub fn moves(&self) -> RunMoves {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        RunMoves { taken: load(&self.0.taken), lost: load(&self.0.lost) }
+    }
+
+    /// Returns true if the service no longer accepts runs.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.is_cancelled()
     }
 
-    /// Accepts no further runs, and waits until the active ones have ended. After `grace` the
-    /// others are suspended: they stay open or queued, and the next process goes on with them.
+    /// Stops accepting runs, and waits until the active ones have ended. After `grace`, the
+    /// remaining runs are suspended: they stay open or queued, and the next process resumes them.
     pub async fn stop(&self, grace: Duration) {
         self.0.stopping.cancel();
         self.0.tasks.close();
@@ -369,12 +346,15 @@ impl RunService {
         self.0.tasks.wait().await;
     }
 
-    fn slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
-        if self.is_stopping() {
-            return Err(StartError::Stopping);
+    /// Stops accepting runs, and hands the active ones over to the other processes that share the
+    /// store: each run stops at its next turn. After `grace`, the remaining runs are suspended. All
+    /// locks of `store` are released.
+    pub async fn hand_over(&self, store: &Store, grace: Duration) {
+        self.0.handing_over.cancel();
+        self.stop(grace).await;
+        if let Err(error) = store.close().await {
+            tracing::warn!(%error, "failed to release the locks of this process");
         }
-        let full = |_| StartError::TooManyRuns(self.0.limits.runs);
-        Arc::clone(&self.0.slots).try_acquire_owned().map_err(full)
     }
 
     /// Returns the run if it is active in this process.
@@ -393,7 +373,7 @@ impl RunService {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an active run of a tree. Returns it, and false if it is active already.
+    /// Adds an active run of a tree. Returns the run, and true if it was not already active.
     fn add(
         &self,
         tenant: &Tenant,
@@ -412,7 +392,7 @@ impl RunService {
         (live, is_new)
     }
 
-    /// Removes an active run, after its outcome is set.
+    /// Removes an active run whose outcome is set.
     fn remove(&self, tenant: &Tenant, run: &str) {
         self.lock().remove(&(tenant.clone(), run.to_owned()));
         self.0.changed.send_replace(());

@@ -1,5 +1,5 @@
-//! The queues of sessions: the runs of a session are driven one after another, in the order of their
-//! requests.
+//! The queues of sessions. The runs of a session are driven one after another, in the order in
+//! which they were requested.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use super::error::StartError;
+use crate::journal::Lock;
 use crate::tenant::Tenant;
 
 /// A session of a tenant.
@@ -23,25 +24,41 @@ pub(super) struct SessionQueues {
 }
 
 struct Queue {
-    /// One permit. Waiters receive it in their order.
+    /// One permit. Waiters receive it in the order in which they asked for it.
     turn: Arc<Semaphore>,
-    /// The number of waiting and active runs. A queue without any is removed.
+    /// Number of waiting and active runs. A queue is removed when it has none.
     members: usize,
 }
 
-/// A position in a session's queue, held until the run ends. A run without a session has none.
-pub(super) struct Position(Option<Waiting>);
-
-struct Waiting {
-    // The permit is dropped before the slot, so that no queue is removed during a turn.
-    permit: BoxFuture<'static, Permit>,
-    slot: Slot,
+/// A position in a session's queue. It is held until the end of the run is recorded, so that the
+/// next run of the session finds its messages. A run without a session has the default position,
+/// whose turn begins at once.
+#[derive(Default)]
+pub(super) struct Position {
+    /// The session's lock among all processes, once the turn has begun.
+    lock: Option<Lock>,
+    member: Option<Member>,
 }
 
-/// The current turn of a session. While it exists, no other run of the session is active.
-pub(super) struct Turn(
-    #[expect(dead_code, reason = "only its drop matters")] Option<(Permit, Slot)>,
-);
+/// A run's position in its session's queue, and its slot in this process.
+pub(super) struct Place {
+    /// The position in the session's queue.
+    pub(super) position: Position,
+    /// The slot among the runs of the process. A run that is being cancelled needs none.
+    pub(super) slot: Option<OwnedSemaphorePermit>,
+}
+
+struct Member {
+    // The permit is dropped before the slot, so that no queue is removed during a turn.
+    turn: Turn,
+    _slot: Slot,
+}
+
+/// The turn of a run in its session. While one has begun, no other run of the session is active.
+enum Turn {
+    Waits(BoxFuture<'static, Permit>),
+    Begun(#[expect(dead_code, reason = "only its drop matters")] Permit),
+}
 
 type Permit = Result<OwnedSemaphorePermit, AcquireError>;
 
@@ -51,23 +68,23 @@ struct Slot {
 }
 
 impl SessionQueues {
-    /// Takes the next position in the session's queue, in which at most `waiting` runs wait. The
-    /// order is fixed when this returns, before the turn begins.
+    /// Takes the next position in the session's queue, in which at most `waiting` runs may wait.
+    /// The order of the runs is fixed when this returns, even before their turns begin.
     pub(super) async fn queue(
         &self,
         tenant: &Tenant,
         session: Option<&str>,
         waiting: usize,
     ) -> Result<Position, StartError> {
-        let Some(session) = session else { return Ok(Position(None)) };
+        let Some(session) = session else { return Ok(Position::default()) };
         let (turn, slot) = self.enter((tenant.clone(), session.to_owned()), waiting)?;
         let mut permit = turn.acquire_owned().boxed();
         // The first poll enters the semaphore's own queue.
-        let permit = match poll_fn(|cx| Poll::Ready(permit.poll_unpin(cx))).await {
-            Poll::Ready(given) => ready(given).boxed(),
-            Poll::Pending => permit,
+        let turn = match poll_fn(|cx| Poll::Ready(permit.poll_unpin(cx))).await {
+            Poll::Ready(permit) => Turn::Begun(permit),
+            Poll::Pending => Turn::Waits(permit),
         };
-        Ok(Position(Some(Waiting { permit, slot })))
+        Ok(Position { lock: None, member: Some(Member { turn, _slot: slot }) })
     }
 
     fn enter(&self, key: Key, waiting: usize) -> Result<(Arc<Semaphore>, Slot), StartError> {
@@ -88,12 +105,18 @@ impl SessionQueues {
 }
 
 impl Position {
-    /// Waits until every earlier run of the session has ended.
-    pub(super) async fn begin(self) -> Turn {
-        match self.0 {
-            Some(Waiting { permit, slot }) => Turn(Some((permit.await, slot))),
-            None => Turn(None),
+    /// Waits until every earlier run of the session in this process has ended.
+    pub(super) async fn begin(&mut self) {
+        if let Some(Member { turn, .. }) = &mut self.member
+            && let Turn::Waits(permit) = turn
+        {
+            *turn = Turn::Begun(permit.await);
         }
+    }
+
+    /// Holds the session's lock until the position is dropped.
+    pub(super) fn hold(&mut self, lock: Lock) {
+        self.lock = Some(lock);
     }
 }
 
@@ -124,39 +147,41 @@ mod tests {
     #[tokio::test]
     async fn turns_begin_in_the_order_of_the_queue() {
         let sessions = SessionQueues::default();
-        let first = queue(&sessions, "a").await.unwrap();
-        let second = queue(&sessions, "a").await.unwrap();
-        let third = queue(&sessions, "a").await.unwrap();
-        let (mut second, mut third) = (Box::pin(second.begin()), Box::pin(third.begin()));
-        let held = first.begin().await;
-        assert!((&mut third).now_or_never().is_none());
-        assert!((&mut second).now_or_never().is_none());
-        drop(held);
-        assert!((&mut third).now_or_never().is_none());
-        drop(second.await);
-        drop(third.await);
+        let mut first = queue(&sessions, "a").await.unwrap();
+        let mut second = queue(&sessions, "a").await.unwrap();
+        let mut third = queue(&sessions, "a").await.unwrap();
+        first.begin().await;
+        assert!(third.begin().now_or_never().is_none());
+        assert!(second.begin().now_or_never().is_none());
+        drop(first);
+        assert!(third.begin().now_or_never().is_none());
+        second.begin().await;
+        drop(second);
+        third.begin().await;
+        drop(third);
         assert!(sessions.lock().is_empty());
     }
 
     #[tokio::test]
     async fn a_message_that_leaves_the_queue_keeps_the_order_of_the_others() {
         let sessions = SessionQueues::default();
-        let held = queue(&sessions, "a").await.unwrap().begin().await;
+        let held = queue(&sessions, "a").await.unwrap();
         let left = queue(&sessions, "a").await.unwrap();
-        let mut last = Box::pin(queue(&sessions, "a").await.unwrap().begin());
+        let mut last = queue(&sessions, "a").await.unwrap();
         drop(left);
-        assert!((&mut last).now_or_never().is_none());
+        assert!(last.begin().now_or_never().is_none());
         drop(held);
-        drop(last.await);
+        last.begin().await;
+        drop(last);
         assert!(sessions.lock().is_empty());
     }
 
     #[tokio::test]
     async fn sessions_run_at_the_same_time_and_queues_are_bounded() {
         let sessions = SessionQueues::default();
-        let _held = limited(&sessions, "a").await.unwrap().begin().await;
+        let _held = limited(&sessions, "a").await.unwrap();
         let _waiting = limited(&sessions, "a").await.unwrap();
         assert!(limited(&sessions, "a").await.is_err());
-        drop(limited(&sessions, "b").await.unwrap().begin().await);
+        limited(&sessions, "b").await.unwrap().begin().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Following a tree: the events of a run and of all child runs below it, in one order.
+//! Follows a tree: the events of a run and of all child runs below it, in one order.
 //!
 //! ```text
 //! store: event(root, run, seq, row) ──► TreeFollower ──► TreeEvent { event, cursor: RUN:SEQ }
@@ -6,20 +6,20 @@
 //! ```
 //!
 //! **The order** of kept events is the one in which they were recorded. The runs of a tree record
-//! their turns one at a time, so this order exists, is the same for every reader, and outlives the
-//! process. It keeps the order of each run, and a child run's events are after the `tool_start` of
-//! the program that asked it and before its `tool_result`.
+//! their turns one at a time, so this order is the same for every reader and after a restart. The
+//! events of each run are in their own order, and those of a child run are between the `tool_start`
+//! and the `tool_result` of the program that started it.
 //!
-//! **A cursor** is the identity of a kept event, its run and its number. Whoever follows a tree
-//! from a cursor gets exactly the kept events after it. Kept events come from the store alone. The
-//! active runs only signal that there is something to read, so an event cannot be seen before the
-//! order is fixed.
+//! **A cursor** is the identity of a kept event, its run and its number. A reader that follows a
+//! tree from a cursor receives exactly the kept events after it. Kept events are always read from
+//! the store. The active runs only signal that there are new events, so a reader never sees an
+//! event before its position is fixed.
 //!
 //! **Live events**, the pieces of answers, are between the kept events of their run and have no
-//! cursor. A reader that is far behind does not get them.
+//! cursor. A slow reader may not receive them.
 //!
-//! **The end**: the last event of the run at the top is held back until its end is recorded, and so
-//! are the events after it. The stream ends after it, when no child run is active any more.
+//! **The end**: the last event of the run at the top is held back until the run's end is recorded,
+//! and so are the events after it. The stream ends after that event, when no child run is active.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -33,13 +33,12 @@ use wattle_machine::Envelope;
 use super::follow::{FollowError, PAGE, POLL};
 use super::live::{AnswerPosition, LiveRun, Outcome, is_last};
 use super::{RunService, Status};
-use crate::journal::Journal as _;
-use crate::store::TenantStore;
+use crate::store::{TenantStore, Topic};
 
 /// Maximum length of the id of a run in a cursor, in bytes.
 const MAX_ID: usize = 64;
 
-/// The identity of a kept event in a tree. Prints as `RUN:SEQ`.
+/// The identity of a kept event in a tree. It is formatted as `RUN:SEQ`.
 ///
 /// ```
 /// use wattle_agent::service::TreeCursor;
@@ -94,15 +93,16 @@ pub struct TreeFollower {
     root: String,
     /// The newest kept event that was returned.
     after: Option<TreeCursor>,
-    /// If true, the numbers in `seen` are those of the events up to `after`.
+    /// If true, the numbers in `seen` include the events up to `after`.
     is_placed: bool,
     /// For each run, the number of the newest kept event that was returned, and the position in its
     /// current answer.
     seen: BTreeMap<String, (u64, AnswerPosition)>,
     ready: VecDeque<TreeEvent>,
-    /// If true, the store may have events that were not read.
+    /// If true, the store may have unread events.
     is_due: bool,
-    /// If true, the run at the top had ended at the last look, and child runs were open.
+    /// If true, at the last read of the store, the run at the top had ended but child runs were
+    /// still open.
     lingers: bool,
     is_over: bool,
 }
@@ -128,22 +128,23 @@ impl TreeFollower {
         }
     }
 
-    /// Checks that there is such a run, that it is at the top of its tree, and that the tree has
-    /// the event from which it is followed.
+    /// Checks that the run exists, that it is at the top of its tree, and that the tree contains
+    /// the event after which it is followed.
     ///
     /// # Errors
-    /// The check fails, or the store cannot be read.
+    /// If the check fails, or the store cannot be read.
     pub async fn check(&mut self) -> Result<(), FollowError> {
         self.place().await?;
         self.status().await.map(drop)
     }
 
-    /// Returns the next event: each kept event of the tree once, in the order of the records, and
-    /// pieces of current answers in between. Returns `None` after the last event.
+    /// Returns the next event. The kept events of the tree are returned once and in the order in
+    /// which they were recorded, with pieces of current answers in between. Returns `None` after
+    /// the last event.
     ///
     /// # Errors
-    /// The run is unknown, is a child run or was suspended, or the store cannot be read. The next
-    /// call tries again.
+    /// If the run is unknown, is a child run or was suspended, or the store cannot be read. The
+    /// next call tries again.
     pub async fn next(&mut self) -> Result<Option<TreeEvent>, FollowError> {
         self.place().await?;
         loop {
@@ -154,8 +155,9 @@ impl TreeFollower {
             if self.is_over {
                 return Ok(None);
             }
-            // Whatever happens from here on wakes the wait below.
+            // Any change from here on ends the wait below.
             let mut changed = self.service.0.changed.subscribe();
+            let mut wakes = self.store.file().wakes();
             let live = self.service.live_tree(self.store.tenant(), &self.root);
             let mut signals: Vec<_> = live.iter().map(|(_, live)| live.changes()).collect();
             self.is_due |= live.iter().any(|(run, live)| live.newest().0 > self.seen_of(run));
@@ -179,9 +181,11 @@ impl TreeFollower {
                     false => drop(select_all(signals).await),
                 }
             };
+            let news = [Topic::Run(&self.root)];
             tokio::select! {
                 () = signal => {}
                 _ = changed.changed() => self.is_due = true,
+                () = wakes.on(&news), if !is_driven_here => self.is_due = true,
                 () = tokio::time::sleep(POLL), if !is_driven_here => self.is_due = true,
             }
         }
@@ -262,10 +266,10 @@ impl TreeFollower {
                     None => Ok(Some(status)),
                 };
             }
-            if self.store.queued().await?.iter().any(|queued| queued.id == self.root) {
+            if self.store.queued_run(&self.root).await?.is_some() {
                 return Ok(None);
             }
-            // It may have begun in between.
+            // The run may have begun in the meantime.
         }
         Err(FollowError::Unknown)
     }

@@ -1,4 +1,4 @@
-//! Runs as clients see them.
+//! The view of runs for clients.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -71,21 +71,21 @@ pub struct RunView {
     pub created: u64,
     /// Time of the newest write to the run, in milliseconds since 1970.
     pub updated: u64,
-    /// Number of steps that ran calls.
+    /// Number of steps in which calls were executed.
     pub steps: u32,
     /// The answer, or the error.
     pub result: Option<String>,
-    /// The value of a valid answer of a run with an output.
+    /// The value of a valid answer, if the run has an output.
     pub data: Option<Json>,
-    /// The violations of the schema by an answer that is not valid.
+    /// The violations of the schema, if the answer is not valid.
     pub errors: Vec<String>,
-    /// The reason for the end of a run with a result.
+    /// The reason for the end of the run, if it has a result.
     pub stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
     pub usage: Usage,
     /// The pending approvals of a parked run.
     pub waiting: Vec<PendingApproval>,
-    /// The reason why an operator has to release the run, if it is parked for that.
+    /// The reason why an operator must release the run, if the run is parked for that reason.
     pub reason: Option<String>,
     /// The run and the step at which this run was forked.
     pub forked: Option<(String, u32)>,
@@ -108,7 +108,7 @@ pub struct ToolUse {
 }
 
 impl ToolUse {
-    /// Returns the programs that a run used, by its events, in the order of their first use.
+    /// Returns the programs that a run used according to its events, in order of first use.
     #[must_use]
     pub fn of(events: &[Envelope]) -> Vec<ToolUse> {
         let (mut uses, mut started): (Vec<ToolUse>, Vec<(u32, u32, String)>) = Default::default();
@@ -147,7 +147,7 @@ pub struct ArtifactLine {
 }
 
 impl ArtifactLine {
-    /// Returns the artifacts of a run, by its events, in the order of their last changes.
+    /// Returns the artifacts of a run according to its events, in the order of their last changes.
     #[must_use]
     pub fn of(events: &[Envelope]) -> Vec<ArtifactLine> {
         let mut lines: Vec<ArtifactLine> = Vec::new();
@@ -161,21 +161,21 @@ impl ArtifactLine {
     }
 }
 
-/// Returns a run.
+/// Returns the view of a run.
 pub(super) async fn get(
     service: &RunService,
     store: &TenantStore,
     run: &str,
 ) -> Result<Option<RunView>, StoreError> {
     // A run leaves the queue when it begins, so the queue is read first.
-    let queued = store.queued().await?.into_iter().find(|queued| queued.id == run);
+    let queued = store.queued_run(run).await?;
     match (store.run(run).await?, queued) {
         (Some(record), _) => of_record(service, store, record).await.map(Some),
         (None, queued) => Ok(queued.map(of_queued)),
     }
 }
 
-/// Returns the runs that match the filter.
+/// Returns the views of the runs that match the filter.
 pub(super) async fn list(
     service: &RunService,
     store: &TenantStore,

@@ -1,25 +1,25 @@
 //! The HTTP server's data about its clients: the conversation that each session represents, and
 //! integrations.
 
-use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use super::db::params;
 use super::session::touch;
 use super::{TenantStore, now};
 use crate::error::StoreError;
 
-/// A named address at which a client sends messages to an agent.
+/// A named address to which a client sends messages for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integration {
     /// The name, unique in the store.
     pub name: String,
-    /// Text that is added to the prompt.
+    /// A string that is added to the prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// The agent, by its name. Without it, the default one.
+    /// The agent's name, or `None` for the default agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// The session of all its messages. Without it, each message has its own.
+    /// The session of all its messages. If `None`, each message gets its own session.
     #[serde(default)]
     pub session_id: Option<String>,
 }
@@ -28,68 +28,66 @@ impl TenantStore {
     /// Returns the session whose conversation has this digest.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the store cannot be read.
     pub async fn session_of(&self, digest: &[u8; 32]) -> Result<Option<String>, StoreError> {
-        let (tenant, digest) = (self.tenant.clone(), *digest);
-        let found = self.store.with(StoreError::new("read"), move |connection| {
+        let digest = *digest;
+        self.read(move |transaction, (tenant, _)| {
             let query = "SELECT session FROM conversation WHERE tenant = ?1 AND digest = ?2
                          ORDER BY session DESC LIMIT 1";
-            connection
-                .query_row(query, params![tenant.as_str(), digest], |row| row.get(0))
-                .optional()
-        });
-        found.await
+            let found = transaction.first(query, params![tenant, digest])?;
+            found.map(|row| row.get(0)).transpose()
+        })
+        .await
     }
 
     /// Sets the digest of a session's conversation.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn set_conversation(
         &self,
         session: &str,
         digest: [u8; 32],
     ) -> Result<(), StoreError> {
-        let (tenant, session) = (self.tenant.clone(), session.to_owned());
-        let set = self.store.with(StoreError::new("write"), move |connection| {
-            touch(connection, tenant.as_str(), &session)?;
-            connection.execute(
+        let session = session.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            touch(transaction, tenant, &session)?;
+            transaction.execute(
                 "INSERT INTO conversation (tenant, session, digest) VALUES (?1, ?2, ?3)
                  ON CONFLICT (tenant, session) DO UPDATE SET digest = excluded.digest",
-                params![tenant.as_str(), session, digest],
-            )
-        });
-        set.await.map(drop)
+                params![tenant, session, digest],
+            )?;
+            Ok(())
+        })
+        .await
     }
 
-    /// Adds an integration. Returns false without a change if the name is in use.
+    /// Adds an integration. If the name is already in use, changes nothing and returns false.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn add_integration(&self, integration: &Integration) -> Result<bool, StoreError> {
-        let (tenant, name) = (self.tenant.clone(), integration.name.clone());
+        let name = integration.name.clone();
         let body = serde_json::to_string(integration).map_err(StoreError::unreadable)?;
-        let added = self.store.with(StoreError::new("write"), move |connection| {
-            connection.execute(
+        self.write(move |transaction, (tenant, _)| {
+            let added = transaction.execute(
                 "INSERT INTO integration (tenant, name, made, body) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",
-                params![tenant.as_str(), name, now(), body],
-            )
-        });
-        added.await.map(|rows| rows > 0)
+                params![tenant, name, now(), body],
+            )?;
+            Ok(added > 0)
+        })
+        .await
     }
 
-    /// Returns the tenant's integrations, by name.
+    /// Returns the tenant's integrations, sorted by name.
     ///
     /// # Errors
-    /// The file cannot be read, or an integration is invalid.
+    /// If the store cannot be read, or an integration is invalid.
     pub async fn integrations(&self) -> Result<Vec<Integration>, StoreError> {
-        let tenant = self.tenant.clone();
-        let bodies = self.store.with(StoreError::new("read"), move |connection| {
-            let mut statement = connection
-                .prepare("SELECT body FROM integration WHERE tenant = ?1 ORDER BY name")?;
-            let rows = statement.query_map([tenant.as_str()], |row| row.get::<_, String>(0))?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+        let bodies = self.read(|transaction, (tenant, _)| {
+            let query = "SELECT body FROM integration WHERE tenant = ?1 ORDER BY name";
+            transaction.query(query, params![tenant], |row| row.get::<String>(0))
         });
         let parse = |body: &String| serde_json::from_str(body).map_err(StoreError::unreadable);
         bodies.await?.iter().map(parse).collect()
@@ -98,15 +96,13 @@ impl TenantStore {
     /// Removes an integration. Returns false if the tenant has none with this name.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn remove_integration(&self, name: &str) -> Result<bool, StoreError> {
-        let (tenant, name) = (self.tenant.clone(), name.to_owned());
-        let removed = self.store.with(StoreError::new("write"), move |connection| {
-            connection.execute(
-                "DELETE FROM integration WHERE tenant = ?1 AND name = ?2",
-                params![tenant.as_str(), name],
-            )
-        });
-        removed.await.map(|rows| rows > 0)
+        let name = name.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            let delete = "DELETE FROM integration WHERE tenant = ?1 AND name = ?2";
+            Ok(transaction.execute(delete, params![tenant, name])? > 0)
+        })
+        .await
     }
 }

@@ -1,13 +1,14 @@
-//! The files of sessions. A session keeps the files that its runs wrote for its next run.
+//! The files of sessions. A session keeps the files that its runs wrote, for use by its next run.
 //!
 //! A session's files are the deltas of an overlay, in order; see
 //! [`Files::restore`](wattle_capability::files::Files::restore).
 
-use rusqlite::{Transaction, TransactionBehavior, params};
+use std::ops::ControlFlow;
 
-use super::TenantStore;
-use super::seal::{RecordSeal, open_text, seal_text};
-use super::session::{broken, touch};
+use super::db::{Transaction, params};
+use super::seal::{open_text, seal_text};
+use super::session::touch;
+use super::{Owner, TenantStore};
 use crate::error::{Cause, StoreError};
 
 /// The files of a session.
@@ -20,85 +21,70 @@ pub struct SessionFiles {
 }
 
 impl TenantStore {
-    /// Returns a session's files. Empty for an unknown session.
+    /// Returns a session's files. An unknown session has none.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the store cannot be read.
     pub async fn session_files(&self, session: &str) -> Result<SessionFiles, StoreError> {
-        let (tenant, session, seal) = (self.tenant.clone(), session.to_owned(), self.seal.clone());
-        self.store
-            .with(StoreError::new("read"), move |connection| {
-                let mut statement = connection.prepare(
-                    "SELECT number, delta FROM session_file WHERE tenant = ?1 AND session = ?2 \
-                     ORDER BY number",
-                )?;
-                let mut rows = statement.query(params![tenant.as_str(), session])?;
-                let mut files = SessionFiles::default();
-                while let Some(row) = rows.next()? {
-                    files.newest = row.get(0)?;
-                    files.deltas.push(open_text(seal.as_deref(), row.get(1)?).map_err(broken)?);
-                }
-                Ok(files)
-            })
-            .await
+        let session = session.to_owned();
+        self.read(move |transaction, (tenant, seal)| {
+            let query = "SELECT number, delta FROM session_file WHERE tenant = ?1 AND session = ?2
+                         ORDER BY number";
+            let mut files = SessionFiles::default();
+            transaction.each(query, params![tenant, session], |row| {
+                files.newest = row.get(0)?;
+                files.deltas.push(open_text(seal, row.get(1)?)?);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(files)
+        })
+        .await
     }
 
     /// Adds a delta to a session's files. The session is created if it is new.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn add_session_files(&self, session: &str, delta: String) -> Result<(), StoreError> {
-        let (tenant, session, seal) = (self.tenant.clone(), session.to_owned(), self.seal.clone());
-        self.store
-            .with(StoreError::new("write"), move |connection| {
-                let transaction =
-                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                add_delta(&transaction, (tenant.as_str(), seal.as_deref()), &session, &delta)
-                    .map_err(broken)?;
-                transaction.commit()
-            })
-            .await
+        let session = session.to_owned();
+        self.write(move |transaction, of| add_delta(transaction, of, &session, &delta)).await
     }
 
-    /// Replaces the deltas of `known` by one delta of an empty overlay, or by none. Deltas that
-    /// were added since `known` was read stay, after it.
+    /// Replaces the deltas of `known` with one delta of an empty overlay, or with none. Deltas that
+    /// were added after `known` was read are kept, after the new one.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn replace_session_files(
         &self,
         session: &str,
         known: &SessionFiles,
         delta: Option<String>,
     ) -> Result<(), StoreError> {
-        let (tenant, session, seal) = (self.tenant.clone(), session.to_owned(), self.seal.clone());
-        let newest = known.newest;
-        self.store
-            .with(StoreError::new("write"), move |connection| {
-                let transaction =
-                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let removed = transaction.execute(
-                    "DELETE FROM session_file WHERE tenant = ?1 AND session = ?2 AND number <= ?3",
-                    params![tenant.as_str(), session, newest],
+        let (session, newest) = (session.to_owned(), known.newest);
+        self.write(move |transaction, (tenant, seal)| {
+            let removed = transaction.execute(
+                "DELETE FROM session_file WHERE tenant = ?1 AND session = ?2 AND number <= ?3",
+                params![tenant, session, newest],
+            )?;
+            if let Some(delta) = delta.as_deref().filter(|_| removed > 0) {
+                let delta = seal_text(seal, delta)?;
+                transaction.execute(
+                    "INSERT INTO session_file (number, tenant, session, delta)
+                     VALUES (?1, ?2, ?3, ?4)",
+                    params![newest, tenant, session, delta],
                 )?;
-                if let Some(delta) = delta.filter(|_| removed > 0) {
-                    let delta = seal_text(seal.as_deref(), delta).map_err(broken)?;
-                    transaction.execute(
-                        "INSERT INTO session_file (number, tenant, session, delta)
-                         VALUES (?1, ?2, ?3, ?4)",
-                        params![newest, tenant.as_str(), session, delta],
-                    )?;
-                }
-                transaction.commit()
-            })
-            .await
+            }
+            Ok(())
+        })
+        .await
     }
 }
 
 /// Adds a delta to a session's files, within a transaction.
 pub(super) fn add_delta(
-    transaction: &Transaction<'_>,
-    (tenant, seal): (&str, Option<&RecordSeal>),
+    transaction: &mut Transaction<'_>,
+    (tenant, seal): Owner<'_>,
     session: &str,
     delta: &str,
 ) -> Result<(), Cause> {

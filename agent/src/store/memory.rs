@@ -1,32 +1,37 @@
 //! The memory of tenants and sessions, the backend of the `memory` capability.
 //!
-//! An item that contains a key or a secret is encrypted like other records, and such an item is in
-//! neither of the two indexes on disk: words of a text, and its embedding, reveal the text. A
-//! search decrypts these items and ranks them in memory. The statistics of the words' index are
-//! those of all tenants together, so the order of results, and nothing else, can depend on other
-//! tenants.
+//! An item that contains a key or a secret is encrypted like other records. It is in neither of the
+//! two indexes on disk, because the words and the embedding of a string reveal it. A search
+//! decrypts these items and ranks them in memory. The word index has the statistics of all tenants
+//! together, so the items of other tenants can influence the order of results, but nothing else. On
+//! PostgreSQL, there are no such indexes, and a search ranks all items in memory.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use tokio::sync::OnceCell;
 use wattle_capability::PortFuture;
 use wattle_capability::memory::{Item, MAX_ITEMS, Memory, NewItem, Scope, full};
 use wattle_capability::search::{Nearest, POOL, Query, fuse, parts, rank_texts};
 use wattle_rt::{Code, Failure};
 
+use super::db::{Access, Row, ToValue as _, Transaction, Value, params};
 use super::seal::{RecordSeal, SEALED_PREFIX, open_text, seal_text};
-use super::session::{broken, touch};
+use super::session::touch;
 use super::{TenantStore, now};
 use crate::error::Cause;
 
-/// The condition for the items that the memory's session sees: ?1 is the tenant, ?2 the session.
+/// The condition for the items that are visible to the memory's session: ?1 is the tenant, ?2 the
+/// session.
 const VISIBLE: &str = "tenant = ?1 AND (session IS NULL OR session = ?2)";
 
-/// The condition for encrypted items: ?3 is [`SEALED_PREFIX`].
-const SEALED: &str = "substr(text, 1, length(?3)) = ?3";
+/// The condition for encrypted items: ?3 is [`SEALED_PREFIX`], and ?4 the string after all strings
+/// that begin with it.
+const SEALED: &str = "text >= ?3 AND text < ?4";
+/// The condition for the other items.
+const PLAIN: &str = "(text < ?3 OR text >= ?4)";
 
-/// The memory of a tenant, as one of its sessions sees it.
+/// The part of a tenant's memory that is visible to one of its sessions.
 #[derive(Clone)]
 pub struct StoredMemory {
     of: TenantStore,
@@ -34,7 +39,7 @@ pub struct StoredMemory {
 }
 
 impl TenantStore {
-    /// Returns the tenant's memory, together with the items of one session if it is named.
+    /// Returns the tenant's memory, together with the items of `session`, if it is given.
     #[must_use]
     pub fn memory(&self, session: Option<&str>) -> StoredMemory {
         StoredMemory { of: self.clone(), session: session.map(str::to_owned) }
@@ -42,57 +47,62 @@ impl TenantStore {
 }
 
 /// The owner of the rows that a statement reads or writes, with the encryption of the rows.
+#[derive(Clone)]
 struct View {
     tenant: String,
-    /// The term of the words' index that selects the tenant.
+    /// The term of the word index that selects the tenant.
     term: String,
     session: Option<String>,
     seal: Option<Arc<RecordSeal>>,
+    /// If true, the database has a word index. If not, all items are ranked like encrypted ones.
+    has_words: bool,
 }
 
 impl StoredMemory {
-    /// Works on the database.
-    fn with<T: Send + 'static>(
+    /// Runs `work` in a transaction.
+    fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&View, &mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        access: Access,
+        mut work: impl FnMut(&View, &mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
     ) -> PortFuture<'_, T> {
         let view = View {
             tenant: self.of.tenant.as_str().to_owned(),
             term: self.of.tenant.file_name(),
             session: self.session.clone(),
             seal: self.of.seal.clone(),
+            has_words: self.of.store.db.sqlite().is_some(),
         };
-        Box::pin(self.of.store.with(store_failure, move |connection| work(&view, connection)))
+        let work = move |transaction: &mut Transaction<'_>| work(&view, transaction);
+        Box::pin(async move { self.of.store.db.run(access, work).await.map_err(store_failure) })
     }
 
-    /// Works on the database in a transaction, once per `call`. A repeated call returns the result
-    /// of the first one. If the work fails, nothing changes.
+    /// Runs `work` in a transaction, once per `call`. A repeated call returns the result of the
+    /// first one. If the work fails, nothing changes.
     fn once(
         &self,
         call: Option<String>,
-        work: impl FnOnce(&View, &Transaction<'_>) -> rusqlite::Result<Result<i32, Failure>>
+        mut work: impl FnMut(&View, &mut Transaction<'_>) -> Result<Result<i32, Failure>, Cause>
         + Send
         + 'static,
     ) -> PortFuture<'_, i32> {
-        let done = self.with(move |view, connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let call = call.map(|call| format!("{call}/memory"));
+        let call = call.map(|call| format!("{call}/memory"));
+        let done = self.run(Access::Write, move |view, transaction| {
             if let Some(call) = &call
-                && let Some(done) = result_of(&transaction, &view.tenant, call)?
+                && let Some(done) = result_of(transaction, &view.tenant, call)?
             {
                 return Ok(Ok(done));
             }
-            let result = match work(view, &transaction)? {
+            let result = match work(view, transaction)? {
                 Ok(result) => result,
-                // Without a commit, all changes are rolled back.
-                Err(failure) => return Ok(Err(failure)),
+                Err(failure) => {
+                    transaction.discard();
+                    return Ok(Err(failure));
+                }
             };
             if let Some(call) = &call {
                 let record = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
                 transaction.execute(record, params![view.tenant, call, result.to_be_bytes()])?;
             }
-            transaction.commit()?;
             Ok(Ok(result))
         });
         Box::pin(async { done.await? })
@@ -100,11 +110,14 @@ impl StoredMemory {
 }
 
 /// Returns the result of a recorded call, or `None` if the call is not recorded.
-fn result_of(connection: &Connection, tenant: &str, call: &str) -> rusqlite::Result<Option<i32>> {
+fn result_of(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    call: &str,
+) -> Result<Option<i32>, Cause> {
     let query = "SELECT met FROM changed WHERE tenant = ?1 AND call = ?2";
-    let found: Option<[u8; 4]> =
-        connection.query_row(query, params![tenant, call], |row| row.get(0)).optional()?;
-    Ok(found.map(i32::from_be_bytes))
+    let found = transaction.first(query, params![tenant, call])?;
+    found.map(|row| row.get(0).map(i32::from_be_bytes)).transpose()
 }
 
 impl Memory for StoredMemory {
@@ -126,37 +139,32 @@ impl Memory for StoredMemory {
     }
 
     fn list(&self, max: usize) -> PortFuture<'_, Vec<Item>> {
-        self.with(move |view, connection| {
-            let sql = format!(
-                "SELECT id, session, made, text FROM memory WHERE {VISIBLE} ORDER BY id DESC \
-                 LIMIT ?3"
-            );
-            let mut statement = connection.prepare_cached(&sql)?;
-            let max = i64::try_from(max).unwrap_or(i64::MAX);
-            let rows = statement
-                .query_map(params![view.tenant, view.session, max], |row| view.item(row))?;
-            rows.collect()
+        self.run(Access::Read, move |view, transaction| {
+            let sql = format!("{ITEMS} WHERE {VISIBLE} ORDER BY id DESC LIMIT ?3");
+            let of = params![view.tenant, view.session, limit(max)];
+            transaction.query(&sql, of, |row| view.item(row))
         })
     }
 
     fn items(&self, ids: Vec<i32>) -> PortFuture<'_, Vec<Item>> {
-        self.with(move |view, connection| {
-            let sql =
-                format!("SELECT id, session, made, text FROM memory WHERE {VISIBLE} AND id = ?3");
-            let mut statement = connection.prepare_cached(&sql)?;
+        self.run(Access::Read, move |view, transaction| {
+            let sql = format!("{ITEMS} WHERE {VISIBLE} AND id = ?3");
             let mut found = Vec::new();
-            for id in ids {
-                let of = params![view.tenant, view.session, id];
-                found.extend(statement.query_row(of, |row| view.item(row)).optional()?);
+            for id in &ids {
+                let row = transaction.first(&sql, params![view.tenant, view.session, id])?;
+                found.extend(row.map(|row| view.item(&row)).transpose()?);
             }
             Ok(found)
         })
     }
 
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>> {
-        self.with(move |view, connection| {
-            let plain = view.plain_by_words(connection, &query)?;
-            let sealed = view.sealed_by_words(connection, &query)?;
+        self.run(Access::Read, move |view, transaction| {
+            if !view.has_words {
+                return view.by_words_in_memory(transaction, &query, None);
+            }
+            let plain = view.plain_by_words(transaction, &query)?;
+            let sealed = view.by_words_in_memory(transaction, &query, Some(SEALED))?;
             // The scores of two indexes are not comparable, but ranks are.
             Ok(if sealed.is_empty() { plain } else { fuse(&plain, &sealed) })
         })
@@ -168,23 +176,25 @@ impl Memory for StoredMemory {
         first: Vec<i32>,
         max: usize,
     ) -> PortFuture<'_, Vec<(i32, String)>> {
-        self.with(move |view, connection| {
+        self.run(Access::Read, move |view, transaction| {
             let missing = format!(
-                "SELECT id, text FROM memory WHERE {VISIBLE} AND NOT {SEALED} AND number NOT IN
-                 (SELECT memory FROM memory_vector WHERE model = ?4)"
+                "SELECT id, text FROM memory WHERE {VISIBLE} AND {PLAIN} AND number NOT IN
+                 (SELECT memory FROM memory_vector WHERE model = ?5)"
             );
-            let mut one = connection.prepare_cached(&format!("{missing} AND id = ?5"))?;
-            let of = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let one = format!("{missing} AND id = ?6");
+            let key = |last: Value| {
+                let of = params![view.tenant, view.session, SEALED_PREFIX, after_sealed(), model];
+                [of, &[last]].concat()
+            };
+            let read = |row: &Row| Ok((row.get(0)?, row.get(1)?));
             let mut found: Vec<(i32, String)> = Vec::new();
             for id in first.iter().take(max) {
-                let key = params![view.tenant, view.session, SEALED_PREFIX, model, id];
-                found.extend(one.query_row(key, of).optional()?);
+                let row = transaction.first(&one, &key(id.to_value()))?;
+                found.extend(row.as_ref().map(read).transpose()?);
             }
-            let mut others = connection.prepare_cached(&format!("{missing} LIMIT ?5"))?;
-            let limit = i64::try_from(max.saturating_add(found.len())).unwrap_or(i64::MAX);
-            let key = params![view.tenant, view.session, SEALED_PREFIX, model, limit];
-            for other in others.query_map(key, of)? {
-                let (id, text) = other?;
+            let others = format!("{missing} ORDER BY number LIMIT ?6");
+            let limit = limit(max.saturating_add(found.len()));
+            for (id, text) in transaction.query(&others, &key(limit.to_value()), read)? {
                 if found.len() < max && !found.iter().any(|(known, _)| *known == id) {
                     found.push((id, text));
                 }
@@ -194,130 +204,164 @@ impl Memory for StoredMemory {
     }
 
     fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()> {
-        self.with(move |view, connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // An item that was removed since gets no vector.
-            let sql = format!(
-                "INSERT OR REPLACE INTO memory_vector (memory, model, coordinates)
-                 SELECT number, ?4, ?5 FROM memory WHERE {VISIBLE} AND id = ?3"
-            );
-            for (id, vector) in vectors {
-                let row = params![view.tenant, view.session, id, model, vector];
-                transaction.prepare_cached(&sql)?.execute(row)?;
+        self.run(Access::Write, move |view, transaction| {
+            let number = format!("SELECT number FROM memory WHERE {VISIBLE} AND id = ?3");
+            for (id, vector) in &vectors {
+                let row = transaction.first(&number, params![view.tenant, view.session, id])?;
+                // An item that was removed since gets no vector.
+                let Some(row) = row else { continue };
+                transaction.execute(
+                    "INSERT INTO memory_vector (memory, model, coordinates) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (memory, model) DO UPDATE SET coordinates = excluded.coordinates",
+                    params![row.get::<i64>(0)?, model, vector],
+                )?;
             }
-            transaction.commit()
+            Ok(())
         })
     }
 
-    fn nearest(&self, model: String, mut nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>> {
-        self.with(move |view, connection| {
+    fn nearest(&self, model: String, nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>> {
+        self.run(Access::Read, move |view, transaction| {
             let sql = format!(
                 "SELECT id, coordinates FROM memory JOIN memory_vector ON memory = number
                  WHERE {VISIBLE} AND model = ?3"
             );
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params![view.tenant, view.session, model])?;
-            while let Some(row) = rows.next()? {
-                nearest.compare(row.get(0)?, row.get_ref(1)?.as_blob()?);
-            }
+            let mut nearest = nearest.clone();
+            transaction.each(&sql, params![view.tenant, view.session, model], |row| {
+                nearest.compare(row.get(0)?, &row.get::<Vec<u8>>(1)?);
+                Ok(ControlFlow::Continue(()))
+            })?;
             Ok(nearest.ranked())
         })
     }
 }
 
+/// The columns of an item.
+const ITEMS: &str = "SELECT id, session, made, text FROM memory";
+
+/// Adds the words of an item to the index, unless its stored text is encrypted. `term` is the name
+/// of the tenant in the index.
+pub(super) fn index_words(
+    transaction: &mut Transaction<'_>,
+    number: i64,
+    term: &str,
+    stored: &str,
+) -> Result<(), Cause> {
+    if !stored.starts_with(SEALED_PREFIX) {
+        let words = "INSERT INTO memory_words (rowid, tenant, text, parts) VALUES (?1, ?2, ?3, ?4)";
+        transaction.execute(words, params![number, term, stored, parts(stored)])?;
+    }
+    Ok(())
+}
+
+/// Returns a number of rows as a parameter.
+fn limit(max: usize) -> i64 {
+    i64::try_from(max).unwrap_or(i64::MAX)
+}
+
+/// Returns the string after all strings that begin with [`SEALED_PREFIX`]. In ASCII, `;` follows
+/// the `:` at its end.
+fn after_sealed() -> String {
+    format!("{};", SEALED_PREFIX.trim_end_matches(':'))
+}
+
 impl View {
     /// Reads an item from a row with its id, session, time and text.
-    fn item(&self, row: &Row<'_>) -> rusqlite::Result<Item> {
+    fn item(&self, row: &Row) -> Result<Item, Cause> {
         let session: Option<String> = row.get(1)?;
         Ok(Item {
             id: row.get(0)?,
             scope: if session.is_some() { Scope::Session } else { Scope::Tenant },
             made: row.get(2)?,
-            text: open_text(self.seal.as_deref(), row.get(3)?).map_err(broken)?,
+            text: open_text(self.seal.as_deref(), row.get(3)?)?,
         })
     }
 
     fn add(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: &mut Transaction<'_>,
         item: &NewItem,
-    ) -> rusqlite::Result<Result<i32, Failure>> {
+    ) -> Result<Result<i32, Failure>, Cause> {
         let text = item.text.as_str();
         let session = self.session.as_deref().filter(|_| item.scope == Scope::Session);
-        let stored = seal_text(self.seal.as_deref(), text).map_err(broken)?;
+        let stored = seal_text(self.seal.as_deref(), text)?;
+        // The tenant's row is locked first, so that the same text is not added twice.
+        let lock = "INSERT INTO tenant (name, made, used) VALUES (?1, ?2, ?2)
+                    ON CONFLICT (name) DO UPDATE SET used = excluded.used";
+        transaction.execute(lock, params![self.tenant, now()])?;
         // An encrypted text differs each time, so it may be stored twice.
-        let same = "SELECT id FROM memory WHERE tenant = ?1 AND session IS ?2 AND text = ?3";
-        let of = params![self.tenant, session, stored];
-        if let Some(id) = transaction.query_row(same, of, |row| row.get(0)).optional()? {
-            return Ok(Ok(id));
+        let same = match session {
+            Some(session) => transaction.first(
+                "SELECT id FROM memory WHERE tenant = ?1 AND text = ?2 AND session = ?3",
+                params![self.tenant, stored, session],
+            )?,
+            None => transaction.first(
+                "SELECT id FROM memory WHERE tenant = ?1 AND text = ?2 AND session IS NULL",
+                params![self.tenant, stored],
+            )?,
+        };
+        if let Some(row) = same {
+            return Ok(Ok(row.get(0)?));
         }
-        let count = "SELECT count(*) FROM memory WHERE tenant = ?1";
-        let count: i64 = transaction.query_row(count, [&self.tenant], |row| row.get(0))?;
+        let count = "SELECT COUNT(*) FROM memory WHERE tenant = ?1";
+        let count: i64 = transaction.one(count, params![self.tenant])?.get(0)?;
         if usize::try_from(count).is_ok_and(|count| count >= MAX_ITEMS) {
             return Ok(Err(full()));
         }
-        let next = "INSERT INTO tenant (name, made, used, memories) VALUES (?1, ?2, ?2, 1)
-                    ON CONFLICT (name) DO UPDATE SET used = excluded.used, memories = memories + 1
-                    RETURNING memories";
-        let id: i64 = transaction.query_row(next, params![self.tenant, now()], |row| row.get(0))?;
+        let next = "UPDATE tenant SET memories = memories + 1 WHERE name = ?1 RETURNING memories";
+        let id: i64 = transaction.one(next, params![self.tenant])?.get(0)?;
         let Ok(id) = i32::try_from(id) else { return Ok(Err(full())) };
         if let Some(session) = session {
             touch(transaction, &self.tenant, session)?;
         }
-        let insert =
-            "INSERT INTO memory (tenant, id, session, made, text) VALUES (?1, ?2, ?3, ?4, ?5)";
-        transaction.execute(insert, params![self.tenant, id, session, now(), stored])?;
-        if !stored.starts_with(SEALED_PREFIX) {
-            let words = "INSERT INTO memory_words (rowid, tenant, text, parts) VALUES (?1, ?2, ?3, \
-                         ?4)";
-            let number = transaction.last_insert_rowid();
-            transaction.execute(words, params![number, self.term, text, parts(text)])?;
+        let insert = "INSERT INTO memory (tenant, id, session, made, text)
+                      VALUES (?1, ?2, ?3, ?4, ?5) RETURNING number";
+        let row = transaction.one(insert, params![self.tenant, id, session, now(), stored])?;
+        if self.has_words {
+            index_words(transaction, row.get(0)?, &self.term, &stored)?;
         }
         Ok(Ok(id))
     }
 
-    /// Ranks the plain items by the words' index.
+    /// Ranks the plain items with the word index.
     fn plain_by_words(
         &self,
-        connection: &Connection,
+        transaction: &mut Transaction<'_>,
         query: &Query,
-    ) -> rusqlite::Result<Vec<(i32, f64)>> {
-        // The tenant's term selects rows, and has no weight.
+    ) -> Result<Vec<(i32, f64)>, Cause> {
+        // The tenant's term only selects rows. It has no weight in the ranking.
         let sql = format!(
             "SELECT id, bm25(memory_words, 0.0, 1.0, 0.7) AS score
              FROM memory_words JOIN memory ON number = memory_words.rowid
              WHERE memory_words MATCH ?3 AND memory.{VISIBLE} ORDER BY score, id LIMIT {POOL}"
         );
-        let mut statement = connection.prepare_cached(&sql)?;
         let expression =
             format!("tenant : \"{}\" AND {{text parts}} : ({})", self.term, query.expression());
         let of = params![self.tenant, self.session, expression];
         // A lower value of bm25 is better.
-        let rows = statement.query_map(of, |row| Ok((row.get(0)?, -row.get::<_, f64>(1)?)))?;
-        rows.collect()
+        transaction.query(&sql, of, |row| Ok((row.get(0)?, -row.get::<f64>(1)?)))
     }
 
-    /// Decrypts the encrypted items, and ranks them in memory.
-    fn sealed_by_words(
+    /// Decrypts the items that match a condition, and ranks them in memory. There are at most
+    /// [`MAX_ITEMS`].
+    fn by_words_in_memory(
         &self,
-        connection: &Connection,
+        transaction: &mut Transaction<'_>,
         query: &Query,
-    ) -> rusqlite::Result<Vec<(i32, f64)>> {
-        let sql = format!("SELECT id, text FROM memory WHERE {VISIBLE} AND {SEALED}");
-        let mut statement = connection.prepare_cached(&sql)?;
-        let of = params![self.tenant, self.session, SEALED_PREFIX];
-        let rows =
-            statement.query_map(of, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-        let mut opened = Vec::new();
-        for row in rows {
-            let (id, text) = row?;
-            opened.push((id, open_text(self.seal.as_deref(), text).map_err(broken)?));
-        }
-        if opened.is_empty() {
+        condition: Option<&str>,
+    ) -> Result<Vec<(i32, f64)>, Cause> {
+        let of = params![self.tenant, self.session, SEALED_PREFIX, after_sealed()];
+        let read =
+            |row: &Row| Ok((row.get::<i64>(0)?, open_text(self.seal.as_deref(), row.get(1)?)?));
+        let all = format!("SELECT id, text FROM memory WHERE {VISIBLE}");
+        let texts = match condition {
+            Some(condition) => transaction.query(&format!("{all} AND {condition}"), of, read)?,
+            None => transaction.query(&all, params![self.tenant, self.session], read)?,
+        };
+        if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let ranked = rank_texts(query, opened.iter().map(|(id, text)| (*id, text.as_str())))?;
+        let ranked = rank_texts(query, texts.iter().map(|(id, text)| (*id, text.as_str())))?;
         let id = |(id, score)| i32::try_from(id).ok().map(|id| (id, score));
         Ok(ranked.into_iter().filter_map(id).collect())
     }
@@ -330,7 +374,7 @@ fn store_failure(cause: Cause) -> Failure {
 /// A function that opens the store of a tenant.
 type OpenStore = Arc<dyn Fn() -> Result<TenantStore, String> + Send + Sync>;
 
-/// The memory of a tenant in a store that is opened at its first use. Most runs do not use it.
+/// The memory of a tenant in a store that is opened on first use. Most runs do not use it.
 pub struct LazyMemory {
     open: OpenStore,
     memory: OnceCell<StoredMemory>,

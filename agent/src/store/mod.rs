@@ -1,118 +1,190 @@
 //! The store: sessions with their key-value state, the state and the memory of tenants, and the
-//! journal of runs. All of it is in one SQLite file, which several processes can share.
+//! journal of runs. It is one SQLite file, which several processes of a machine can share, or a
+//! schema of a PostgreSQL database, which several machines can share.
 //!
-//! A [`Store`] is the file; its content belongs to tenants. [`Store::tenant`] returns a
+//! A [`Store`] is the database; its content belongs to tenants. [`Store::tenant`] returns a
 //! [`TenantStore`], which has all functions that access data. So no function accesses data without
 //! a tenant.
 
+mod address;
 mod client;
+mod copy;
+mod db;
 mod files;
-mod lock;
+mod inspect;
+mod keep;
+mod lease;
 mod memory;
 mod private;
+mod process;
+mod replica;
 mod rows;
+mod run_info;
 mod runs;
 mod schema;
 mod seal;
 mod secret;
 mod session;
 mod state;
+mod stats;
+mod tables;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
+mod tests;
 mod token;
 mod tree;
+mod wake;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
 use wattle_machine::Role;
 
 use crate::error::{Cause, StoreError};
 use crate::tenant::Tenant;
+use db::postgres::Postgres;
+use db::sqlite::Sqlite;
+use db::{Access, Database, FailureKind, Opening, Transaction, params};
+use lease::Leases;
+use seal::RecordSeal;
 
+pub use address::StoreAddress;
 pub use client::Integration;
+pub use copy::{CopiedTable, CopyPhase, CopyProgress, StoreCopy, copy_store};
+pub use db::StoreTransaction;
 pub use files::SessionFiles;
+pub use inspect::{Finding, Inspection};
+pub use keep::{Pruned, Retention};
 pub use memory::{LazyMemory, StoredMemory};
 pub use private::{Privacy, privacy};
+pub use replica::QueueState;
+pub(crate) use replica::{FreeRun, QueueLook};
 pub use runs::own_session;
 pub use secret::{LazySecrets, StoredSecrets};
 pub use session::{ExportedSession, SESSION_ID, SessionLine, StateValue, is_session_id};
 pub use state::{LazyState, State};
+pub use stats::{StoreStats, TableStats};
 pub use token::TokenLine;
 pub(crate) use tree::TreeStatus;
+pub(crate) use wake::Topic;
 
-/// The file of a store. Cheap to clone.
+/// The database of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    connection: Arc<Mutex<Connection>>,
+    db: Database,
+    leases: Arc<Leases>,
     ttl: Duration,
+    retention: Retention,
 }
 
+/// The tenant whose rows a transaction accesses, and the encryption of its records.
+type Owner<'a> = (&'a str, Option<&'a RecordSeal>);
+
 impl Store {
-    /// Opens the store. A missing file and its folder are created, with access for their owner
-    /// only. Sessions that were not used for `ttl` are dropped.
+    /// Opens the store in a file. A missing file and its folder are created, with access for their
+    /// owner only. Sessions that were not used for `ttl` are dropped.
     ///
     /// # Errors
-    /// The file cannot be opened, is a link, is not a store, has a newer version, or is in a folder
-    /// that others can write.
+    /// If the file cannot be opened, is a link, is not a store, has a newer version, or is in a
+    /// folder that others can write.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
-        let open = || -> Result<Connection, Cause> {
-            let path = private::prepare(path)?;
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-                | OpenFlags::SQLITE_OPEN_CREATE
-                | OpenFlags::SQLITE_OPEN_NO_MUTEX
-                | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-            Ok(Connection::open_with_flags(path, flags)?)
-        };
-        let ready = open().and_then(|connection| Store::ready(connection, ttl));
-        ready.map_err(|cause| StoreError::open(path, cause))
+        let opened = private::prepare(path).and_then(|path| {
+            Sqlite::open(path, |connection| schema::prepare(connection, Opening::Use))
+        });
+        let opened = opened.map(|sqlite| Store::of(sqlite.into(), ttl));
+        opened.map_err(|cause| StoreError::open(path, cause))
+    }
+
+    /// Opens the store in a PostgreSQL database, by its URL. The process connects on first use, and
+    /// the first process creates the schema. The store must be used within a tokio runtime.
+    ///
+    /// The URL has the form `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters
+    /// `sslmode` (`disable`, `prefer`, `require`, `verify-full`), `sslrootcert` (a file of trusted
+    /// certificates) and `schema` (default `wattle`).
+    ///
+    /// # Errors
+    /// If the URL is invalid.
+    pub fn connect(url: &str, ttl: Duration) -> Result<Store, StoreError> {
+        let postgres = Postgres::new(url, Opening::Use);
+        let shown = || db::postgres::shown(url);
+        let postgres = postgres.map_err(|cause| StoreError::at("open", Some(shown()), cause))?;
+        Ok(Store::of(postgres.into(), ttl))
+    }
+
+    /// Returns the URL of a store without its password, for printing.
+    #[must_use]
+    pub fn shown_url(url: &str) -> String {
+        db::postgres::shown(url)
     }
 
     /// Creates a store in memory.
     ///
     /// # Errors
-    /// SQLite cannot allocate memory.
+    /// If SQLite cannot allocate memory.
     pub fn in_memory(ttl: Duration) -> Result<Store, StoreError> {
-        let ready = Connection::open_in_memory()
-            .map_err(Cause::from)
-            .and_then(|connection| Store::ready(connection, ttl));
-        ready.map_err(StoreError::new("open"))
+        let prepare = |connection: &mut _| schema::prepare(connection, Opening::Use);
+        let sqlite = Sqlite::in_memory(prepare).map_err(StoreError::new("open"))?;
+        Ok(Store::of(sqlite.into(), ttl))
     }
 
-    fn ready(mut connection: Connection, ttl: Duration) -> Result<Store, Cause> {
-        schema::prepare(&mut connection)?;
-        Ok(Store { connection: Arc::new(Mutex::new(connection)), ttl })
+    fn of(db: Database, ttl: Duration) -> Store {
+        let leases = Leases::new(db.clone());
+        Store { db, leases, ttl, retention: Retention::default() }
     }
 
-    /// Runs `work` on the database, on a thread that does not run programs.
-    async fn with<T: Send + 'static, E>(
+    /// Runs `work` in a transaction that only reads.
+    async fn read<T: Send + 'static>(
         &self,
-        failed: impl FnOnce(Cause) -> E,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, E> {
-        let shared = Arc::clone(&self.connection);
-        let task = tokio::task::spawn_blocking(move || {
-            // A transaction without a commit is rolled back.
-            work(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
-        });
-        match task.await {
-            Ok(done) => done.map_err(|cause| failed(cause.into())),
-            Err(stopped) => Err(failed(stopped.into())),
-        }
+        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.db.run(Access::Read, work).await.map_err(|cause| self.failed("read", cause))
+    }
+
+    /// Runs `work` in a transaction that may write.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.db.run(Access::Write, work).await.map_err(|cause| self.failed("write", cause))
+    }
+
+    fn failed(&self, what: &'static str, cause: Cause) -> StoreError {
+        StoreError::at(what, self.db.shown().map(str::to_owned), cause)
+    }
+
+    /// Returns true if processes of other machines can share the store.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.db.sqlite().is_none()
+    }
+
+    /// Passes each finished transaction to `observer`, to measure the database. Only the first
+    /// observer of a store is used.
+    pub fn observe(&self, observer: impl Fn(StoreTransaction) + Send + Sync + 'static) {
+        self.db.observe(Box::new(observer));
+    }
+
+    /// Releases all locks of this store, so that other processes can take them at once. Call it
+    /// when the process stops.
+    ///
+    /// # Errors
+    /// If the store cannot be written. The locks then become free when this process ends.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.leases.close().await.map_err(|cause| self.failed("write", cause))
     }
 }
 
 /// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
 ///
-/// Rows of other tenants are unreachable from here, because each statement has the tenant in its
-/// key.
+/// It cannot access rows of other tenants, because each statement has the tenant in its key.
 #[derive(Clone)]
 pub struct TenantStore {
     store: Store,
     tenant: Tenant,
-    /// The encryption of records, or `None` to keep all of them as they are.
-    seal: Option<Arc<seal::RecordSeal>>,
+    /// The encryption of records, or `None` to store all of them unencrypted.
+    seal: Option<Arc<RecordSeal>>,
 }
 
 impl TenantStore {
@@ -123,18 +195,55 @@ impl TenantStore {
     }
 }
 
+impl TenantStore {
+    /// Runs `work` in a transaction that only reads.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(Access::Read, work).await.map_err(|cause| self.store.failed("read", cause))
+    }
+
+    /// Runs `work` in a transaction that may write.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(Access::Write, work).await.map_err(|cause| self.store.failed("write", cause))
+    }
+
+    /// Runs `work` like [`write`](TenantStore::write), and syncs it to disk before returning, so
+    /// that the change survives a crash of the machine.
+    async fn durably<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(Access::Durable, work).await.map_err(|cause| self.store.failed("write", cause))
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        mut work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, Cause> {
+        let (tenant, seal) = (self.tenant.clone(), self.seal.clone());
+        let work = move |transaction: &mut Transaction<'_>| {
+            work(transaction, (tenant.as_str(), seal.as_deref()))
+        };
+        self.store.db.run(access, work).await
+    }
+}
+
 impl Store {
     /// Returns the tenants that have open or queued runs.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the store cannot be read.
     pub async fn tenants_with_open_runs(&self) -> Result<Vec<Tenant>, StoreError> {
-        let names = self.with(StoreError::new("read"), |connection| {
-            let mut statement = connection.prepare(
-                "SELECT tenant FROM run WHERE status = 'open' UNION SELECT tenant FROM queue",
-            )?;
-            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-            names.collect::<rusqlite::Result<Vec<_>>>()
+        let names = self.read(|transaction| {
+            let query =
+                "SELECT tenant FROM run WHERE status = 'open' UNION SELECT tenant FROM queue";
+            transaction.query(query, &[], |row| row.get::<String>(0))
         });
         Ok(names.await?.iter().filter_map(|name| Tenant::new(name).ok()).collect())
     }
@@ -156,12 +265,22 @@ impl TenantStore {
     /// Checks that the store can be written.
     ///
     /// # Errors
-    /// The store cannot be written.
+    /// If the store cannot be written.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.store
-            .with(StoreError::new("write"), |c| c.execute_batch("BEGIN IMMEDIATE; ROLLBACK"))
-            .await
+        self.write(|transaction, _| {
+            // A standby of PostgreSQL begins a transaction, and refuses only its first statement
+            // that writes.
+            transaction.execute("UPDATE tenant SET used = used WHERE name = ?1", params![""])?;
+            transaction.discard();
+            Ok(())
+        })
+        .await
     }
+}
+
+/// Returns true if the cause of a failure is the state of the database, and not its content.
+pub(crate) fn is_outage(cause: &Cause) -> bool {
+    db::kind_of(cause) != FailureKind::Other
 }
 
 fn role_name(role: Role) -> &'static str {

@@ -1,20 +1,22 @@
 //! Runs, their calls and their events as rows of tables.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rusqlite::{Row, Transaction, params};
 use serde::de::DeserializeOwned;
 use wattle_machine::Envelope;
 use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode};
 
+use super::db::{Row, Transaction, params};
 use super::files::add_delta;
 use super::seal::{RecordSeal, open_bytes, open_text};
+use super::{Owner, now};
 use crate::error::Cause;
-use crate::journal::{CallTime, RecordedCall, RunRecord, Status, Turn};
+use crate::journal::{CallTime, Priority, QueuedRun, RecordedCall, RunRecord, Status, Turn};
 
-pub(super) fn run_record(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RunRecord, Cause> {
+pub(super) fn run_record(seal: Option<&RecordSeal>, row: &Row) -> Result<RunRecord, Cause> {
     let status: String = row.get("status")?;
     let start = open_text(seal, row.get("opening")?)?;
     let reason: Option<String> = row.get("reason")?;
@@ -23,8 +25,8 @@ pub(super) fn run_record(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<Run
         id: row.get("id")?,
         session: row.get("session")?,
         status: known_status(&status)?,
-        made: row.get::<_, i64>("made")?.cast_unsigned(),
-        used: row.get::<_, i64>("used")?.cast_unsigned(),
+        made: row.get::<i64>("made")?.cast_unsigned(),
+        used: row.get::<i64>("used")?.cast_unsigned(),
         attempts: row.get("attempts")?,
         reason: reason.map(|text| open_text(seal, text)).transpose()?,
         summary: summary.map(|text| parse(&open_text(seal, text)?)).transpose()?,
@@ -37,69 +39,172 @@ pub(super) fn known_status(name: &str) -> Result<Status, Cause> {
     Ok(all.into_iter().find(|known| known.name() == name).ok_or("a run has an unknown status")?)
 }
 
-/// Adds events of a run. An event that the run has already stays as it is.
-pub(super) fn write_events(
-    transaction: &Transaction<'_>,
-    (tenant, seal): (&str, Option<&RecordSeal>),
-    run: &str,
-    events: &[Envelope],
-) -> Result<(), Cause> {
-    let mut statement = transaction.prepare_cached(
-        "INSERT INTO event (tenant, run, seq, body, root)
-         SELECT ?1, ?2, ?3, ?4, COALESCE(root, id) FROM run WHERE tenant = ?1 AND id = ?2
-         ON CONFLICT DO NOTHING",
-    )?;
-    for event in events {
-        let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
-        statement.execute(params![tenant, run, seq, record(seal, event)?])?;
-    }
-    Ok(())
-}
+/// The columns of a run.
+pub(super) const RUN: &str = "id, session, status, made, used, attempts, reason, summary, opening";
 
-/// Adds the files that a run changed to its session's files. The first turn of a run has the files
-/// with which it began.
-pub(super) fn keep_files(
-    transaction: &Transaction<'_>,
-    (tenant, seal): (&str, Option<&RecordSeal>),
-    run: &str,
-    session: &str,
-) -> Result<(), Cause> {
-    tree_files(transaction, (tenant, seal), (run, 1), |_, delta| {
-        add_delta(transaction, (tenant, seal), session, &delta)
+/// Maximum number of events that one statement adds.
+const EVENTS: usize = 16;
+
+/// The columns of a queued run.
+pub(super) const QUEUED: &str = "id, session, made, message, origin, priority, needs";
+
+pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedRun, Cause> {
+    let priority = Priority::of_number(row.get("priority")?);
+    Ok(QueuedRun {
+        id: row.get("id")?,
+        session: row.get("session")?,
+        made: row.get::<i64>("made")?.cast_unsigned(),
+        message: open_text(seal, row.get("message")?)?,
+        origin: parse(&open_text(seal, row.get("origin")?)?)?,
+        priority: priority.ok_or("a queued run has an unknown priority")?,
+        needs: row.get("needs")?,
     })
 }
 
-/// Passes the changes to the files that a run recorded, from its turn `from` on, and those of the
-/// child runs in its tree, to `each`, in the order in which they were recorded, with the number of the
-/// run's turn that they belong to.
-pub(super) fn tree_files(
-    transaction: &Transaction<'_>,
-    (tenant, seal): (&str, Option<&RecordSeal>),
-    (run, from): (&str, u32),
-    mut each: impl FnMut(u32, String) -> Result<(), Cause>,
-) -> Result<(), Cause> {
-    let mut statement = transaction.prepare(
-        "SELECT body, IIF(run = ?2, number, NULL) FROM turn
-         WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
-             SELECT id FROM run WHERE tenant = ?1 AND root = ?2)) ORDER BY rowid",
-    )?;
-    let mut rows = statement.query(params![tenant, run, from])?;
-    let mut next = from;
-    while let Some(row) = rows.next()? {
-        let own: Option<u32> = row.get(1)?;
-        let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
-        if let Some(delta) = turn.files {
-            each(own.unwrap_or(next), delta)?;
+/// The columns of a call.
+pub(super) const CALL: &str = "turn, program, path, number, times, function, effect, digest, args, \
+                               came, began, took";
+
+/// The positions reserved for records in the order of a tree.
+pub(super) struct Places {
+    /// The run at the top of the tree.
+    root: String,
+    /// The next free position.
+    next: i64,
+}
+
+impl Places {
+    /// Reserves `count` positions in the order of a run's tree. Until the transaction ends, no
+    /// other transaction reserves positions in this tree.
+    ///
+    /// # Errors
+    /// If there is no such run.
+    pub(super) fn take(
+        transaction: &mut Transaction<'_>,
+        tenant: &str,
+        run: &str,
+        count: usize,
+    ) -> Result<Places, Cause> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let row = transaction.first(
+            "UPDATE run SET places = places + ?3 WHERE tenant = ?1 AND id = (
+                 SELECT COALESCE(root, id) FROM run WHERE tenant = ?1 AND id = ?2)
+             RETURNING id, places",
+            params![tenant, run, count],
+        )?;
+        let row = row.ok_or("there is no such run")?;
+        let taken: i64 = row.get(1)?;
+        Ok(Places { root: row.get(0)?, next: taken - count + 1 })
+    }
+
+    /// Takes `count` places for a turn and its events. A turn is progress, so only the current attempt
+    /// counts for the next turn. The runs above wait for this run, so a turn is also their progress.
+    ///
+    /// # Errors
+    /// If there is no such run.
+    pub(super) fn of_turn(
+        transaction: &mut Transaction<'_>,
+        tenant: &str,
+        run: &str,
+        count: usize,
+    ) -> Result<Places, Cause> {
+        let taken = i64::try_from(count).unwrap_or(i64::MAX);
+        // A run at the top, as most are, needs one statement.
+        let row = transaction.first(
+            "UPDATE run SET places = places + ?3, used = ?4,
+             attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
+             WHERE tenant = ?1 AND id = ?2 AND root IS NULL RETURNING places",
+            params![tenant, run, taken, now()],
+        )?;
+        if let Some(row) = row {
+            return Ok(Places { root: run.to_owned(), next: row.get::<i64>(0)? - taken + 1 });
         }
-        next = own.map_or(next, |own| own.saturating_add(1));
+        let places = Places::take(transaction, tenant, run, count)?;
+        transaction.execute(
+            "WITH RECURSIVE above (id, parent) AS (
+                 SELECT id, parent FROM run WHERE tenant = ?1 AND id = ?2
+                 UNION SELECT run.id, run.parent FROM run JOIN above
+                 ON run.id = above.parent WHERE run.tenant = ?1
+             )
+             UPDATE run SET used = ?3, attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
+             WHERE tenant = ?1 AND id IN (SELECT id FROM above)",
+            params![tenant, run, now()],
+        )?;
+        Ok(places)
+    }
+
+    /// Returns the next position.
+    pub(super) fn next(&mut self) -> i64 {
+        let place = self.next;
+        self.next += 1;
+        place
+    }
+}
+
+/// Adds events of a run at these positions. An event that the run already has is not changed.
+pub(super) fn write_events(
+    transaction: &mut Transaction<'_>,
+    (tenant, seal): Owner<'_>,
+    run: &str,
+    events: &[Envelope],
+    places: &mut Places,
+) -> Result<(), Cause> {
+    // In one statement, since each is a message to the server of PostgreSQL and back.
+    for events in events.chunks(EVENTS) {
+        let (mut rows, mut values) = (Vec::new(), params![tenant, run, places.root].to_vec());
+        for event in events {
+            let at = values.len();
+            rows.push(format!("(?1, ?2, ?{}, ?3, ?{}, ?{})", at + 1, at + 2, at + 3));
+            let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
+            values.extend_from_slice(params![seq, places.next(), record(seal, event)?]);
+        }
+        let rows = rows.join(", ");
+        let insert = format!(
+            "INSERT INTO event (tenant, run, seq, root, place, body) VALUES {rows}
+             ON CONFLICT DO NOTHING"
+        );
+        transaction.execute(&insert, &values)?;
     }
     Ok(())
 }
 
-pub(super) fn recorded_call(
-    seal: Option<&RecordSeal>,
-    row: &Row<'_>,
-) -> Result<RecordedCall, Cause> {
+/// Adds the files that a run changed to its session's files. The first turn of a run contains the
+/// files with which the run began.
+pub(super) fn keep_files(
+    transaction: &mut Transaction<'_>,
+    of: Owner<'_>,
+    run: &str,
+    session: &str,
+) -> Result<(), Cause> {
+    for (_, delta) in tree_files(transaction, of, (run, 1))? {
+        add_delta(transaction, of, session, &delta)?;
+    }
+    Ok(())
+}
+
+/// Returns the file changes that a run and its child runs recorded, starting at the run's turn
+/// `from`, in the order in which they were recorded. A change of the run itself has the number of
+/// its turn.
+pub(super) fn tree_files(
+    transaction: &mut Transaction<'_>,
+    (tenant, seal): Owner<'_>,
+    (run, from): (&str, u32),
+) -> Result<Vec<(u32, String)>, Cause> {
+    let query = "SELECT body, CASE WHEN run = ?2 THEN number END FROM turn
+                 WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
+                     SELECT id FROM run WHERE tenant = ?1 AND root = ?2)) ORDER BY place";
+    let (mut files, mut next) = (Vec::new(), from);
+    transaction.each(query, params![tenant, run, from], |row| {
+        let own: Option<u32> = row.get(1)?;
+        let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
+        files.extend(turn.files.map(|delta| (own.unwrap_or(next), delta)));
+        next = own.map_or(next, |own| own.saturating_add(1));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(files)
+}
+
+pub(super) fn recorded_call(seal: Option<&RecordSeal>, row: &Row) -> Result<RecordedCall, Cause> {
     let path: String = row.get("path")?;
     let path: Result<Arc<[u32]>, _> =
         path.split('.').filter(|part| !part.is_empty()).map(str::parse).collect();
@@ -127,7 +232,7 @@ pub(super) fn recorded_call(
     })
 }
 
-pub(super) fn recorded_time(row: &Row<'_>) -> Result<Option<CallTime>, Cause> {
+pub(super) fn recorded_time(row: &Row) -> Result<Option<CallTime>, Cause> {
     let number = |column: &str| -> Result<Option<u64>, Cause> {
         let value: Option<i64> = row.get(column)?;
         Ok(value.and_then(|value| u64::try_from(value).ok()))
@@ -136,13 +241,13 @@ pub(super) fn recorded_time(row: &Row<'_>) -> Result<Option<CallTime>, Cause> {
     Ok(number("began")?.map(|began| CallTime { began, dur_ms }))
 }
 
-/// Returns a number of milliseconds as the file has it.
+/// Converts a number of milliseconds to the integer that is stored.
 pub(super) fn millis(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Checks that exactly one run was changed.
-pub(super) fn exactly_one(changed: usize) -> Result<(), Cause> {
+pub(super) fn exactly_one(changed: u64) -> Result<(), Cause> {
     if changed == 1 { Ok(()) } else { Err("there is no such run".into()) }
 }
 
@@ -150,7 +255,8 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Returns the form of a value in the file. Its texts are searched, and not their spelling as JSON.
+/// Returns the stored form of a value. Its strings are searched for secrets, and not their JSON
+/// form.
 pub(super) fn record(
     seal: Option<&RecordSeal>,
     value: &impl serde::Serialize,

@@ -1,9 +1,9 @@
-//! The tables, and the migrations of older files.
+//! The tables in SQLite, and the migrations of older files.
 
-use std::time::Duration;
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use rusqlite::{Connection, TransactionBehavior};
-
+use super::copy::{MARK, unfinished};
+use super::db::Opening;
 use crate::error::Cause;
 
 /// The migrations. The entry at index n migrates version n to version n + 1. Entries are never
@@ -164,8 +164,8 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE run ADD COLUMN root TEXT;
     CREATE INDEX run_of_root ON run (tenant, root, id) WHERE root IS NOT NULL;
 ",
-    // Memory. The words of encrypted items are not indexed. `memories` counts the items that a
-    // tenant ever had.
+    // Memory. The words of encrypted items are not indexed. `memories` counts all items that a
+    // tenant has ever had.
     "
     CREATE TABLE memory (
         number INTEGER PRIMARY KEY,
@@ -193,8 +193,8 @@ const MIGRATIONS: &[&str] = &[
     END;
     ALTER TABLE tenant ADD COLUMN memories INTEGER NOT NULL DEFAULT 0;
 ",
-    // The run at the top of the tree of an event's run. The index also has the order in which the
-    // events of a tree were recorded.
+    // The run at the top of the tree that an event's run belongs to. The index also has the order
+    // in which the events of a tree were recorded.
     "
     ALTER TABLE event ADD COLUMN root TEXT;
     UPDATE event SET root = (
@@ -202,26 +202,67 @@ const MIGRATIONS: &[&str] = &[
         WHERE run.tenant = event.tenant AND run.id = event.run);
     CREATE INDEX event_of_tree ON event (tenant, root);
 ",
-    // The times of calls, in milliseconds, and the runs in the order of their last changes.
+    // The times of calls, in milliseconds, and an index of runs by their last change.
     "
     ALTER TABLE call ADD COLUMN began INTEGER;
     ALTER TABLE call ADD COLUMN took INTEGER;
     CREATE INDEX run_of_use ON run (tenant, used);
 ",
+    // The position of each turn and event in the order of its tree, which replaces the rowid.
+    // `places` is the number of positions in the tree below a run at the top. Also locks with
+    // fencing numbers, requests to cancel runs of other processes, and for each run its priority in
+    // the queue and its requirements.
+    "
+    ALTER TABLE run ADD COLUMN places INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE turn ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE event ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+    UPDATE turn SET place = rowid;
+    UPDATE event SET place = rowid;
+    UPDATE run SET places = COALESCE((SELECT MAX(rowid) FROM turn), 0)
+        + COALESCE((SELECT MAX(rowid) FROM event), 0);
+    DROP INDEX event_of_tree;
+    CREATE INDEX event_of_tree ON event (tenant, root, place);
+    DROP TABLE hold;
+    CREATE TABLE replica (
+        id TEXT PRIMARY KEY,
+        expires INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE hold (
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        holder TEXT NOT NULL,
+        fence INTEGER NOT NULL,
+        PRIMARY KEY (tenant, name)
+    ) STRICT;
+    CREATE INDEX hold_of_holder ON hold (holder);
+    CREATE TABLE cancellation (
+        tenant TEXT NOT NULL,
+        run TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        PRIMARY KEY (tenant, run)
+    ) STRICT;
+    ALTER TABLE queue ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE queue ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE queue ADD COLUMN needs TEXT NOT NULL DEFAULT '';
+    ALTER TABLE run ADD COLUMN needs TEXT NOT NULL DEFAULT '';
+",
+    // The mark of a store that is the target of an unfinished copy.
+    "
+    CREATE TABLE copying (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        source TEXT NOT NULL,
+        copied INTEGER NOT NULL
+    ) STRICT;
+",
 ];
 
-/// Migrates the file to the newest version and configures the connection: write-ahead log, waiting
-/// for other processes.
-pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
-    connection.busy_timeout(Duration::from_secs(10))?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    // The process may not be permitted to create files elsewhere.
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
+/// Checks the version of the file, and migrates it to the newest version. The source of a copy, and
+/// a target that has tables, must already have the newest version.
+pub(super) fn prepare(connection: &mut Connection, opening: Opening) -> Result<(), Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize =
         transaction.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
+    opening.check_version(version, MIGRATIONS.len())?;
     let missing = MIGRATIONS.get(version..).ok_or_else(|| {
         let message = format!(
             "the file has version {version}, but this program supports versions up to {}; use a \
@@ -238,5 +279,11 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
         "user_version",
         u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
     )?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+    if let Some((source, copied)) = transaction.query_row(MARK, [], read).optional()?
+        && opening != Opening::Target
+    {
+        return Err(unfinished(&source, copied).into());
+    }
     Ok(transaction.commit()?)
 }

@@ -1,16 +1,16 @@
-//! The encrypted secrets of tenants. Without the key beside it, the store's file reveals none of
-//! them.
+//! The encrypted secrets of tenants. They cannot be read from the store's file without the key,
+//! which is next to it.
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
-use rusqlite::{OptionalExtension, params};
 use tokio::sync::OnceCell;
 use wattle_capability::PortFuture;
 use wattle_capability::secrets::{Secret, SecretHost, Secrets};
 use wattle_rt::{Code, Failure};
 
 use super::TenantStore;
-use crate::error::StoreError;
+use super::db::{self, params};
+use crate::error::{Cause, StoreError};
 use crate::ledger::Cipher;
 
 /// The secrets of one tenant.
@@ -33,10 +33,11 @@ impl StoredSecrets {
         StoredSecrets { of, cipher }
     }
 
-    /// Stores a secret, and replaces one with the same name. It may be sent to `hosts` only.
+    /// Stores a secret, replacing any secret of the same name. The secret may be sent to `hosts`
+    /// only.
     ///
     /// # Errors
-    /// The value is too short to be recognized in responses, or the store cannot be written.
+    /// If the value is too short to be recognized in responses, or the store cannot be written.
     pub async fn set(
         &self,
         name: &str,
@@ -48,43 +49,37 @@ impl StoredSecrets {
         let mut nonce = [0; 24];
         getrandom::fill(&mut nonce)
             .map_err(|why| StoreError::new("write")(why.to_string().into()))?;
-        let context = self.context(name);
+        let context = context(self.of.tenant.as_str(), name);
         let payload = Payload { msg: value.as_bytes(), aad: &context };
         let sealed = self.cipher.0.encrypt(&XNonce::from(nonce), payload);
         let sealed =
             sealed.map_err(|_| StoreError::new("write")("the encryption failed".into()))?;
         let hosts = serde_json::json!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())
             .to_string();
-        let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
+        let name = name.to_owned();
         self.of
-            .store
-            .with(StoreError::new("write"), move |connection| {
-                connection.execute(
-                    "INSERT INTO secret (tenant, name, hosts, nonce, sealed) VALUES (?1, ?2, ?3, \
-                     ?4, ?5)
+            .write(move |transaction, (tenant, _)| {
+                transaction.execute(
+                    "INSERT INTO secret (tenant, name, hosts, nonce, sealed)
+                     VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (tenant, name) DO UPDATE
                      SET hosts = excluded.hosts, nonce = excluded.nonce, sealed = excluded.sealed",
-                    params![tenant.as_str(), name, hosts, nonce, sealed],
-                )
+                    params![tenant, name, hosts, nonce, sealed],
+                )?;
+                Ok(())
             })
             .await
-            .map(drop)
     }
 
-    /// Returns the names of the secrets, each with its hosts as a JSON array.
+    /// Returns the names of the secrets. Each has its hosts as a JSON array.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub async fn list(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let tenant = self.of.tenant.clone();
         self.of
-            .store
-            .with(StoreError::new("read"), move |connection| {
-                let mut statement = connection
-                    .prepare("SELECT name, hosts FROM secret WHERE tenant = ?1 ORDER BY name")?;
-                let rows = statement
-                    .query_map(params![tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                rows.collect()
+            .read(|transaction, (tenant, _)| {
+                let query = "SELECT name, hosts FROM secret WHERE tenant = ?1 ORDER BY name";
+                transaction.query(query, params![tenant], |row| Ok((row.get(0)?, row.get(1)?)))
             })
             .await
     }
@@ -92,47 +87,62 @@ impl StoredSecrets {
     /// Removes a secret. Returns false if there is no such secret.
     ///
     /// # Errors
-    /// The store cannot be written.
+    /// If the store cannot be written.
     pub async fn remove(&self, name: &str) -> Result<bool, StoreError> {
-        let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
-        let delete = "DELETE FROM secret WHERE tenant = ?1 AND name = ?2";
-        let removed = self.of.store.with(StoreError::new("write"), move |connection| {
-            connection.execute(delete, params![tenant.as_str(), name])
-        });
-        removed.await.map(|rows| rows > 0)
-    }
-
-    /// Returns the context that is authenticated with the ciphertext. It binds the ciphertext to
-    /// its tenant and name.
-    fn context(&self, name: &str) -> Vec<u8> {
-        [self.of.tenant.as_str().as_bytes(), b"\0", name.as_bytes()].concat()
+        let name = name.to_owned();
+        self.of
+            .write(move |transaction, (tenant, _)| {
+                let delete = "DELETE FROM secret WHERE tenant = ?1 AND name = ?2";
+                Ok(transaction.execute(delete, params![tenant, name])? > 0)
+            })
+            .await
     }
 
     async fn row(&self, name: &str) -> Result<Option<Row>, StoreError> {
-        let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
+        let name = name.to_owned();
         self.of
-            .store
-            .with(StoreError::new("read"), move |connection| {
+            .read(move |transaction, (tenant, _)| {
                 let query =
                     "SELECT hosts, nonce, sealed FROM secret WHERE tenant = ?1 AND name = ?2";
-                let read = |row: &rusqlite::Row<'_>| {
-                    Ok(Row { hosts: row.get(0)?, nonce: row.get(1)?, sealed: row.get(2)? })
-                };
-                connection.query_row(query, params![tenant.as_str(), name], read).optional()
+                let found = transaction.first(query, params![tenant, name])?;
+                found.as_ref().map(Row::read).transpose()
             })
             .await
     }
 
     /// Decrypts a row. Returns `None` if the row was changed, or was encrypted with another key.
     fn open(&self, name: &str, row: &Row) -> Option<Secret> {
-        let nonce: [u8; 24] = row.nonce.as_slice().try_into().ok()?;
-        let payload = Payload { msg: &row.sealed, aad: &self.context(name) };
-        let value = self.cipher.0.decrypt(&XNonce::from(nonce), payload).ok()?;
-        let hosts: Vec<String> = serde_json::from_str(&row.hosts).ok()?;
+        row.open(&self.cipher, self.of.tenant.as_str(), name)
+    }
+}
+
+/// Returns the context that is authenticated with the ciphertext. It binds the ciphertext to its
+/// tenant and name.
+fn context(tenant: &str, name: &str) -> Vec<u8> {
+    [tenant.as_bytes(), b"\0", name.as_bytes()].concat()
+}
+
+impl Row {
+    /// Reads a row with the columns `hosts`, `nonce` and `sealed`.
+    fn read(row: &db::Row) -> Result<Row, Cause> {
+        Ok(Row { hosts: row.get("hosts")?, nonce: row.get("nonce")?, sealed: row.get("sealed")? })
+    }
+
+    fn open(&self, cipher: &Cipher, tenant: &str, name: &str) -> Option<Secret> {
+        let nonce: [u8; 24] = self.nonce.as_slice().try_into().ok()?;
+        let payload = Payload { msg: &self.sealed, aad: &context(tenant, name) };
+        let value = cipher.0.decrypt(&XNonce::from(nonce), payload).ok()?;
+        let hosts: Vec<String> = serde_json::from_str(&self.hosts).ok()?;
         let hosts =
             hosts.iter().map(|host| host.parse().ok()).collect::<Option<Vec<SecretHost>>>()?;
         Secret::new(name, std::str::from_utf8(&value).ok()?, hosts).ok()
     }
+}
+
+/// Returns true if a row of the table can be decrypted with its tenant's key.
+pub(super) fn is_readable(cipher: &Cipher, row: &db::Row) -> Result<bool, Cause> {
+    let (tenant, name): (String, String) = (row.get("tenant")?, row.get("name")?);
+    Ok(Row::read(row)?.open(cipher, &tenant, &name).is_some())
 }
 
 impl Secrets for StoredSecrets {
@@ -174,8 +184,8 @@ impl Secrets for StoredSecrets {
 /// A function that opens a tenant's secrets.
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
-/// Secrets of a store that is opened at their first use. Listing all secrets opens the store only
-/// if it can contain any.
+/// Secrets of a store that is opened on first use. Listing all secrets opens the store only if it
+/// can contain any.
 pub struct LazySecrets {
     may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,

@@ -1,14 +1,15 @@
 //! Key-value state of sessions and tenants, the backend of the `kv` capability.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::OnceCell;
 use wattle_capability::PortFuture;
 use wattle_capability::kv::{Backend, Change};
 use wattle_rt::{Code, Failure};
 
-use super::{TenantStore, now};
+use super::db::{Access, ToValue, Transaction, Value, params};
+use super::{Owner, TenantStore, now};
 use crate::error::{Cause, StoreError};
 
 /// Maximum size of the state of one session or one tenant, in bytes.
@@ -18,20 +19,32 @@ const STATE_BYTES: i64 = 64 << 20;
 /// opens the store.
 pub struct State {
     of: TenantStore,
-    tables: &'static Tables,
-    /// The session's id. Empty for the tenant's own state.
-    session: String,
+    owner: StateOwner,
 }
 
-/// The SQL statements for one kind of owner. Parameter 1 is the tenant, 2 the session, 3 the key.
+/// The owner of a state.
+#[derive(Clone)]
+struct StateOwner {
+    tables: &'static Tables,
+    /// The session's id. `None` for the tenant's own state.
+    session: Option<String>,
+}
+
+/// The SQL statements for one kind of owner. The first parameters are the owner's key: the tenant,
+/// and for a session also its id.
 struct Tables {
+    /// A query of the value of a key, which is the next parameter.
     get: &'static str,
+    /// A statement that sets a key to a value.
     set: &'static str,
+    /// A statement that removes a key.
     remove: &'static str,
-    /// A query of the keys that are not less than ?3, in byte order.
+    /// A query of the keys that are not less than the next parameter, in byte order.
     keys: &'static str,
-    /// A statement that adds ?3 to the owner's size at time ?4, creates the owner if it is new, and
-    /// returns the new size.
+    /// A statement that locks the owner's row, and creates it if it does not exist. The next
+    /// parameter is the time.
+    lock: &'static str,
+    /// A statement that adds the next parameter to the owner's size and returns the new size.
     grow: &'static str,
 }
 
@@ -41,20 +54,20 @@ const SESSION: Tables = Tables {
           ON CONFLICT (tenant, session, key) DO UPDATE SET value = excluded.value",
     remove: "DELETE FROM state WHERE tenant = ?1 AND session = ?2 AND key = ?3",
     keys: "SELECT key FROM state WHERE tenant = ?1 AND session = ?2 AND key >= ?3 ORDER BY key",
-    grow: "INSERT INTO session (tenant, id, bytes, made, used) VALUES (?1, ?2, ?3, ?4, ?4)
-           ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used, bytes = bytes + \
-           excluded.bytes RETURNING bytes",
+    lock: "INSERT INTO session (tenant, id, made, used) VALUES (?1, ?2, ?3, ?3)
+           ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used",
+    grow: "UPDATE session SET bytes = bytes + ?3 WHERE tenant = ?1 AND id = ?2 RETURNING bytes",
 };
 
 const TENANT: Tables = Tables {
-    get: "SELECT value FROM variable WHERE tenant = ?1 AND key = ?3",
-    set: "INSERT INTO variable (tenant, key, value) VALUES (?1, ?3, ?4)
+    get: "SELECT value FROM variable WHERE tenant = ?1 AND key = ?2",
+    set: "INSERT INTO variable (tenant, key, value) VALUES (?1, ?2, ?3)
           ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value",
-    remove: "DELETE FROM variable WHERE tenant = ?1 AND key = ?3",
-    keys: "SELECT key FROM variable WHERE tenant = ?1 AND key >= ?3 ORDER BY key",
-    grow: "INSERT INTO tenant (name, bytes, made, used) VALUES (?1, ?3, ?4, ?4)
-           ON CONFLICT (name) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes \
-           RETURNING bytes",
+    remove: "DELETE FROM variable WHERE tenant = ?1 AND key = ?2",
+    keys: "SELECT key FROM variable WHERE tenant = ?1 AND key >= ?2 ORDER BY key",
+    lock: "INSERT INTO tenant (name, made, used) VALUES (?1, ?2, ?2)
+           ON CONFLICT (name) DO UPDATE SET used = excluded.used",
+    grow: "UPDATE tenant SET bytes = bytes + ?2 WHERE name = ?1 RETURNING bytes",
 };
 
 impl TenantStore {
@@ -62,16 +75,16 @@ impl TenantStore {
     /// deleted.
     #[must_use]
     pub fn variables(&self) -> State {
-        State { of: self.clone(), tables: &TENANT, session: String::new() }
+        State { of: self.clone(), owner: StateOwner { tables: &TENANT, session: None } }
     }
 }
 
 impl State {
     pub(super) fn of_session(of: TenantStore, session: String) -> Self {
-        State { of, tables: &SESSION, session }
+        State { of, owner: StateOwner { tables: &SESSION, session: Some(session) } }
     }
 
-    /// Changes a key and records the call in the same transaction. If the call is recorded already,
+    /// Changes a key and records the call in the same transaction. If the call is already recorded,
     /// nothing changes.
     async fn change(
         &self,
@@ -79,34 +92,36 @@ impl State {
         key: String,
         change: Change,
     ) -> Result<(), Failure> {
-        let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
-        let work = self.of.store.with(store_failure, move |connection| {
-            let tenant = tenant.as_str();
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Some(found) = call
-                .as_ref()
-                .map(|call| value_before(&transaction, tenant, call))
-                .transpose()?
-                .flatten()
+        let owner = self.owner.clone();
+        let mut change = Computed::of(change);
+        let work = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
+            // The owner's row is locked first, so that no other change comes between reading the
+            // old value and writing the new one.
+            let tables = owner.tables;
+            transaction.execute(tables.lock, &owner.key(tenant, params![now()]))?;
+            if let Some(call) = &call
+                && let Some(found) = value_before(transaction, tenant, call)?
             {
-                return Ok(change(found).map(drop));
+                return Ok(change.value(found)?.map(drop));
             }
-            let old = tables.value(&transaction, tenant, &session, &key)?;
+            let old = owner.value(transaction, tenant, &key)?;
             let old_size = old.as_ref().map_or(0, |value| size(&key, value));
             if let Some(call) = &call {
                 let record = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
                 transaction.execute(record, params![tenant, call, old])?;
             }
-            let new = match change(old) {
+            let new = match change.value(old)? {
                 Ok(new) => new,
-                Err(failure) => return Ok(Err(failure)),
+                Err(failure) => {
+                    transaction.discard();
+                    return Ok(Err(failure));
+                }
             };
             let grown = new.as_ref().map_or(0, |value| size(&key, value)) - old_size;
-            let owner = params![tenant, session, grown, now()];
-            let bytes: i64 = transaction.query_row(tables.grow, owner, |row| row.get(0))?;
+            let grown_to = transaction.one(tables.grow, &owner.key(tenant, params![grown]))?;
+            let bytes: i64 = grown_to.get(0)?;
             if bytes > STATE_BYTES && grown > 0 {
-                // The transaction ends here without a commit, so all its changes are rolled back.
+                transaction.discard();
                 return Ok(Err(Failure::new(
                     Code::EBUDGET,
                     "the state is full (64 MiB); delete keys first",
@@ -114,36 +129,68 @@ impl State {
             }
             match new {
                 Some(value) => {
-                    transaction.execute(tables.set, params![tenant, session, key, value])?
+                    transaction.execute(tables.set, &owner.key(tenant, params![key, value]))?
                 }
-                None => transaction.execute(tables.remove, params![tenant, session, key])?,
+                None => transaction.execute(tables.remove, &owner.key(tenant, params![key]))?,
             };
-            transaction.commit()?;
             Ok(Ok(()))
-        });
-        work.await?
+        };
+        self.of.run(Access::Write, work).await.map_err(store_failure)?
+    }
+}
+
+/// The result of a change. It is computed once, even if its transaction is repeated.
+enum Computed {
+    Not(Option<Change>),
+    From(Option<Vec<u8>>, Result<Option<Vec<u8>>, Failure>),
+}
+
+impl Computed {
+    fn of(change: Change) -> Computed {
+        Computed::Not(Some(change))
+    }
+
+    /// Returns the new value.
+    ///
+    /// # Errors
+    /// If the value was computed before from another old value.
+    fn value(&mut self, old: Option<Vec<u8>>) -> Result<Result<Option<Vec<u8>>, Failure>, Cause> {
+        if let Computed::Not(change) = self {
+            let change = change.take().ok_or("a change of state panicked")?;
+            *self = Computed::From(old.clone(), change(old.clone()));
+        }
+        match self {
+            Computed::From(from, new) if *from == old => Ok(new.clone()),
+            _ => Err("another process changed the key at the same time; try again".into()),
+        }
     }
 }
 
 /// Returns the value that a recorded call found, or `None` if the call is not recorded.
 fn value_before(
-    connection: &Connection,
+    transaction: &mut Transaction<'_>,
     tenant: &str,
     call: &str,
-) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
+) -> Result<Option<Option<Vec<u8>>>, Cause> {
     let query = "SELECT met FROM changed WHERE tenant = ?1 AND call = ?2";
-    connection.query_row(query, params![tenant, call], |row| row.get(0)).optional()
+    transaction.first(query, params![tenant, call])?.map(|row| row.get(0)).transpose()
 }
 
-impl Tables {
+impl StateOwner {
+    /// Returns the parameters of a statement: the owner's key, and `rest`.
+    fn key(&self, tenant: &str, rest: &[Value]) -> Vec<Value> {
+        let session = self.session.iter().map(ToValue::to_value);
+        [tenant.to_value()].into_iter().chain(session).chain(rest.iter().cloned()).collect()
+    }
+
     fn value(
         &self,
-        connection: &Connection,
+        transaction: &mut Transaction<'_>,
         tenant: &str,
-        session: &str,
         key: &str,
-    ) -> rusqlite::Result<Option<Vec<u8>>> {
-        connection.query_row(self.get, params![tenant, session, key], |row| row.get(0)).optional()
+    ) -> Result<Option<Vec<u8>>, Cause> {
+        let found = transaction.first(self.tables.get, &self.key(tenant, params![key]))?;
+        found.map(|row| row.get(0)).transpose()
     }
 }
 
@@ -158,11 +205,11 @@ fn store_failure(cause: Cause) -> Failure {
 
 impl Backend for State {
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
-        let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
-        let get = move |connection: &mut Connection| {
-            tables.value(connection, tenant.as_str(), &session, &key)
+        let owner = self.owner.clone();
+        let get = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
+            owner.value(transaction, tenant, &key)
         };
-        Box::pin(self.of.store.with(store_failure, get))
+        Box::pin(async { self.of.run(Access::Read, get).await.map_err(store_failure) })
     }
 
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
@@ -174,21 +221,28 @@ impl Backend for State {
     }
 
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
-        let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
-        Box::pin(self.of.store.with(store_failure, move |connection| {
-            let mut statement = connection.prepare(tables.keys)?;
-            let from = params![tenant.as_str(), session, prefix];
-            let keys = statement.query_map(from, |row| row.get::<_, String>(0))?;
-            keys.take_while(|key| key.as_ref().map_or(true, |key| key.starts_with(&prefix)))
-                .collect()
-        }))
+        let owner = self.owner.clone();
+        let list = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
+            let mut keys = Vec::new();
+            let from = owner.key(tenant, params![prefix]);
+            transaction.each(owner.tables.keys, &from, |row| {
+                let key: String = row.get(0)?;
+                if !key.starts_with(&prefix) {
+                    return Ok(ControlFlow::Break(()));
+                }
+                keys.push(key);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(keys)
+        };
+        Box::pin(async { self.of.run(Access::Read, list).await.map_err(store_failure) })
     }
 }
 
 /// A function that opens the store of a tenant.
 type OpenStore = Arc<dyn Fn() -> Result<TenantStore, StoreError> + Send + Sync>;
 
-/// The state of a tenant in a store that is opened at its first use. Most runs do not use it.
+/// The state of a tenant in a store that is opened on first use. Most runs do not use it.
 pub struct LazyState {
     open: OpenStore,
     state: OnceCell<State>,

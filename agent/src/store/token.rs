@@ -1,8 +1,8 @@
 //! Tokens of the HTTP server. The store has only the hash of each token's secret.
 
-use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
+use super::db::params;
 use super::{Store, TenantStore, now};
 use crate::error::StoreError;
 use crate::scope::Scope;
@@ -28,49 +28,43 @@ impl Store {
     /// Returns the tenant and the scope of the token with this secret, and records its use.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// If the store cannot be read or written.
     pub async fn token(&self, secret: &[u8]) -> Result<Option<(Tenant, Scope)>, StoreError> {
         let hash = *blake3::hash(secret).as_bytes();
         let found = self
-            .with(StoreError::new("read"), move |connection| {
-                let found = connection
-                    .query_row(
-                        "SELECT tenant, scopes, used FROM token WHERE hash = ?1",
-                        params![hash],
-                        |row| {
-                            let used: Option<i64> = row.get(2)?;
-                            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, used))
-                        },
-                    )
-                    .optional()?;
-                let Some((tenant, scope, used)) = found else { return Ok(None) };
-                if used.is_none_or(|used| now().saturating_sub(used) > USE_INTERVAL_MS) {
-                    connection.execute(
-                        "UPDATE token SET used = ?2 WHERE hash = ?1",
-                        params![hash, now()],
-                    )?;
-                }
-                Ok(Some((tenant, scope)))
+            .read(move |transaction| {
+                let query = "SELECT tenant, scopes, used FROM token WHERE hash = ?1";
+                let row = transaction.first(query, params![hash])?;
+                row.map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).transpose()
             })
             .await?;
-        Ok(found.and_then(|(tenant, scope)| {
-            Some((Tenant::new(&tenant).ok()?, Scope::from_name(&scope)?))
-        }))
+        let Some((tenant, scope, used)): Option<(String, String, Option<i64>)> = found else {
+            return Ok(None);
+        };
+        if used.is_none_or(|used| now().saturating_sub(used) > USE_INTERVAL_MS) {
+            self.write(move |transaction| {
+                let update = "UPDATE token SET used = ?2 WHERE hash = ?1";
+                transaction.execute(update, params![hash, now()])?;
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(Tenant::new(&tenant).ok().zip(Scope::from_name(&scope)))
     }
 }
 
 impl TenantStore {
-    /// Returns the file that this store is a part of.
+    /// Returns the store that this tenant's part belongs to.
     #[must_use]
     pub fn file(&self) -> &Store {
         &self.store
     }
 
-    /// Adds a token with this secret. Returns false without a change if the tenant has a token with
-    /// this name.
+    /// Adds a token with this secret. If the tenant already has a token with this name, changes
+    /// nothing and returns false.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn add_token(
         &self,
         name: &str,
@@ -78,54 +72,49 @@ impl TenantStore {
         secret: &str,
     ) -> Result<bool, StoreError> {
         let hash = *blake3::hash(secret.as_bytes()).as_bytes();
-        let (tenant, name) = (self.tenant.clone(), name.to_owned());
-        let added = self.store.with(StoreError::new("write"), move |connection| {
-            connection.execute(
+        let name = name.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            let added = transaction.execute(
                 "INSERT INTO token (hash, tenant, name, scopes, made) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT DO NOTHING",
-                params![hash, tenant.as_str(), name, scope.name(), now()],
-            )
-        });
-        added.await.map(|rows| rows > 0)
+                params![hash, tenant, name, scope.name(), now()],
+            )?;
+            Ok(added > 0)
+        })
+        .await
     }
 
-    /// Returns the tenant's tokens, by name.
+    /// Returns the tenant's tokens, sorted by name.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the store cannot be read.
     pub async fn tokens(&self) -> Result<Vec<TokenLine>, StoreError> {
-        let tenant = self.tenant.clone();
-        self.store
-            .with(StoreError::new("read"), move |connection| {
-                let mut statement = connection.prepare(
-                    "SELECT name, scopes, made, used FROM token WHERE tenant = ?1 ORDER BY name",
-                )?;
-                let lines = statement.query_map([tenant.as_str()], |row| {
-                    let scope: String = row.get(1)?;
-                    Ok(TokenLine {
-                        name: row.get(0)?,
-                        scope: Scope::from_name(&scope).map_or("unknown", Scope::name),
-                        made: row.get::<_, i64>(2)?.cast_unsigned(),
-                        used: row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned),
-                    })
-                })?;
-                lines.collect()
+        self.read(|transaction, (tenant, _)| {
+            let query =
+                "SELECT name, scopes, made, used FROM token WHERE tenant = ?1 ORDER BY name";
+            transaction.query(query, params![tenant], |row| {
+                let scope: String = row.get(1)?;
+                Ok(TokenLine {
+                    name: row.get(0)?,
+                    scope: Scope::from_name(&scope).map_or("unknown", Scope::name),
+                    made: row.get::<i64>(2)?.cast_unsigned(),
+                    used: row.get::<Option<i64>>(3)?.map(i64::cast_unsigned),
+                })
             })
-            .await
+        })
+        .await
     }
 
     /// Removes a token. Returns false if there is no token with this name.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the store cannot be written.
     pub async fn revoke_token(&self, name: &str) -> Result<bool, StoreError> {
-        let (tenant, name) = (self.tenant.clone(), name.to_owned());
-        let removed = self.store.with(StoreError::new("write"), move |connection| {
-            connection.execute(
-                "DELETE FROM token WHERE tenant = ?1 AND name = ?2",
-                params![tenant.as_str(), name],
-            )
-        });
-        removed.await.map(|rows| rows > 0)
+        let name = name.to_owned();
+        self.write(move |transaction, (tenant, _)| {
+            let delete = "DELETE FROM token WHERE tenant = ?1 AND name = ?2";
+            Ok(transaction.execute(delete, params![tenant, name])? > 0)
+        })
+        .await
     }
 }

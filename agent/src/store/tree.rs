@@ -1,18 +1,19 @@
 //! The events of a tree of runs, in the order in which they were recorded.
 //!
-//! The order is that of the rows. A row is never changed or moved before another one, and a reader
-//! that sees a row sees all rows before it. So the place of an event in the order is the same for
-//! every reader, also after a restart, and the event itself can name it.
+//! Each event has a position in the order of its tree. The row of the run at the top holds the next
+//! position. A transaction that adds events locks that row until it ends, so a reader that sees an
+//! event also sees all earlier events. Therefore the order is the same for every reader and after a
+//! restart, and an event identifies its position.
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension, params};
 use wattle_machine::Envelope;
 
 use super::TenantStore;
+use super::db::{Transaction, params};
 use super::rows::{known_status, parse};
 use super::seal::open_text;
-use crate::error::StoreError;
+use crate::error::{Cause, StoreError};
 use crate::journal::Status;
 
 /// The state of a tree.
@@ -27,56 +28,45 @@ pub(crate) struct TreeStatus {
 }
 
 impl TenantStore {
-    /// Returns at most `limit` events of the tree of a run at the top, in their order: those after
-    /// the event of this run with this number, or the first ones.
+    /// Returns at most `limit` events of a tree, in order. `top` is the run at its top. Starts
+    /// after the given event, which is a run and a number, or at the first event.
     pub(crate) async fn tree_events(
         &self,
         top: &str,
         after: Option<(String, u64)>,
         limit: u32,
     ) -> Result<Vec<Envelope>, StoreError> {
-        let (top, seal) = (top.to_owned(), self.seal.clone());
-        self.journal("read", move |transaction, tenant| {
-            let (run, seq) = position(after);
-            let mut statement = transaction.prepare_cached(
-                "SELECT body FROM event WHERE tenant = ?1 AND root = ?2 AND rowid > COALESCE(
-                     (SELECT rowid FROM event WHERE tenant = ?1 AND run = ?3 AND seq = ?4), 0)
-                 ORDER BY rowid LIMIT ?5",
-            )?;
-            let rows = statement
-                .query_map(params![tenant, top, run, seq, limit], |row| row.get::<_, String>(0))?;
-            rows.map(|body| parse(&open_text(seal.as_deref(), body?)?)).collect()
+        let top = top.to_owned();
+        self.read(move |transaction, (tenant, seal)| {
+            let after = match &after {
+                Some(after) => place(transaction, (tenant, &top), after)?.unwrap_or(0),
+                None => 0,
+            };
+            let query = "SELECT body FROM event WHERE tenant = ?1 AND root = ?2 AND place > ?3
+                         ORDER BY place LIMIT ?4";
+            transaction.query(query, params![tenant, top, after, i64::from(limit)], |row| {
+                parse(&open_text(seal, row.get(0)?)?)
+            })
         })
         .await
     }
 
-    /// Returns the number of the newest event of each run of a tree, up to an event. Returns `None`
-    /// if the tree has no such event.
+    /// For each run of a tree, returns the number of its newest event, counting only events up to
+    /// the given one. Returns `None` if the tree has no such event.
     pub(crate) async fn tree_position(
         &self,
         top: &str,
-        (run, seq): (String, u64),
+        event: (String, u64),
     ) -> Result<Option<BTreeMap<String, u64>>, StoreError> {
         let top = top.to_owned();
-        self.journal("read", move |transaction, tenant| {
-            let (run, seq) = position(Some((run, seq)));
-            let row: Option<i64> = transaction
-                .query_row(
-                    "SELECT rowid FROM event WHERE tenant = ?1 AND root = ?2 AND run = ?3 AND seq \
-                     = ?4",
-                    params![tenant, top, run, seq],
-                    |row| row.get(0),
-                )
-                .optional()?;
-            let Some(row) = row else { return Ok(None) };
-            let mut statement = transaction.prepare_cached(
-                "SELECT run, MAX(seq) FROM event WHERE tenant = ?1 AND root = ?2 AND rowid <= ?3
-                 GROUP BY run",
-            )?;
-            let rows = statement.query_map(params![tenant, top, row], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+        self.read(move |transaction, (tenant, _)| {
+            let Some(place) = place(transaction, (tenant, &top), &event)? else { return Ok(None) };
+            let query = "SELECT run, MAX(seq) FROM event WHERE tenant = ?1 AND root = ?2 AND place \
+                         <= ?3 GROUP BY run";
+            let newest = transaction.query(query, params![tenant, top, place], |row| {
+                Ok((row.get(0)?, row.get::<i64>(1)?.cast_unsigned()))
             })?;
-            Ok(Some(rows.collect::<Result<_, _>>()?))
+            Ok(Some(newest.into_iter().collect()))
         })
         .await
     }
@@ -85,41 +75,41 @@ impl TenantStore {
     /// begun.
     pub(crate) async fn tree_status(&self, top: &str) -> Result<Option<TreeStatus>, StoreError> {
         let top = top.to_owned();
-        self.journal("read", move |transaction, tenant| {
-            let mut statement = transaction.prepare_cached(
-                "SELECT status, root, NOT EXISTS (
-                     SELECT 1 FROM run AS child
-                     WHERE child.tenant = ?1 AND child.root = ?2 AND child.status != 'ended')
-                 FROM run WHERE tenant = ?1 AND id = ?2",
-            )?;
-            let status = statement
-                .query_row(params![tenant, top], |row| {
-                    Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
-                })
-                .optional()?;
-            let Some((top, above, children_ended)) = status else { return Ok(None) };
-            Ok(Some(TreeStatus { above, top: known_status(&top)?, children_ended }))
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT status, root, NOT EXISTS (
+                             SELECT 1 FROM run AS child
+                             WHERE child.tenant = ?1 AND child.root = ?2 AND child.status <> 'ended')
+                         FROM run WHERE tenant = ?1 AND id = ?2";
+            let Some(row) = transaction.first(query, params![tenant, top])? else {
+                return Ok(None);
+            };
+            let top = known_status(&row.get::<String>(0)?)?;
+            Ok(Some(TreeStatus { above: row.get(1)?, top, children_ended: row.get(2)? }))
         })
         .await
     }
 
-    /// Returns the runs at the top of a tree that have ended although child runs of theirs have not.
+    /// Returns the runs at the top of a tree that have ended, but whose child runs have not.
     pub(crate) async fn ended_above_open(&self) -> Result<Vec<String>, StoreError> {
-        self.journal("read", move |transaction, tenant| {
-            let mut statement = transaction.prepare(
-                "SELECT DISTINCT top.id FROM run AS child
-                 JOIN run AS top ON top.tenant = child.tenant AND top.id = child.root
-                 WHERE child.tenant = ?1 AND child.status != 'ended' AND top.status = 'ended'",
-            )?;
-            let tops = statement.query_map(params![tenant], |row| row.get(0))?;
-            Ok(tops.collect::<Result<_, _>>()?)
+        self.read(|transaction, (tenant, _)| {
+            let query = "SELECT DISTINCT top.id FROM run AS child
+                         JOIN run AS top ON top.tenant = child.tenant AND top.id = child.root
+                         WHERE child.tenant = ?1 AND child.status <> 'ended' AND top.status = 'ended'";
+            transaction.query(query, params![tenant], |row| row.get(0))
         })
         .await
     }
 }
 
-/// Returns an event as the parameters of a query.
-fn position(event: Option<(String, u64)>) -> (Option<String>, i64) {
-    let (run, seq) = event.map_or((None, 0), |(run, seq)| (Some(run), seq));
-    (run, i64::try_from(seq).unwrap_or(i64::MAX))
+/// Returns the position of an event in the order of its tree, or `None` if the tree has no such
+/// event.
+fn place(
+    transaction: &mut Transaction<'_>,
+    (tenant, top): (&str, &str),
+    (run, seq): &(String, u64),
+) -> Result<Option<i64>, Cause> {
+    let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
+    let query = "SELECT place FROM event WHERE tenant = ?1 AND root = ?2 AND run = ?3 AND seq = ?4";
+    let found = transaction.first(query, params![tenant, top, run, seq])?;
+    found.map(|row| row.get(0)).transpose()
 }

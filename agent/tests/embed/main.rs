@@ -1,4 +1,4 @@
-//! Agents in an application: runs, reports, events, tools, middleware, delegates and streams.
+//! Tests agents in an application: runs, reports, events, tools, middleware, delegates and streams.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,23 +32,23 @@ use wattle_agent::prelude::*;
 /// The host that the tests of this file share.
 static HOST: LazyLock<Host> = LazyLock::new(|| Host::built_in().unwrap());
 
-/// Begins to build an agent on the shared host, whose model gives these answers in turn.
+/// Returns a builder for an agent on the shared host. Its model returns these answers in turn.
 fn agent(answers: &[&str]) -> AgentBuilder {
     Agent::builder(Script::new(answers)).host(HOST.clone())
 }
 
-/// Returns an answer of a model that calls a program of the catalog.
+/// Returns a model's answer that calls a catalog program.
 fn call(program: &str, args: &[&str]) -> String {
     let args: Vec<String> = args.iter().map(|arg| format!(", {arg:?}")).collect();
     format!("ToolCall::Catalog(\"{program}\"{})", args.concat())
 }
 
-/// Returns an answer of a model that ends its run.
+/// Returns a model's answer that ends the run.
 fn say(text: &str) -> String {
     format!("ToolCall::Response({text:?})")
 }
 
-/// A model that gives its answers in turn. The last one is repeated.
+/// A model that returns its answers in turn. The last one is repeated.
 #[derive(Clone)]
 struct Script(Arc<ScriptState>);
 
@@ -70,14 +70,14 @@ impl Script {
         Script::of(answers.iter().map(reply).collect(), false)
     }
 
-    /// Creates a model with function calling. Each answer is a function's name and its arguments,
-    /// or a text without a name.
+    /// Creates a model with function calling. Each answer is a function's name with its arguments,
+    /// or plain text with an empty name.
     fn native(answers: &[(&str, &str)]) -> Script {
         let reply = |(at, (name, text)): (usize, &(&str, &str))| {
             let call = FunctionCall {
                 id: format!("c{at}"),
                 name: (*name).to_owned(),
-                arguments: (*text).to_owned(),
+                arguments: (*text).into(),
             };
             match name.is_empty() {
                 true => ModelReply { text: (*text).to_owned(), ..ModelReply::default() },
@@ -112,13 +112,13 @@ impl Model for Script {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let mut requests = self.0.requests.lock().unwrap();
         let answer = requests.len().min(self.0.answers.len() - 1);
-        requests.push(request.messages.last().unwrap().content.clone());
+        requests.push(request.messages.last().unwrap().content.to_string());
         let answer = self.0.answers[answer].clone();
         async move { Ok(answer) }.boxed()
     }
 }
 
-/// A model that never answers. The notification tells that it was asked.
+/// A model that never answers. It notifies when it is asked.
 #[derive(Clone, Default)]
 struct Silent(Arc<tokio::sync::Notify>);
 
@@ -149,7 +149,7 @@ impl Log {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Returns a handler that adds the name of each event after a prefix.
+    /// Returns a handler that adds the name of each event, with a prefix.
     fn handler(&self, prefix: &str) -> impl Handler + use<> {
         let (log, prefix) = (self.clone(), prefix.to_owned());
         move |event: &RunEvent| log.add(format!("{prefix}{}", name(event)))

@@ -1,8 +1,9 @@
-//! Every kind of tampering with a trace is detected and named.
+//! Tests that every kind of tampering with a trace is detected and named.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod edits;
+mod takeover;
 mod tampering;
 mod traces;
 mod version_1;

@@ -1,4 +1,4 @@
-//! A server in a process of its own.
+//! A server in a separate process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -14,15 +14,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server with this endpoint of a model and this home folder, and waits until it
-    /// listens.
-    pub(crate) fn start(endpoint: &str, home: &Path) -> Server {
+    /// Starts a server with this endpoint of a model, this home folder and these variables, and
+    /// waits until it listens.
+    pub(crate) fn start(endpoint: &str, home: &Path, settings: &[(&str, &str)]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wattle"))
             .args(["serve", "--listen", "127.0.0.1:0", "--model", "m", "--base-url"])
             .arg(endpoint)
             .current_dir(home)
             .env("HOME", home)
             .env("WATTLE_TOKEN", TOKEN)
+            .envs(settings.iter().copied())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -37,7 +38,7 @@ impl Server {
         Server { child, address }
     }
 
-    /// Sends a request, and returns the answer as a stream.
+    /// Sends a request, and returns the response as a stream.
     pub(crate) fn send(&self, line: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
@@ -49,12 +50,29 @@ impl Server {
         BufReader::new(stream)
     }
 
+    /// Returns the processor time of the server so far, in seconds.
+    #[allow(dead_code, reason = "not every bench measures it")]
+    pub(crate) fn processor_time(&self) -> f64 {
+        processor_time(self.child.id())
+    }
+
     /// Returns the resident memory of the server, in KiB.
+    #[allow(dead_code, reason = "not every bench measures it")]
     pub(crate) fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
+}
+
+/// Returns the processor time of a process and of its threads so far, in seconds.
+#[allow(dead_code, reason = "not every bench measures it")]
+pub(crate) fn processor_time(process: u32) -> f64 {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return 0.0 };
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+    // The system counts in hundredths of a second.
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 impl Drop for Server {

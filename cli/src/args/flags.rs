@@ -9,9 +9,9 @@ use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
 use wattle_agent::machine::Dollars;
 
-use crate::config::{Layer, Sandbox, SearchEngine, Span, count, dollars, switch};
+use crate::config::{Layer, Sandbox, SearchEngine, Span, StoreLocation, count, dollars, switch};
 
-/// Declares groups of options. Each option sets the field of [`Layer`] behind its arrow.
+/// Declares groups of options. Each option sets the field of [`Layer`] after its arrow.
 macro_rules! groups {
     ($($(#[$doc:meta])* $group:ident {
         $($(#[$attribute:meta])* $name:ident: $type:ty => |$value:ident| $set:expr;)*
@@ -178,9 +178,9 @@ groups! {
 
     /// The store and the tenant in it.
     StoreFlags {
-        /// Keep sessions and runs in this file
-        #[arg(long, value_name = "FILE")]
-        store: Option<PathBuf> => |value| value.map(Some);
+        /// Keep sessions and runs in this file or database
+        #[arg(long, value_name = "FILE|URL")]
+        store: Option<StoreLocation> => |value| value.map(Some);
         /// Act for this tenant [default: default]
         #[arg(long, value_name = "NAME")]
         tenant: Option<String> => |value| value;

@@ -5,6 +5,7 @@ mod flags;
 mod operate;
 mod records;
 mod run;
+mod store;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub(crate) use records::{
 pub(crate) use run::{
     ContextValue, EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs,
 };
+pub(crate) use store::{PruneArgs, StoreArgs, StoreCommand};
 
 /// The text below the help of `wattle`.
 const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`.\n`wattle \
@@ -140,6 +142,11 @@ pub(crate) enum Command {
     /// Create, list and revoke tokens of the HTTP server
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Copy, check, compact and measure stores
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Remove old runs and sessions, and unused files of the caches
+    Prune(PruneArgs),
     /// Play recorded runs; only the model's answers are recorded
     Demo(DemoArgs),
     /// Choose the model, try it and save the settings

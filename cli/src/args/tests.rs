@@ -1,4 +1,4 @@
-//! The options and the help of every command.
+//! Tests the options and the help of every command.
 
 use super::*;
 
@@ -76,6 +76,11 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("token new", "scope", &[STORE]),
     ("token list", "json", &[STORE]),
     ("token revoke", "", &[STORE]),
+    ("store copy", "json", &[]),
+    ("store check", "json", &[]),
+    ("store vacuum", "json", &[]),
+    ("store stats", "json", &[]),
+    ("prune", "dry-run json", &[]),
     ("demo", "list", &[]),
     ("init", "provider base-url api-key-env model no-test", &[]),
     ("doctor", "json", &[MODEL, ENDPOINT, SEARCH, "allow-host", STORE, PROCESS, "catalog"]),
@@ -146,7 +151,7 @@ const EXEC: &[&str] = &[
 const CATALOG: &[&str] = &["root catalog"];
 const AGENTS: &[&str] = &["root catalog agents"];
 
-/// Returns all commands that have no commands below them, with their full names.
+/// Returns all commands without subcommands, with their full names.
 fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {
     for below in command.get_subcommands() {
         let name = format!("{name} {}", below.get_name()).trim().to_owned();
@@ -214,7 +219,7 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 
 /// The first words of the help of commands and options.
 const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
-                     Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
+                     Compact Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
                      Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
                      Replay Require Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
                      Summarize Trust Use Verify Work Write";

@@ -10,7 +10,7 @@ use wattle_agent::rt::Grants;
 use wattle_agent::{Privacy, privacy};
 
 use crate::args::DoctorArgs;
-use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry};
+use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocation};
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
@@ -21,7 +21,7 @@ use crate::{threads, trusted};
 /// Maximum time that the check waits for the endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The result of a check: a description, or a fault with its fix.
+/// The result of a check: a description, or a fault with a suggested fix.
 type Found = Result<String, Wrong>;
 
 struct Wrong {
@@ -129,11 +129,15 @@ fn root(setup: &Setup) -> Found {
 
 /// Checks that the store can be written.
 async fn store(setup: &Setup) -> Found {
-    const FIX: &str = "name another file with `--store FILE`";
+    const FIX: &str = "name another store with `--store FILE|URL`";
     let store = setup.store().map_err(|fault| wrong(fault, FIX))?;
     store.check().await.map_err(|error| wrong(error, FIX))?;
-    let path = setup.config.store.value.clone().unwrap_or_default();
-    let Privacy { open_folder, open_files } = privacy(&path);
+    let location = setup.config.store.value.as_ref();
+    let Some(path) = location.and_then(StoreLocation::file) else {
+        let database = location.map(StoreLocation::to_string).unwrap_or_default();
+        return Ok(format!("`{database}` can be written"));
+    };
+    let Privacy { open_folder, open_files } = privacy(path);
     if let Some((file, mode)) = open_files.first() {
         let what = format!("others may read `{}` (mode {mode:03o})", file.display());
         return Err(wrong(what, "make it private with `chmod go= FILE`"));

@@ -14,10 +14,12 @@ pub(crate) mod init;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub(crate) mod parse;
+pub(crate) mod prune;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod shell;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod trust;
@@ -31,7 +33,8 @@ use wattle_agent::catalog::Catalog;
 
 use crate::fault::Fault;
 
-/// Writes a text to a new file of a folder, which is created if it is missing. Returns its path.
+/// Writes a string to a new file in a folder, and returns the file's path. Creates the folder if it
+/// is missing.
 ///
 /// # Errors
 /// If the file exists or cannot be written.
@@ -65,7 +68,7 @@ fn artifact_folder(folder: &Path) -> Result<PathBuf, Fault> {
     Ok(folder.join("artifact"))
 }
 
-/// Writes artifacts to a folder, in place of files with their names.
+/// Writes artifacts to a folder. Replaces existing files with the same names.
 ///
 /// # Errors
 /// If a file cannot be written.

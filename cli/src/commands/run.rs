@@ -119,7 +119,7 @@ fn failed(error: impl ToString) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Starts a new run, and follows it. If `is_label` is true, the session is a label only.
+/// Starts a new run, and follows it. If `is_label` is true, the session is only a label.
 async fn begin(
     control: &RunControl,
     setup: Setup,
@@ -141,7 +141,11 @@ async fn begin(
     if let (Some(label), Some(origin)) = (label, origin.as_object_mut()) {
         origin.insert(LABEL.to_owned(), label.into());
     }
-    let request = RunRequest { message, session: session.map(|session| session.id), origin };
+    let request = RunRequest {
+        session: session.map(|session| session.id),
+        origin,
+        ..RunRequest::new(message)
+    };
     let local = Local::new(setup, model, files, output)?;
     let run = local.service.start(&store, request).await.map_err(failed)?;
     local.follow(control, &store, &run, 0).await
@@ -188,8 +192,8 @@ fn parked(run: &str, reason: &str) -> Fault {
         .hint(format!("`wattle run --resume {run} --release` tries it again"))
 }
 
-/// Returns the number of the event before the last step that a run began, so that a user who
-/// resumes the run sees where it was.
+/// Returns the number of the event before the last step that the run began, so that a user who
+/// resumes the run sees where it stopped.
 async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
     let step = |event: &Event| match event {
@@ -335,7 +339,7 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     }
 }
 
-/// Prints the events of a run.
+/// A printer for the events of a run.
 struct EventPrinter<'a> {
     control: &'a RunControl,
     live: Live,
@@ -415,7 +419,7 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
     }
 }
 
-/// Reads the schema of the answer from a file. Its name is that of the file.
+/// Reads the schema of the answer from a file, and names it after the file.
 fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
     let wrong =
         |why: &str| Fault::usage(format!("failed to read the schema `{}`: {why}", path.display()));

@@ -1,4 +1,4 @@
-//! `wattle session`: the sessions of the store, and their runs.
+//! `wattle session`: commands on stored sessions and their runs.
 
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ pub(crate) fn masked(session: ExportedSession) -> ExportedSession {
     let clean = |message: Message| {
         let content = mask.text(&message.content);
         changed += usize::from(content != message.content);
-        Message { content, ..message }
+        Message { content: content.into(), ..message }
     };
     let messages = session.messages.into_iter().map(clean).collect();
     if changed > 0 {
@@ -197,7 +197,7 @@ async fn import(
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-/// Allows another attempt at a run that was parked because it ended its process.
+/// Allows another attempt to drive a run that was parked because it ended its process.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
     if store.release(run).await.map_err(failed)? {
         return Ok(());
@@ -216,7 +216,7 @@ async fn remove(store: &TenantStore, ids: &[String]) -> Result<(), Fault> {
 }
 
 /// Formats the time since `then` in the largest unit that fits.
-fn ago(then: u64) -> String {
+pub(crate) fn ago(then: u64) -> String {
     let seconds = now_ms().saturating_sub(then) / 1_000;
     match seconds {
         0..120 => format!("{seconds} s"),

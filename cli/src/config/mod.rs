@@ -1,4 +1,5 @@
-//! The settings. Each takes its value from the first layer that has one, and records that layer.
+//! The settings. Each setting takes its value from the first layer that has one, and records that
+//! layer.
 //!
 //! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file
 //! (`wattle.toml` in the root), the user file (`wattle/wattle.toml` in the XDG config directory),
@@ -15,6 +16,7 @@ pub(crate) mod plain;
 mod policy;
 mod project;
 mod secret;
+mod store;
 mod table;
 mod value;
 
@@ -32,6 +34,7 @@ pub(crate) use model::dollars;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
+pub(crate) use store::StoreLocation;
 pub(crate) use table::{Config, Layer};
 pub(crate) use value::{Sandbox, SearchEngine, Value, count, switch};
 pub(crate) use wattle_agent::Span;
@@ -106,7 +109,7 @@ pub(crate) struct File {
 }
 
 impl Config {
-    /// Gathers the settings from all layers. Flags after the command take precedence over those
+    /// Gathers the settings from all layers. Flags after the command take precedence over flags
     /// before it.
     ///
     /// # Errors
@@ -142,8 +145,8 @@ impl Config {
         Ok((folder, project))
     }
 
-    /// Rejects a secret in a setting that holds the name of a variable or a URL. The error omits
-    /// the value, because settings are printed and secrets are not.
+    /// Rejects a secret in a setting that must contain the name of a variable or a URL. The error
+    /// omits the value, because secrets are never printed.
     fn names_no_secret(&self) -> Result<(), Fault> {
         let names = [
             ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),
@@ -207,7 +210,7 @@ fn root(flags: &[Layer], environment: &Layer, user: &File) -> PathBuf {
     root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// Returns true if the text can be the name of a variable.
+/// Returns true if `text` can be the name of a variable.
 fn is_variable_name(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(name)

@@ -13,14 +13,15 @@ use wattle_agent::capability::policy::{Policy, Rule};
 use wattle_agent::machine::Dollars;
 use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use wattle_agent::rt::{AccountLimits, Limits};
-use wattle_agent::{DEFAULT_TENANT, DialectSetting, Settings, Span};
+use wattle_agent::{DEFAULT_TENANT, DialectSetting, Retention, Settings, Span};
 
 use super::class::{self, Class, Kind};
 use super::classes::ModelClasses;
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
-use super::value::{Sandbox, SearchEngine, Value};
+use super::store::StoreLocation;
+use super::value::{KeepTime, Sandbox, SearchEngine, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
 
@@ -49,7 +50,7 @@ macro_rules! keys {
         #[derive(Clone, Debug)]
         pub(crate) struct Config {
             $($(#[doc = $doc])+ pub(crate) $name: Setting<$type>,)*
-            /// The policy that the rules of all layers result in.
+            /// The policy that results from the rules of all layers.
             pub(crate) policy: Policy,
         }
 
@@ -215,6 +216,13 @@ keys! {
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs of the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
+    /// Maximum number of runs that a server drives at the same time. Further ones are queued.
+    serve_runs as "serve.runs" "WATTLE_SERVE_RUNS": NonZeroU32 = |_| budget(64), Class::Never;
+    /// Maximum number of runs of a tenant that all servers of a store drive at the same time. By
+    /// default, as many as fit.
+    serve_tenant as "serve.runs_per_tenant" "WATTLE_SERVE_RUNS_PER_TENANT": Option<NonZeroU32> = |_| None, Class::Never;
+    /// Maximum number of queued runs of a tenant. A server refuses further ones.
+    serve_queue as "serve.queue" "WATTLE_SERVE_QUEUE": NonZeroU32 = |_| budget(1_000), Class::Never;
     /// The model for embeddings. Without it, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The search engine for the web: `page`, a page of results, which needs no key, `searxng` or
@@ -278,8 +286,13 @@ keys! {
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust;
     /// The time after which an unused session is removed.
     session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Class::NeedsTrust;
-    /// The file in which sessions and runs are stored.
-    store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Class::NeedsTrust;
+    /// The time for which a run is kept after its end, or `forever`.
+    keep_runs as "keep.runs" "WATTLE_KEEP_RUNS": KeepTime = |_| KeepTime(Retention::default().runs), Class::Never;
+    /// The time for which the events of a run are kept after its end, or `forever`: as long as the
+    /// run. The last event is kept with the run.
+    keep_events as "keep.events" "WATTLE_KEEP_EVENTS": KeepTime = |_| KeepTime(Retention::default().events), Class::Never;
+    /// The store of sessions and runs: a file, or the URL `postgres://…` of a database.
+    store "WATTLE_STORE": Option<StoreLocation> = |places| places.store.clone().map(StoreLocation::File), Class::NeedsTrust;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
     /// The confinement of the process itself: `on` or `off`.

@@ -1,8 +1,9 @@
-//! The types of settings: parsing from text and from TOML, and printing.
+//! The types of settings: parsing from strings and from TOML, and printing.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::Span;
@@ -39,6 +40,33 @@ impl Value for Span {
 
     fn to_json(&self) -> Json {
         json!(self.to_string())
+    }
+}
+
+/// A time for which something is kept. `None` means forever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeepTime(pub(crate) Option<Duration>);
+
+/// The text of [`KeepTime`] without an end.
+const FOREVER: &str = "forever";
+
+impl Value for KeepTime {
+    fn from_text(text: &str) -> Result<Self, String> {
+        if text.trim() == FOREVER {
+            return Ok(KeepTime(None));
+        }
+        let span = text.parse::<Span>().map_err(|why| format!("{why}, or `{FOREVER}`"))?;
+        Ok(KeepTime(Some(span.0)))
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        let text = value.as_str();
+        let wrong = || format!("{} or `{FOREVER}` in quotes, found {value}", Span::EXPECTED);
+        KeepTime::from_text(text.ok_or_else(wrong)?)
+    }
+
+    fn to_json(&self) -> Json {
+        self.0.map_or_else(|| json!(FOREVER), |kept| json!(Span(kept).to_string()))
     }
 }
 
@@ -202,7 +230,7 @@ impl Value for PathBuf {
     }
 }
 
-/// Implements [`Value`] for types that are parsed from text and printed as text.
+/// Implements [`Value`] for types that are parsed from and printed as strings.
 macro_rules! of_text {
     ($($ty:ty),*) => {$(
         impl Value for $ty {

@@ -8,11 +8,11 @@ use crate::output::{clear_transient, transient};
 
 /// Maximum number of columns of the bar itself.
 const MOST: usize = 30;
-/// Number of columns that the rest of the line may need.
+/// Number of columns reserved for the rest of the line.
 const TEXT: usize = 40;
 
-/// A progress bar below all other output. It disappears when this is dropped. Off a terminal there is
-/// none.
+/// A progress bar below all other output. It disappears when it is dropped. If stderr is not a
+/// terminal, there is no bar.
 pub(crate) struct Bar {
     total: usize,
     noun: &'static str,
@@ -21,19 +21,26 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Shows a bar for this number of parts, such as `tasks`.
+    /// Shows a bar for `total` parts. `noun` names the parts, such as `tasks`.
     pub(crate) fn new(total: usize, noun: &'static str) -> Bar {
         let bar = Bar { total, noun, begun: Instant::now(), done: Mutex::new(0) };
         bar.show(0);
         bar
     }
 
-    /// Counts a part that is done.
+    /// Counts a finished part.
     pub(crate) fn step(&self) {
         // Parts that are done at the same time are shown in their order.
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done += 1;
         self.show(*done);
+    }
+
+    /// Shows that this number of parts is done.
+    pub(crate) fn set(&self, count: usize) {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done = count;
+        self.show(count);
     }
 
     fn show(&self, done: usize) {
@@ -48,7 +55,7 @@ impl Drop for Bar {
     }
 }
 
-/// Renders a bar of this number of columns, the numbers, and the elapsed seconds.
+/// Renders the bar with this number of columns, the counts, and the elapsed seconds.
 fn line((done, total): (usize, usize), noun: &str, elapsed: Duration, columns: usize) -> String {
     // More may be done than was announced.
     let total = total.max(done);

@@ -9,14 +9,14 @@ use super::step::{Step, StepResult};
 use crate::output::width::{fit, layout, width};
 use crate::output::{BAD, DIM, GOOD, WARN, highlight, is_live, paint, visible};
 
-/// The indentation of what is below a step's line.
+/// The indentation of the lines below a step's line.
 const INDENT: &str = "     ";
 /// Maximum number of lines of a call's output.
 const SHOWN: usize = 3;
 /// Maximum number of columns of an argument.
 const ARGUMENT: usize = 40;
 
-/// Width of a view off a terminal, in columns.
+/// Width of the view in columns if there is no terminal.
 const OFF_TERMINAL: usize = 160;
 
 /// Returns the number of columns of the view.
@@ -24,7 +24,7 @@ fn room() -> usize {
     if is_live() { layout() } else { OFF_TERMINAL }
 }
 
-/// Returns the call of a step in one line: `csv_to_json("sales.csv")`, or `program, 5 lines`.
+/// Returns a step's call in one line: `csv_to_json("sales.csv")`, or `program, 5 lines`.
 pub(super) fn call(step: &Step) -> String {
     let quoted = |arg: &String| format!("{:?}", visible(&fit(arg, ARGUMENT)));
     let args = step.args.iter().map(quoted).collect::<Vec<_>>().join(", ");
@@ -74,7 +74,7 @@ fn head(style: Style, step: &Step, notes: &str) -> String {
     format!("{} {prefix}{what}{}  {}\n", paint(style, "●"), " ".repeat(gap), paint(DIM, notes))
 }
 
-/// Returns the first lines of an output. The rest is counted.
+/// Returns the first lines of an output, and the number of remaining ones.
 fn output(text: &str, verbose: bool) -> String {
     let text = visible(text.trim_end());
     let (count, bytes) = (text.lines().count(), text.len());
@@ -82,7 +82,7 @@ fn output(text: &str, verbose: bool) -> String {
     let mut lines = String::new();
     for (at, line) in text.lines().take(bound).enumerate() {
         let rest = if at + 1 == SHOWN && count > bound {
-            format!("  … {} in all, {}", counted(count, "line"), size(bytes))
+            format!("  … {} in all, {}", counted(count, "line"), size(bytes as u64))
         } else {
             String::new()
         };
@@ -101,14 +101,14 @@ pub(super) fn thought(content: &str, verbose: bool) -> String {
     text.lines().fold(String::new(), |lines, line| lines + &format!("  {}\n", paint(DIM, line)))
 }
 
-/// Returns a note about a run: a word in a style, and a text on one line.
+/// Returns a note about a run: a styled word, and a string on one line.
 pub(super) fn note(style: Style, word: &str, text: &str, verbose: bool) -> String {
     let text = visible(text.trim());
     let text = if verbose { text } else { below(&text, width(word)) };
     format!("  {} {text}\n", paint(style, word))
 }
 
-/// Cuts a text to what fits below a step's line, with `used` columns for something else.
+/// Truncates a string to the width below a step's line, minus `used` columns.
 fn below(text: &str, used: usize) -> String {
     let room = room().saturating_sub(INDENT.len() + used);
     fit(&visible(text.lines().next().unwrap_or_default()), room.max(8))
@@ -141,7 +141,7 @@ pub(crate) fn spent(usage: Usage) -> Option<String> {
     (usage.total() > 0).then(|| format!("{} tokens{cached}{cost}", grouped(usage.total())))
 }
 
-/// Joins parts by dots. The line is broken between parts where it would be wider than `columns`.
+/// Joins parts with dots. A line that would be wider than `columns` is broken between two parts.
 pub(crate) fn joined(parts: Vec<String>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -178,7 +178,7 @@ pub(crate) fn time(ms: u64) -> String {
 }
 
 /// Renders a size: `512 B`, `6.1 kB`, `2.0 MB`.
-fn size(bytes: usize) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),

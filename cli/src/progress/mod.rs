@@ -1,7 +1,7 @@
 //! The live view of a run: one line for each step, and below them the call that the run waits for.
 //!
-//! Texts of models and programs are cut to the width of the terminal, and their control characters
-//! are made visible.
+//! Output of models and programs is truncated to the width of the terminal, and its control
+//! characters are made visible.
 
 mod answer;
 mod bar;
@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::output;
 
 pub(crate) use bar::Bar;
-pub(crate) use line::{counted, grouped, joined, spent};
+pub(crate) use line::{counted, grouped, joined, size, spent};
 pub(crate) use step::Step;
 use view::{Mode, View};
 

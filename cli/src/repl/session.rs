@@ -1,5 +1,5 @@
-//! A session and its state between inputs: conversation, variables, the open program, and files that
-//! are not applied yet.
+//! A session and its state between inputs: conversation, variables, the open program, and files
+//! that are not applied yet.
 
 use std::sync::Arc;
 
@@ -37,16 +37,16 @@ pub(super) enum Next {
 pub(super) struct Session {
     pub(super) setup: Setup,
     pub(super) kept: setup::Session,
-    /// The model, after its first use.
+    /// The model, once it has been opened.
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) files: Arc<Files>,
     /// The changes that the user declined to apply.
     declined: Vec<Change>,
-    /// The usage of each of its runs.
+    /// The usage of each run of the session.
     pub(super) spent: Vec<Usage>,
     /// The last run.
     pub(super) last: RunView,
-    /// The text of the last program that ran without the model.
+    /// The source of the last program that ran without the model.
     pub(super) ran: Option<String>,
     /// The program that the next input continues.
     pub(super) open: OpenProgram,
@@ -103,7 +103,7 @@ impl Session {
         self.setup.config.session.value.is_some()
     }
 
-    /// Sends a message to the model. What the user types meanwhile becomes the next input.
+    /// Sends a message to the model. Text that the user types meanwhile becomes the next input.
     ///
     /// # Errors
     /// If the run fails.
@@ -137,9 +137,9 @@ impl Session {
             settle: None,
         });
         let request = RunRequest {
-            message,
             session: Some(self.kept.id.clone()),
             origin: self.setup.origin(&*self.setup.agent().await?),
+            ..RunRequest::new(message)
         };
         let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
         let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Opens the model, if that has not happened yet.
+    /// Opens the model, if it is not open yet.
     ///
     /// # Errors
     /// If no model is set up.
@@ -254,7 +254,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the present changes as those that the user declined to apply.
+    /// Records the current changes as the ones that the user declined to apply.
     ///
     /// # Errors
     /// If the changes cannot be listed.
@@ -270,7 +270,7 @@ impl Session {
     }
 }
 
-/// Creates a session in the store. Its id becomes a setting, like that of a flag.
+/// Creates a session in the store. Its id becomes a setting, as if it had been passed as a flag.
 fn fresh(setup: &mut Setup) -> Result<setup::Session, Fault> {
     if let Some(store) = setup.journal() {
         let id = journal::new_id();

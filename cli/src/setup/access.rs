@@ -1,4 +1,4 @@
-//! What the programs of a run may access.
+//! The resources that the programs of a run may access.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::model::Model;
 use wattle_agent::rt::{Grants, Guard as _};
 use wattle_agent::{
-    Access, IssueFile, LazyMemory, LazyState, Meter, ModelInference, Settings, Store, Tenant,
+    Access, IssueFile, LazyMemory, LazyState, Meter, ModelInference, Settings, Tenant,
 };
 
-use super::store::store_path;
+use super::store::{location, open_at};
 use super::{Session, Setup, keys, store, tenant};
 use crate::config::Places;
 use crate::fault::Fault;
@@ -57,9 +57,9 @@ impl Setup {
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
-    /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter that counts its use by programs, as `settings` say. Without a session the run has its
-    /// own state. Tickets go to the workdir.
+    /// Assembles the resources that a run may access, according to `settings`: files, state, the
+    /// network, and a model with the meter that counts its use by programs. Without a session, the
+    /// run has its own state. Tickets go to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -113,22 +113,22 @@ impl Setup {
         })
     }
 
-    /// Returns the tenant's state, which opens the store on first use. Without a store the state
-    /// ends with the run.
+    /// Returns the tenant's state. It opens the store on first use. Without a store, it ends with
+    /// the run.
     fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
-        match store_path(&self.config) {
-            Ok(path) => {
-                let (path, ttl) = (path.to_owned(), self.config.session_ttl.value.0);
-                Arc::new(LazyState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
+        match location(&self.config) {
+            Ok(location) => {
+                let (location, ttl) = (location.clone(), self.config.session_ttl.value.0);
+                Arc::new(LazyState::new(move || Ok(open_at(&location, ttl)?.tenant(&tenant))))
             }
             Err(_) => Arc::new(kv::InMemory::default()),
         }
     }
 
-    /// Returns the tenant's memory, which opens the store on first use. Without a store the memory
-    /// ends with the run.
+    /// Returns the tenant's memory. It opens the store on first use. Without a store, it ends with
+    /// the run.
     fn tenant_memory(&self) -> Arc<dyn Memory> {
-        match store_path(&self.config) {
+        match location(&self.config) {
             Ok(_) => {
                 let config = self.config.clone();
                 let open = move || store(&config).map_err(|fault| fault.message().to_owned());

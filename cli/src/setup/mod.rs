@@ -45,7 +45,7 @@ pub(crate) use store::{
 };
 
 use remote::collector;
-use store::store_path;
+use store::location;
 
 /// Default maximum number of steps of a run.
 pub(crate) const RUN_STEPS: u32 = 12;
@@ -53,7 +53,7 @@ pub(crate) const RUN_STEPS: u32 = 12;
 /// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// The settings of a command with the parts that follow from them. Cheap to clone.
+/// The settings of a command, with the parts that are created from them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Setup {
     /// The settings.
@@ -105,8 +105,8 @@ impl Setup {
         Ok(setup.with_resolver())
     }
 
-    /// Adds the program of the settings that finds agents. It may read the workdir and the tenant's
-    /// variables; the files that it writes are discarded.
+    /// Adds the program that finds agents, if the settings name one. It may read the workdir and
+    /// the tenant's variables; the files that it writes are discarded.
     fn with_resolver(self) -> Setup {
         let Some(program) = self.config.agent_resolver.value.clone() else { return self };
         let (host, own) = (self.host.clone(), self.clone());
@@ -120,7 +120,7 @@ impl Setup {
         Setup { agents: self.agents.with_resolver(resolver), ..self }
     }
 
-    /// Finds the agent of the settings.
+    /// Finds the agent that the settings name.
     ///
     /// # Errors
     /// If there is no such agent.
@@ -135,13 +135,13 @@ impl Setup {
         })
     }
 
-    /// Gives the agents these values.
+    /// Adds these values to the context of the agents.
     pub(crate) fn with_context(self, values: Vec<ContextValue>) -> Setup {
         let context = values.into_iter().map(|ContextValue(key, value)| (key, value)).collect();
         Setup { context, ..self }
     }
 
-    /// Returns the parts of an agent's runs. `base` are the settings without it.
+    /// Returns the parts of an agent's runs. `base` contains the settings without the agent.
     ///
     /// # Errors
     /// If one of its tools, traits or delegates does not exist, or its context lacks a value.
@@ -154,7 +154,8 @@ impl Setup {
         agent.parts(AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps })
     }
 
-    /// Returns the parts and the settings of an agent's runs. `base` are the settings without it.
+    /// Returns the parts and the settings of an agent's runs. `base` contains the settings without
+    /// the agent.
     ///
     /// # Errors
     /// If one of its tools or delegates does not exist.
@@ -296,7 +297,7 @@ impl Setup {
         Ok(base.protecting(host_files(&self.config)))
     }
 
-    /// Opens the session of the settings.
+    /// Opens the session that the settings name.
     ///
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
@@ -305,7 +306,8 @@ impl Setup {
         Ok(Some(Session { id, store: self.store()? }))
     }
 
-    /// Returns the session of the settings as a label: its state is neither read nor stored.
+    /// Returns the session that the settings name, as a label only: its state is neither read nor
+    /// stored.
     ///
     /// # Errors
     /// If the id is invalid.
@@ -325,7 +327,7 @@ impl Setup {
 
     /// Opens the store for the journal of runs, or returns `None` if there is no store.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
-        store_path(&self.config).ok()?;
+        location(&self.config).ok()?;
         self.store()
             .inspect_err(|fault| {
                 output::warn(&format!("the run is not recorded: {}", fault.message()))
@@ -336,14 +338,14 @@ impl Setup {
     /// Creates a store that ends with the process.
     ///
     /// # Errors
-    /// If the tenant's name is invalid, or there is no memory for a store.
+    /// If the tenant's name is invalid, or there is not enough memory for a store.
     pub(crate) fn memory(&self) -> Result<TenantStore, Fault> {
         let store = Store::in_memory(Duration::MAX);
         let store = store.map_err(|error| Fault::failed(error.to_string()))?;
         Ok(store.tenant(&self.tenant()?))
     }
 
-    /// Returns the data that a later command needs to resume the run, for the journal.
+    /// Returns the data for the journal that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| {

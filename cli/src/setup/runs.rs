@@ -1,4 +1,4 @@
-//! Runs of the command line: the service that drives them, and their parts.
+//! The runs of the command line: the service that drives them, and their parts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use wattle_agent::{Meter, Report, Settings};
 use super::{Session, Setup};
 use crate::fault::Fault;
 
-/// The key of a session that is a label only, in the data of a run's request.
+/// The key, in the data of a run's request, of a session that is only a label.
 pub(crate) const LABEL: &str = "label";
 
 /// The parts that the runs of one command or one interactive session share.
@@ -54,7 +54,7 @@ impl LocalAssembler {
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
 
-    /// Returns the failure to handle the files of the last run.
+    /// Returns the failure that occurred when the files of the last run were handled.
     pub(crate) fn failure(&self) -> Option<Fault> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -108,8 +108,12 @@ impl RunAssembler for LocalAssembler {
         self.runs.setup.agents.clone()
     }
 
-    /// A command resumes only the run that it names.
-    fn resumes(&self, _: &Json) -> bool {
-        false
+    fn needs(&self, _: &Json) -> String {
+        "command line".to_owned()
+    }
+
+    /// Returns nothing, because a command resumes only the run that it names.
+    fn offers(&self) -> Vec<String> {
+        Vec::new()
     }
 }

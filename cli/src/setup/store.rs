@@ -2,13 +2,15 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use wattle_agent::capability::files::HostFiles;
 use wattle_agent::ledger::Keys;
 use wattle_agent::model::CLASS_PREFIX;
-use wattle_agent::{Store, StoreError, StoredSecrets, Tenant, TenantStore};
+use wattle_agent::{Retention, Store, StoreError, StoredSecrets, Tenant, TenantStore};
 
-use crate::config::{Config, Places};
+use crate::config::{Config, Places, StoreLocation};
 use crate::fault::Fault;
 use crate::output;
 
@@ -23,27 +25,50 @@ use super::remote::mask_key;
 /// invalid.
 pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let tenant = tenant(config)?;
-    let store = Store::open(store_path(config)?, config.session_ttl.value.0).map_err(no_store)?;
-    let store = store.tenant(&tenant);
+    let store = open_at(location(config)?, config.session_ttl.value.0).map_err(no_store)?;
+    let (runs, events) = (config.keep_runs.value.0, config.keep_events.value.0);
+    let store = store.keeping(Retention { runs, events }).tenant(&tenant);
     Ok(match keys(config) {
         Some(keys) => store.sealing(output::mask().clone(), keys),
         None => store,
     })
 }
 
-/// Opens the store like [`store`]. Returns `None` if the file is absent.
+/// Opens the store at a location. All stores that a process opens in the same database share one
+/// set of connections.
+pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, StoreError> {
+    static DATABASE: Mutex<Option<(String, Store)>> = Mutex::new(None);
+    let url = match location {
+        StoreLocation::File(path) => return Store::open(path, ttl),
+        StoreLocation::Database(url) => url,
+    };
+    let mut opened = DATABASE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, store)) = opened.as_ref().filter(|(known, _)| known == url) {
+        return Ok(store.clone());
+    }
+    let store = Store::connect(url, ttl)?;
+    *opened = Some((url.clone(), store.clone()));
+    Ok(store)
+}
+
+/// Opens the store like [`store`]. Returns `None` if its file is absent.
 ///
 /// # Errors
 /// The same as for [`store`].
 pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fault> {
-    match store_path(config) {
-        Ok(path) if path.exists() => store(config).map(Some),
-        _ => Ok(None),
+    match may_exist(config) {
+        true => store(config).map(Some),
+        false => Ok(None),
     }
 }
 
+/// Returns false if the store is a file that is absent.
+fn may_exist(config: &Config) -> bool {
+    location(config).is_ok_and(|location| location.file().is_none_or(Path::exists))
+}
+
 fn no_store(error: StoreError) -> Fault {
-    Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
+    Fault::configuration(error.to_string()).hint("name another store with `--store FILE|URL`")
 }
 
 /// Returns the tenant of the settings.
@@ -69,8 +94,8 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     Ok(StoredSecrets::new(store, cipher))
 }
 
-/// Masks the model's key and all secrets in the records of the process. A run does that itself;
-/// this is for commands without one.
+/// Masks the model's key and all secrets in the records of the process. A run does this itself;
+/// this function is for commands without a run.
 ///
 /// # Errors
 /// If a secret is invalid or cannot be read.
@@ -88,15 +113,15 @@ pub(crate) async fn mask_settings(config: &Config) -> Result<(), Fault> {
 
 /// Returns false if the tenant certainly has no secrets in the store. Opens and creates nothing.
 pub(crate) fn may_have_secrets(config: &Config) -> bool {
-    let made = store_path(config).is_ok_and(Path::exists);
-    made && tenant(config)
-        .is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
+    may_exist(config)
+        && tenant(config)
+            .is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
 }
 
-/// Returns the keys that seal traces, beside the store, or `None` if there is no store.
+/// Returns the keys that seal traces, next to the store's file or, for a database, next to the
+/// default file. Returns `None` if there is no store.
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
-    let folder = store_path(config).ok()?.parent()?;
-    Some(Keys::new(folder.join("keys")))
+    Some(Keys::new(location(config).ok()?.folder()?.join("keys")))
 }
 
 /// Returns the host's own files. If they are inside a workdir, runs can read but not change those
@@ -119,9 +144,11 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     if let Some(state) = &places.state {
         files = files.hide(state, "the folder of the token and of histories");
     }
-    if let Ok(store) = store_path(config) {
-        files = files.hide_database(store, "the store");
-        if let Some(folder) = store.parent() {
+    if let Ok(store) = location(config) {
+        if let Some(file) = store.file() {
+            files = files.hide_database(file, "the store");
+        }
+        if let Some(folder) = store.folder() {
             files = files.hide(folder.join("keys"), "the folder of keys");
         }
     }
@@ -131,19 +158,12 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     }
 }
 
-/// Returns the path of the store.
-pub(super) fn store_path(config: &Config) -> Result<&Path, Fault> {
-    let Some(path) = config.store.value.as_deref() else {
-        return Err(Fault::configuration("there is no home directory for the store")
-            .hint("name a file with `--store FILE`"));
-    };
-    match path.to_str() {
-        Some(url) if url.contains("://") => {
-            Err(Fault::configuration(format!("the store `{url}` is a URL, but a store is a file"))
-                .hint("name a file with `--store FILE`"))
-        }
-        _ => Ok(path),
-    }
+/// Returns the location of the store.
+pub(super) fn location(config: &Config) -> Result<&StoreLocation, Fault> {
+    config.store.value.as_ref().ok_or_else(|| {
+        Fault::configuration("there is no home directory for the store")
+            .hint("name a store with `--store FILE|URL`")
+    })
 }
 
 /// Creates a folder that only the user can read. An existing folder keeps its permissions.

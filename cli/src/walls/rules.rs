@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wattle_agent::capability::git::find_git;
 
 use super::Needs;
-use crate::config::{Config, Places};
+use crate::config::{Config, Places, StoreLocation};
 use crate::setup::make_private;
 
 /// A file or folder with everything below it, and the allowed access.
@@ -84,7 +84,7 @@ const DEVICES: &[&str] = &[
 /// The folders with the executables of `git` and `ssh`.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
-/// The other files that they read.
+/// The other files that `git` and `ssh` read.
 const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
 
 /// The variables that name the operator's certificates.
@@ -107,7 +107,8 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
 
     let workdir = if needs.workdir_stays { Reach::Read } else { Reach::Write };
     add(workdir, std::slice::from_ref(&config.root.value));
-    let store = config.store.value.as_deref().map(folder_of);
+    let store = config.store.value.as_ref().and_then(StoreLocation::folder);
+    let store = store.map(|folder| folder_of(&folder.join("keys")));
     let ours = [store, places.state.clone(), places.cache.clone()]
         .into_iter()
         .flatten()
@@ -152,7 +153,7 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     );
     let path =
         std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
-    // A `git` elsewhere has its programs beside its own folder: `PREFIX/bin/git`,
+    // A `git` elsewhere has its programs next to its own folder: `PREFIX/bin/git`,
     // `PREFIX/libexec/git-core`.
     let git = find_git(&path).and_then(|git| git.canonicalize().ok());
     let prefix = git
@@ -196,7 +197,7 @@ mod tests {
         };
         let flags = Layer {
             root: Some(at("work")),
-            store: Some(Some(at("data/s.db"))),
+            store: Some(Some(StoreLocation::File(at("data/s.db")))),
             catalog: Some(vec![at("tools")]),
             git_remote: Some(Some("/srv/site.git".parse().unwrap())),
             publish_root: Some(Some(at("public"))),

@@ -1,4 +1,4 @@
-//! `exec`, `check`, `expand`, `parse`, `catalog`, `demo`: commands without a model.
+//! Tests the commands without a model: `exec`, `check`, `expand`, `parse`, `catalog`, `demo`.
 
 use std::io::{Read, Write};
 
@@ -204,10 +204,15 @@ fn programs_of_a_session_share_its_state() {
     );
     let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "no.db"]).run();
     done.code(3).reports(&["no.db", "--store FILE"]);
-    let done = place
-        .wattle(["exec", "kv_get", "name", "--session", "x", "--store", "postgres://h/db"])
-        .run();
-    done.code(3).reports(&["postgres://h/db", "--store FILE"]);
+    let done =
+        place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "mysql://h/db"]).run();
+    done.code(2).reports(&["`postgres://…`", "`mysql://…`"]);
+    let url = "postgres://u:hunter2@127.0.0.1:1/db";
+    let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", url]).run();
+    let done = done.code(1).reports(&["database server runs"]);
+    assert!(!done.stderr.contains("hunter2"), "{done:?}");
+    let shown = place.wattle(["config", "show", "--store", url]).run().code(0).stdout;
+    assert!(shown.contains("u:***@127.0.0.1:1/db") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The binary from the outside: its output, its exit codes, and the files that it writes.
+//! Tests the binary from the outside: its output, its exit codes, and the files that it writes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -16,7 +16,9 @@ mod models;
 mod place;
 mod projects;
 mod readme;
+mod replicas;
 mod run;
+mod stores;
 mod tenants;
 mod terminal;
 mod traces;

@@ -9,6 +9,9 @@ use std::process::{Child, Command, Stdio};
 /// The folders of one test. They are removed when it ends.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
+    /// The store of the commands, if the switch of the tests is set. Otherwise a file in the home
+    /// folder.
+    store: Option<String>,
 }
 
 /// A command that has not started yet: the binary, or a shell line that can call the binary.
@@ -35,7 +38,7 @@ impl Place {
         for name in ["home", "work"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
-        Place { dir }
+        Place { dir, store: wattle_cases::postgres::url_if_switched() }
     }
 
     /// Returns the home folder.
@@ -43,7 +46,7 @@ impl Place {
         self.dir.path().join("home")
     }
 
-    /// Returns the workdir, in which commands run.
+    /// Returns the workdir, where commands run.
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
@@ -80,14 +83,16 @@ impl Place {
     pub(crate) fn wattle<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
         command.args(args).current_dir(self.work()).env_clear().env("HOME", self.home());
+        command.envs(self.store.iter().map(|url| ("WATTLE_STORE", url)));
         Call { command, stdin: Vec::new() }
     }
 
-    /// Prepares a shell line in the workdir, in which `wattle` is the binary.
+    /// Prepares a shell line in the workdir. In the line, `wattle` is the binary.
     pub(crate) fn shell(&self, line: &str) -> Call {
         let folder = Path::new(env!("CARGO_BIN_EXE_wattle")).parent().unwrap();
         let mut command = Command::new("/bin/sh");
         command.args(["-euc", line]).current_dir(self.work()).env_clear().env("HOME", self.home());
+        command.envs(self.store.iter().map(|url| ("WATTLE_STORE", url)));
         command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
         Call { command, stdin: Vec::new() }
     }
@@ -144,7 +149,7 @@ impl Done {
         self
     }
 
-    /// Fails unless stderr contains all of these texts.
+    /// Fails unless stderr contains all of these strings.
     #[track_caller]
     pub(crate) fn reports(self, words: &[&str]) -> Done {
         for word in words {

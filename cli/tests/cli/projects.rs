@@ -1,5 +1,5 @@
-//! Project files: the settings that an untrusted folder may change, and how trust is given and
-//! removed.
+//! Tests project files: the settings that an untrusted folder may change, and how trust is given
+//! and removed.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -80,10 +80,15 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("session", "\"main\"", Fate::Refused),
     ("tenant", "\"other\"", Fate::Refused),
     ("session_ttl", "\"1ms\"", Fate::Refused),
+    ("keep.runs", "\"1ms\"", Fate::Never),
+    ("keep.events", "\"1ms\"", Fate::Never),
     ("store", "\"x\"", Fate::Refused),
     ("orient", "true", Fate::Applies),
     ("orient", "false", Fate::Applies),
     ("verbose", "true", Fate::Applies),
+    ("serve.runs", "8", Fate::Never),
+    ("serve.runs_per_tenant", "8", Fate::Never),
+    ("serve.queue", "8", Fate::Never),
     ("sandbox", "\"off\"", Fate::Never),
 ];
 
@@ -203,7 +208,7 @@ fn trust_applies_to_one_folder_and_its_content() {
     place.wattle(["exec", "a"]).run().code(3).reports(&["failed to read the trusted folders"]);
 }
 
-/// A function that creates something else in place of a project file.
+/// A function that creates something other than a regular project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]

@@ -12,9 +12,9 @@ use wattle_agent::Scope;
 use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
 
 use super::NOT_FOUND;
-use crate::app::RunOrigin;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::origin::RunOrigin;
 use crate::route::Route;
 use crate::state::Shared;
 

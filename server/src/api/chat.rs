@@ -1,4 +1,4 @@
-//! `POST /chat`: runs one message of a session and answers with the events of its run.
+//! `POST /chat`: runs one message of a session and responds with the events of its run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +14,20 @@ use wattle_agent::machine::Envelope;
 use wattle_agent::service::ChunkEvent;
 
 use super::agents::choose;
-use super::runs::{NewRun, queue};
+use super::start::{NewRun, start_now};
 use super::stream::StreamForm;
 use super::{BUSY, FULL, INVALID, NOT_JSON};
-use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::origin::RunOrigin;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::{CancelOnDrop, sse};
 
-/// The header that reports whether a requested trusted run is allowed: `granted` or
-/// `not permitted`.
+/// The header that reports if a requested trusted run is allowed: `granted` or `not permitted`.
 pub(super) const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
 /// The header with the run's id.
 const RUN: HeaderName = HeaderName::from_static("x-run-id");
@@ -91,8 +90,8 @@ async fn chat(
     let granted = shared.app.may_trust(caller.store.tenant()) && exec;
     let agent = choose(&shared, agent.as_deref(), &context).await?;
     let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, STEPS) };
-    let new = NewRun { message, session: session_id, origin };
-    let (run, session) = queue(&shared, &caller, new).await?;
+    let new = NewRun::new(message, session_id, origin);
+    let (run, session) = start_now(&shared, &caller, new).await?;
     let guard = (on_disconnect == OnDisconnect::Cancel)
         .then(|| CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone()));
     let events = form.events(&shared, &caller, &run);

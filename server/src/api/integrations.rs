@@ -1,4 +1,4 @@
-//! Integrations: named addresses at which clients send messages to an agent.
+//! Integrations: named addresses where clients send messages to an agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use wattle_agent::service::ChunkEvent;
 use wattle_agent::{Integration, Scope};
 
 use super::agents::choose;
-use super::runs::{NewRun, queue};
+use super::start::{NewRun, queue};
 use super::stream::StreamForm;
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::origin::RunOrigin;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
@@ -221,7 +221,7 @@ async fn send(
     let system = integration.system_prompt;
     let agent = choose(shared, integration.agent.as_deref(), &BTreeMap::new()).await?;
     let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, STEPS) };
-    queue(shared, caller, NewRun { message, session, origin }).await
+    queue(shared, caller, NewRun::new(message, session, origin)).await
 }
 
 async fn ask(

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::Serialize;
 use wattle_agent::journal::Journal as _;
 use wattle_agent::{Scope, trace};
 
-use super::{FULL, NOT_FOUND};
+use super::{FULL, NOT_FOUND, NOT_OPERATOR};
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::metrics::RunCounts;
 use crate::openapi;
 use crate::operator::SettingLine;
 use crate::route::Route;
@@ -27,6 +28,15 @@ pub(super) fn routes() -> Vec<Route> {
         Route::public("GET", "/readyz", get(ready), "Reports whether the server accepts runs.")
             .json::<Health>(200, "The server accepts runs.")
             .errors(&[FULL]),
+        Route::new(
+            "POST",
+            "/admin/drain",
+            Scope::Admin,
+            post(drain),
+            "Hands the runs of this server over to the others, and accepts no further ones.",
+        )
+        .json::<Drain>(202, "The server drains. A request while it does changes nothing.")
+        .errors(&[NOT_OPERATOR]),
         Route::new("GET", "/metrics", Scope::Read, get(metrics), "Returns counters.")
             .media("application/openmetrics-text", "The counters in the OpenMetrics format."),
         Route::public("GET", "/openapi.json", get(document), "Returns this document.")
@@ -52,6 +62,13 @@ struct Health {
     status: String,
     /// The version.
     version: String,
+}
+
+/// A server that accepts no further runs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Drain {
+    /// Number of runs that are still active on this server.
+    active: usize,
 }
 
 /// The settings of the server and of the caller.
@@ -94,6 +111,22 @@ async fn health() -> Json<Health> {
     Json(Health { status, version })
 }
 
+async fn drain(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+) -> Result<(StatusCode, Json<Drain>), ApiError> {
+    if caller.store.tenant() != shared.app.own().store.tenant() {
+        return Err(ApiError::not_operator());
+    }
+    if !shared.service.is_stopping() {
+        let draining = Arc::clone(&shared);
+        tokio::spawn(async move { draining.drain().await });
+        // The service refuses runs from the first moment of the task.
+        tokio::task::yield_now().await;
+    }
+    Ok((StatusCode::ACCEPTED, Json(Drain { active: shared.service.active() })))
+}
+
 async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiError> {
     if shared.service.is_stopping() {
         return Err(ApiError::stopping());
@@ -106,7 +139,13 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiErr
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>, _: Caller) -> Response {
-    let text = shared.metrics.text(shared.service.active());
+    let queue = shared.app.own().store.file().queue_state().await;
+    let queue = queue.inspect_err(|cause| tracing::error!(%cause, "the queue cannot be read"));
+    let text = shared.metrics.text(&RunCounts {
+        active: shared.service.active(),
+        moves: shared.service.moves(),
+        queue: queue.ok(),
+    });
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, media)], text).into_response()
 }
@@ -133,7 +172,7 @@ async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Set
     })
 }
 
-/// Returns the operator's settings without secrets, as far as the caller may see them.
+/// Returns the operator's settings that the caller may see, without secrets.
 fn operator_settings(shared: &Shared, caller: &Caller) -> Vec<SettingLine> {
     let is_own = caller.store.tenant() == shared.app.own().store.tenant();
     if !is_own || caller.require(Scope::Admin).is_err() {

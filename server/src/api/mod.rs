@@ -12,9 +12,10 @@ mod memory;
 mod meta;
 mod programs;
 mod resume;
-pub(crate) mod runs;
+mod runs;
 mod save;
 mod sessions;
+pub(crate) mod start;
 mod stream;
 mod tokens;
 mod vars;
@@ -52,6 +53,8 @@ pub(crate) const NOT_FOUND: (u16, &str) = (404, "There is no such resource.");
 pub(crate) const INVALID: (u16, &str) = (422, "A field is unknown, missing or invalid.");
 /// Errors of routes with a JSON body.
 pub(crate) const NOT_JSON: (u16, &str) = (400, "The body is not JSON in UTF-8.");
+/// Errors of routes for the administrators of the server's own tenant.
+pub(crate) const NOT_OPERATOR: (u16, &str) = (403, "The token belongs to another tenant.");
 /// Errors of routes that start runs.
 pub(crate) const BUSY: (u16, &str) = (429, "Too many requests, or messages of this session.");
 /// Errors of routes that start runs.

@@ -14,11 +14,11 @@ use wattle_agent::{Meter, Scene, Scope, Touched, own_session, touched};
 
 use super::fixtures::FixtureSet;
 use super::{INVALID, NOT_JSON};
-use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
+use crate::origin::RunOrigin;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -222,8 +222,7 @@ async fn rehearse(shared: &Shared, fixtures: Fixtures, call: &Call) -> Result<Pe
     Ok(performed(&execution.map_err(ApiError::internal)?))
 }
 
-/// Runs a program with the grants of a plain run. With a session, the files that it changes are
-/// kept.
+/// Runs a program with the grants of a plain run. In a session, the files that it changes are kept.
 pub(super) async fn perform(
     shared: &Shared,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Runs that go on: answers to their questions, releases, forks, replays.
+//! Continuing runs: answers to their questions, releases, forks, replays.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use wattle_agent::Scope;
 use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{self, Approval, Journal as _, SharedJournal};
 
-use super::runs::{Run, STEPS, Started, held, run, slot, view};
+use super::runs::{Run, STEPS, Started, run, view};
+use super::start::{held, slot};
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::MessageText;
+use crate::origin::RunOrigin;
 use crate::route::Route;
 use crate::state::Shared;
 

@@ -12,35 +12,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_agent::journal::{
-    self, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
+    self, CallView, Journal as _, PendingApproval, Priority, RunFilter, SharedJournal,
 };
 use wattle_agent::machine::{Envelope, Stop, Usage};
-use wattle_agent::service::{ArtifactLine, RunHandle, RunRequest, RunStatus, RunView, ToolUse};
+use wattle_agent::service::{ArtifactLine, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
 
 use super::agents::choose;
 use super::chat::EXEC;
 use super::files::write_all;
+use super::start::{NewRun, queue};
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::{OutputOrigin, RunOrigin};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::origin::{OutputOrigin, RunOrigin};
 use crate::query::Query;
-use crate::quota::RunSlot;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// Default maximum number of steps.
+/// Default for the maximum number of steps.
 pub(super) const STEPS: u32 = 40;
-/// Largest number of steps that a request may ask for.
+/// Maximum number of steps that a request may ask for.
 const MAX_STEPS: u32 = 10_000;
-/// The name of a schema that a request gives without a name.
+/// The name of a schema that a request supplies without a name.
 const ANSWER: &str = "answer";
-/// Default number of runs of a page.
+/// Default number of runs on a page.
 const PAGE: u32 = 50;
-/// Maximum number of runs of a page.
+/// Maximum number of runs on a page.
 const MAX_PAGE: u32 = 500;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -110,6 +110,9 @@ struct RunBody {
     files: Option<BTreeMap<String, String>>,
     /// The JSON Schema of the answer. With it, the run has `data`.
     output_schema: Option<Value>,
+    /// The priority among the queued runs of the tenant. Default: `normal`.
+    #[serde(default)]
+    priority: Priority,
 }
 
 /// A started run.
@@ -234,48 +237,6 @@ struct CallList {
     calls: Vec<CallView>,
 }
 
-/// A run to be queued.
-pub(crate) struct NewRun {
-    pub(crate) message: MessageText,
-    pub(crate) session: Option<SessionId>,
-    pub(crate) origin: RunOrigin,
-}
-
-/// Queues a run. Returns its id and that of its session.
-pub(crate) async fn queue(
-    shared: &Shared,
-    caller: &Caller,
-    run: NewRun,
-) -> Result<(String, String), ApiError> {
-    let session = run.session.unwrap_or_else(SessionId::generate).0;
-    let request = RunRequest {
-        message: run.message.0,
-        session: Some(session.clone()),
-        origin: run.origin.json(),
-    };
-    let slot = slot(shared, caller)?;
-    let run = shared.service.start(&caller.store, request).await?;
-    shared.metrics.run_started();
-    Ok((held(run, slot), session))
-}
-
-/// Returns a slot for a run among those of the caller's token, if they are limited.
-pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, ApiError> {
-    caller.limited.map(|key| shared.quotas.slot(key)).transpose()
-}
-
-/// Holds the slot of a run until it is not active any more. Returns the run's id.
-pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
-    let id = run.id.clone();
-    if let Some(slot) = slot {
-        tokio::spawn(async move {
-            run.outcome().await;
-            drop(slot);
-        });
-    }
-    id
-}
-
 async fn start(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
@@ -308,7 +269,8 @@ async fn start(
         output,
         ..RunOrigin::of_agent(&agent, body.max_steps, STEPS)
     };
-    let new = NewRun { message: body.prompt, session: Some(session), origin };
+    let new = NewRun::new(body.prompt, Some(session), origin);
+    let new = NewRun { priority: body.priority, ..new };
     let (id, session) = queue(&shared, &caller, new).await?;
     let mut response = (
         StatusCode::ACCEPTED,
@@ -325,7 +287,7 @@ async fn start(
     Ok(response)
 }
 
-/// Checks that a name, if there is one, is known.
+/// Checks that a name is known, if one is given.
 fn known(field: &str, given: Option<&str>, names: &[String]) -> Result<(), ApiError> {
     match given {
         Some(given) if !names.iter().any(|name| name == given) => {

@@ -186,7 +186,7 @@ async fn show(
     let first = exported.messages.iter().find(|message| message.role == Role::User);
     let turn = |message: &Message| Turn {
         role: if message.role == Role::User { "user" } else { "assistant" }.to_owned(),
-        content: message.content.clone(),
+        content: message.content.to_string(),
     };
     Ok(Json(Session {
         title: title(first.map(|message| message.content.as_str())),

@@ -1,4 +1,4 @@
-//! Conversations of clients that send all messages each time, and the session of each.
+//! Conversations of clients that send all messages with each request, and their sessions.
 //!
 //! A session remembers the digest of its conversation as the client sees it. A request whose
 //! earlier messages have this digest continues the session. Any other request, such as one for
@@ -68,16 +68,16 @@ impl Content {
 
 /// A conversation that a client sent, in parts.
 pub(super) struct Conversation {
-    /// The texts of system messages.
+    /// The content of the system messages.
     pub(super) system: Option<String>,
     /// The messages before the last one.
     pub(super) earlier: Vec<Message>,
-    /// The last message, which is the user's.
+    /// The last message, which must be the user's.
     pub(super) message: MessageText,
 }
 
 impl Conversation {
-    /// Takes the client's messages apart.
+    /// Splits the client's messages into the parts of a conversation.
     pub(super) fn read(messages: &[ClientMessage]) -> Result<Conversation, ApiError> {
         let (mut system, mut earlier) = (Vec::new(), Vec::new());
         for message in messages {
@@ -100,7 +100,7 @@ impl Conversation {
             Some(text) if !text.trim().is_empty() => Ok(Conversation {
                 system: (!system.is_empty()).then(|| system.join("\n\n")),
                 earlier,
-                message: MessageText(text),
+                message: MessageText(text.into()),
             }),
             _ => Err(ApiError::invalid_field(
                 "`messages`: the last message must be the user's, with a text",
@@ -124,7 +124,7 @@ impl Conversation {
         Ok(session)
     }
 
-    /// Remembers the session of the conversation with this answer.
+    /// Records the conversation, including this answer, as that of the session.
     pub(super) async fn remember(
         mut self,
         caller: &Caller,

@@ -1,11 +1,11 @@
-//! The format of an answer: text, any JSON object, or JSON of a schema.
+//! The format of an answer: text, any JSON object, or JSON that matches a schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::OutputOrigin;
 use crate::error::ApiError;
+use crate::origin::OutputOrigin;
 
 /// The name of the schema of `json_object`.
 const OBJECT: &str = "json_object";

@@ -1,7 +1,7 @@
 //! The routes for existing clients of the OpenAI API: models, chat completions, responses.
 //!
-//! A completion is a run. Its progress is sent as reasoning, its result as the answer. A client that
-//! disconnects cancels its run, as it would end the generation of a model.
+//! A completion is a run. Its progress is sent as reasoning, its result as the answer. If a client
+//! disconnects, its run is cancelled, just as a model would stop generating.
 
 mod chat;
 mod conversation;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use wattle_agent::machine::{Envelope, Event, Stop, Usage};
 use wattle_agent::service::Follower;
 
-use crate::api::runs::{NewRun, queue};
-use crate::app::{OutputOrigin, RunOrigin};
+use crate::api::start::{NewRun, start_now};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
+use crate::origin::{OutputOrigin, RunOrigin};
 use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
@@ -75,13 +75,13 @@ async fn start(
     let Asked { model, message, session, system, output } = asked;
     let agent = models::agent(shared, &model).await?;
     let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, STEPS) };
-    let (run, session) = queue(shared, caller, NewRun { message, session, origin }).await?;
+    let (run, session) = start_now(shared, caller, NewRun::new(message, session, origin)).await?;
     let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
     let follower = shared.service.follow(&caller.store, &run, 0);
     Ok(Completion { run, session, follower, guard })
 }
 
-/// A piece of news of a completion.
+/// An update on a completion.
 enum Piece {
     /// A line about the progress.
     Progress(String),
@@ -110,8 +110,7 @@ impl Ended {
 }
 
 impl Completion {
-    /// Returns the next piece of news. After the end, and for a run that is suspended, the result
-    /// is final.
+    /// Returns the next update. No update follows the end of the run.
     async fn next(&mut self) -> Result<Piece, ApiError> {
         loop {
             let Some(event) = self.follower.next().await? else {
@@ -136,7 +135,7 @@ impl Completion {
     }
 }
 
-/// Returns the news in an event, if there are any.
+/// Returns the update in an event, if there is one.
 fn piece(event: &Envelope) -> Option<Piece> {
     Some(match &event.event {
         Event::Thinking { content, .. } => Piece::Progress(format!("{content}\n")),

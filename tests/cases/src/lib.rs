@@ -24,6 +24,8 @@
 
 #![allow(clippy::panic, reason = "only tests use this crate, and a test fails by panicking")]
 
+pub mod postgres;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,8 +38,8 @@ pub struct Case<'a> {
     pub title: &'a str,
     /// The lines up to the first line `---`, each with its line end.
     pub input: &'a str,
-    /// The lines after the line `---`, up to the next case. Empty if the case has no line `---`
-    /// yet.
+    /// The lines after the line `---`, up to the next case. Empty if the case does not have this
+    /// line yet.
     pub expected: &'a str,
 }
 
@@ -58,7 +60,7 @@ pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
     (preamble, cases.collect())
 }
 
-/// Splits a text at its first line that is exactly `---`. Neither part contains that line.
+/// Splits a string at its first line that is exactly `---`. Neither part contains that line.
 pub fn split_line(text: &str) -> (&str, &str) {
     const LINE: &str = "---\n";
     let mut found =
@@ -86,7 +88,7 @@ pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the text of a file.
+/// Reads a file as text.
 ///
 /// # Panics
 /// Panics if the file cannot be read.
@@ -96,17 +98,17 @@ pub fn read(path: impl AsRef<Path>) -> String {
         .unwrap_or_else(|why| panic!("failed to read {}: {why}", path.display()))
 }
 
-/// Returns true if expectations are to be updated: the environment variable `UPDATE` is set.
+/// Returns true if the environment variable `UPDATE` is set, so that expectations are updated.
 pub fn is_updating() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-/// Returns the difference of two texts, in the unified form.
+/// Returns the difference between two strings in the unified format.
 pub fn diff(expected: &str, found: &str) -> String {
     TextDiff::from_lines(expected, found).unified_diff().to_string()
 }
 
-/// Compares a text with the file that contains the expected one. A missing file counts as empty.
+/// Compares a string with a file that contains the expected string. A missing file counts as empty.
 ///
 /// # Panics
 /// Panics if they differ or, when updating, if the file cannot be written.
@@ -129,7 +131,7 @@ impl Comparison {
         Self { differences: String::new(), is_updating: is_updating() }
     }
 
-    /// Compares a text with the file that contains the expected one. A missing file counts as
+    /// Compares a string with a file that contains the expected string. A missing file counts as
     /// empty.
     ///
     /// # Panics
@@ -151,7 +153,7 @@ impl Comparison {
     /// Ends the comparison.
     ///
     /// # Panics
-    /// Panics if a text differs from its file.
+    /// Panics if a string differs from its file.
     pub fn finish(self) {
         let differences = self.differences;
         assert!(differences.is_empty(), "hint: UPDATE=1 writes what was found\n{differences}");

@@ -1,4 +1,4 @@
-//! The store conforms to the journal.
+//! Tests that the store conforms to the requirements on a journal.
 
 use std::time::Duration;
 
@@ -22,6 +22,19 @@ async fn the_store_is_a_journal() {
                 .unwrap()
                 .tenant(&Tenant::default()),
         )
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_store_in_postgres_is_a_journal() {
+    if wattle_cases::postgres::url().is_none() {
+        return;
+    }
+    conformance(&|| {
+        let url = wattle_cases::postgres::url().unwrap();
+        let store = Store::connect(&url, Duration::from_secs(60)).unwrap();
+        std::sync::Arc::new(store.tenant(&Tenant::default()))
     })
     .await;
 }

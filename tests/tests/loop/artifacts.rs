@@ -50,7 +50,7 @@ async fn a_run_keeps_a_bounded_amount_and_says_what_it_does_not_keep() {
     let model = Scripted::new(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.artifacts.len(), 8);
-    let last = model.requests().last().unwrap().last().unwrap().content.clone();
+    let last = model.requests().last().unwrap().last().unwrap().content.to_string();
     assert!(
         last.contains("ok 8")
             && last.contains("the artifact `a8` is not kept: a run keeps at most"),

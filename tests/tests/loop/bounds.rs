@@ -1,4 +1,4 @@
-//! The limits of a run. Each is reached by an operation that really hangs.
+//! The limits of a run. An operation that really hangs reaches each limit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ use wattle_tests::{Scripted, World};
 
 use super::endpoint::{quick, remote};
 
-/// Duration of operations that must not be waited for.
+/// Duration of operations that a run must not wait for.
 const HOURS: Duration = Duration::from_secs(3_600);
 
 fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Returns answers of a model's server that keep a client waiting, each with a description.
+/// Returns responses of a model's server that keep a client waiting, each with a description.
 fn silences() -> Vec<(&'static str, Answer)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     vec![
@@ -153,7 +153,7 @@ async fn a_program_and_a_host_call_are_killed_at_their_time_limit() {
         let model = Scripted::new(&[&call, "ToolCall::Response(\"on\")"]);
         let (report, _) = world.run(&model, &Settings::default(), job).await;
         assert_eq!(report.ending.text(), "on");
-        let observed = model.requests()[1].last().unwrap().content.clone();
+        let observed = model.requests()[1].last().unwrap().content.to_string();
         assert!(
             observed.starts_with("[Observation (step 1)] Execution FAILED:\n")
                 && observed.contains(expected),
@@ -231,6 +231,6 @@ async fn missing_memory_is_an_error_code() {
     let model = Scripted::new(&[program, "ToolCall::Response(\"on\")"]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "on");
-    let observed = model.requests()[1].last().unwrap().content.clone();
+    let observed = model.requests()[1].last().unwrap().content.to_string();
     assert!(observed.contains("ENOMEM") || observed.contains("EBOUND"), "{observed}");
 }

@@ -57,7 +57,7 @@ impl Intent<'_> {
 fn observed(requests: &[Vec<Message>]) -> Vec<String> {
     let last = requests.last().map(Vec::as_slice).unwrap_or_default();
     let observations = last.iter().filter(|message| message.content.starts_with("[Observation"));
-    observations.map(|message| message.content.clone()).collect()
+    observations.map(|message| message.content.to_string()).collect()
 }
 
 /// A run has the same effects and observations in both dialects.
@@ -352,7 +352,7 @@ async fn a_session_keeps_calls_and_their_results() {
     world.run(&native, &Settings::default(), job).await;
     // A later run treats the observations of earlier runs as data.
     let earlier = |message: &Message| Message {
-        content: message.content.replace("[Observation", "[\\Observation"),
+        content: message.content.replace("[Observation", "[\\Observation").into(),
         ..message.clone()
     };
     assert_eq!(native.requests()[0][1..6], history.iter().map(earlier).collect::<Vec<_>>());

@@ -1,5 +1,5 @@
 //! Fixes: the model changes the last program that failed, in both dialects. The trace, the events
-//! and the conversation have the whole resulting program.
+//! and the conversation contain the complete resulting program.
 
 use wattle_agent::{DialectSetting, Settings};
 use wattle_machine::{Event, Message, Role};
@@ -10,7 +10,7 @@ const FIXED: &str = "(out \"a\")\n(out (str.upper? (arg 0)))";
 
 fn text(message: &Message) -> String {
     let calls = message.calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
-    [message.content.clone()].into_iter().chain(calls).collect()
+    [message.content.to_string()].into_iter().chain(calls).collect()
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn a_program_that_failed_when_it_ran_can_be_fixed() {
     ]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!((report.ending.text(), report.steps), ("well", 3));
-    let last = |at: usize| model.requests()[at].last().unwrap().content.clone();
+    let last = |at: usize| model.requests()[at].last().unwrap().content.to_string();
     assert!(last(2).ends_with("Execution result:\nbee"), "{}", last(2));
     assert!(
         last(3).contains(

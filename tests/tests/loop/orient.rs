@@ -1,5 +1,5 @@
-//! The files that a run begins with: shown to the model once, as data, within the run's overlay and
-//! policy.
+//! The files that a run begins with. They are shown to the model once, as data, within the run's
+//! overlay and policy.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ async fn opening(world: &World, settings: &Settings, job: Job) -> String {
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, settings, job).await;
     assert_eq!(report.ending.text(), "done");
-    model.requests()[0].last().unwrap().content.clone()
+    model.requests()[0].last().unwrap().content.to_string()
 }
 
 fn denying(rules: &[&str]) -> Preflight {

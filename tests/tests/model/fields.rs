@@ -1,4 +1,4 @@
-//! The fields of requests that only some endpoints know: the effort of reasoning, the choice of
+//! The fields of requests that only some endpoints support: the reasoning effort, the choice of
 //! functions, and the schema of the answer.
 
 use serde_json::{Value as Json, json};
@@ -13,7 +13,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, client, question, quick};
 
-/// Returns a client that treats the endpoint as that of a preset.
+/// Returns a client that treats the endpoint as the endpoint of a preset.
 fn client_as(preset: &str, provider: &Provider) -> RemoteModel {
     let base = provider.base_url();
     let settings = EndpointSettings {
@@ -105,7 +105,7 @@ async fn a_budget_of_tokens_leaves_room_for_the_answer() {
             vec![wattle_machine::FunctionCall {
                 id: "a".to_owned(),
                 name: "now".to_owned(),
-                arguments: "{}".to_owned(),
+                arguments: "{}".into(),
             }],
         ),
         Message::tool("a", "noon"),

@@ -7,7 +7,7 @@ use wattle_tests::provider::{Answer, Provider};
 use crate::client::{KEY, client, complete, delta, stream};
 
 fn call(id: &str, name: &str, arguments: &str) -> FunctionCall {
-    FunctionCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
+    FunctionCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.into() }
 }
 
 #[tokio::test]

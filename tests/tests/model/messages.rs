@@ -66,7 +66,7 @@ async fn a_conversation_is_sent_in_turns_and_blocks() {
     let call = |id: &str, arguments: &str| FunctionCall {
         id: id.to_owned(),
         name: "kv_get".to_owned(),
-        arguments: arguments.to_owned(),
+        arguments: arguments.into(),
     };
     let messages = [
         Message::system("be brief"),

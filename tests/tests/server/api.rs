@@ -180,6 +180,9 @@ async fn readiness_and_metrics_report_the_server() {
         "wattle_runs_started_total 1",
         "wattle_http_requests_total{route=\"/api/run\",method=\"POST\",status=\"202\"} 1",
         "wattle_runs_active 0",
+        "wattle_queue_runs 0",
+        "wattle_store_runs_driven 0",
+        "wattle_store_transaction_duration_seconds_count{access=\"write\"}",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }

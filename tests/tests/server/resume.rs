@@ -6,17 +6,16 @@ use wattle_agent::journal::{
     Journal as _, ParentRun, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
 };
 use wattle_agent::machine::{Effect, Ending, Input, Message, Setup, State, Usage, step};
-use wattle_agent::{Store, Tenant, TenantStore};
+use wattle_agent::{Tenant, TenantStore};
 
-use crate::world::World;
+use crate::world::{World, store, whole_store};
 
-/// Stores a run in the state in which a server leaves it when the server is killed during a model
-/// request.
+/// Stores a run in the state that remains if a server is killed during a model request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     left_open_below(store, id, session, by, None).await;
 }
 
-/// Stores such a run as a child run.
+/// Stores a run like [`left_open`], but as a child run.
 async fn left_open_below(
     store: &TenantStore,
     id: &str,
@@ -28,32 +27,17 @@ async fn left_open_below(
         Setup { system: "prompt".into(), session_id: Some(session.to_owned()), ..Setup::default() };
     let start = RunStart {
         setup: setup.clone(),
-        message: "hello".to_owned(),
-        agent: "wattle".to_owned(),
         model: "m".to_owned(),
-        timeout_ms: None,
         temperature: 0.3,
         max_tokens: 100,
-        thinking_effort: None,
-        tool_call: Default::default(),
-        preamble: None,
-        granted: Vec::new(),
-        capabilities: [].into(),
-        workdir: None,
-        forked: None,
         parent,
-        origin: serde_json::json!({"by": by}),
+        ..RunStart::new("hello", serde_json::json!({"by": by}))
     };
     let run = RunRecord {
-        id: id.to_owned(),
         session: Some(session.to_owned()),
-        status: Status::Open,
         made: 0,
         used: 0,
-        attempts: 1,
-        reason: None,
-        summary: None,
-        start,
+        ..RunRecord::new(id, start)
     };
     store.open(run).await.unwrap();
     let input = Input::Begin { message: "hello".to_owned() };
@@ -78,7 +62,7 @@ async fn left_open_below(
 
 #[tokio::test]
 async fn open_runs_are_resumed_once() {
-    let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
+    let store = store();
     for (id, session, by) in
         [("r1", "a", "serve"), ("r2", "a", "serve"), ("r3", "b", "serve"), ("r4", "c", "run")]
     {
@@ -96,8 +80,13 @@ async fn open_runs_are_resumed_once() {
     })
     .await
     .unwrap();
-    let contents: Vec<String> =
-        store.history("a").await.unwrap().into_iter().map(|message| message.content).collect();
+    let contents: Vec<String> = store
+        .history("a")
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|message| message.content.to_string())
+        .collect();
     assert_eq!(contents.len(), 4, "{contents:?}");
     world.no_question();
     assert!(!done("r3").await, "another process is driving it");
@@ -107,7 +96,7 @@ async fn open_runs_are_resumed_once() {
 
 #[tokio::test]
 async fn child_runs_that_outlived_the_run_at_the_top_are_ended() {
-    let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
+    let store = store();
     left_open(&store, "top", "a", "serve").await;
     let below = |run: &str| Some(ParentRun { run: run.to_owned(), root: "top".to_owned() });
     left_open_below(&store, "child", "", "serve", below("top")).await;
@@ -136,7 +125,7 @@ async fn child_runs_that_outlived_the_run_at_the_top_are_ended() {
 
 #[tokio::test]
 async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() {
-    let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
+    let store = store();
     for (id, session) in [("poison", "a"), ("good", "b")] {
         left_open(&store, id, session, "serve").await;
     }
@@ -178,7 +167,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
 
 #[tokio::test]
 async fn a_request_gets_nothing_of_another_tenants_session() {
-    let file = Store::in_memory(Duration::from_secs(3600)).unwrap();
+    let file = whole_store();
     let (alice, bob) =
         (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
     let turns = vec![Message::user("alice's question"), Message::assistant("alice's answer")];

@@ -1,9 +1,12 @@
-//! Following runs: every kept event once, whoever leaves, falls behind or is killed.
+//! Tests following runs: a client receives every kept event once, even if clients disconnect, fall
+//! behind or are killed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value as Json, json};
+use wattle_agent::Retention;
 
 use crate::api::wat;
 use crate::world::{TOKEN, World, bare, store};
@@ -48,6 +51,35 @@ async fn a_client_that_comes_back_gets_every_event_once() {
     assert_eq!(numbers(&whole), all, "the record has the same events");
     let page = world.api(&format!("GET /api/run/{run}/events?after=2&limit=2"), "").await.json();
     assert_eq!((&page["last"], &page["done"]), (&4.into(), &false.into()));
+}
+
+#[tokio::test]
+async fn a_run_without_its_old_events_still_has_its_end() {
+    let store = store();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let run = world.start(&json!({"prompt": "go"})).await;
+    world.question().await.say(&wat("(out 1)"));
+    world.question().await.respond("done");
+    world.until(&run, "done").await;
+    let whole = numbers(&world.follow(&run, 0).await.events().await);
+    let kept = Retention { runs: None, events: Some(Duration::ZERO) };
+    let file = store.file().clone().keeping(kept);
+    while file.prune().await.unwrap().runs_without_events == 0 {}
+    let left = world.follow(&run, 0).await.events().await;
+    assert_eq!(numbers(&left), whole[whole.len() - 1..]);
+    assert_eq!(left[0]["text"], "done");
+    let mut tree = world.client().await;
+    let headers = ["Host: localhost", &format!("Authorization: Bearer {TOKEN}")];
+    tree.send(bare(&format!("GET /api/run/{run}/stream?tree=true"), &headers)).await;
+    assert_eq!(tree.head().await.status, 200);
+    let (_, event) = tree.identified().await.unwrap();
+    assert_eq!(event["text"], "done");
+    assert_eq!(tree.identified().await, None);
+    let shown = world.api(&format!("GET /api/run/{run}"), "").await.json();
+    assert_eq!((&shown["status"], &shown["result"]), (&"done".into(), &"done".into()));
+    // A replay needs the turns and the calls alone.
+    let replay = world.api(&format!("POST /api/run/{run}/replay"), "").await.json();
+    assert_eq!((&replay["same"], &replay["programs"]), (&true.into(), &1.into()), "{replay}");
 }
 
 #[tokio::test]

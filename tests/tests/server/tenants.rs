@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::Journal as _;
-use wattle_agent::{Scope, Store, Tenant};
+use wattle_agent::journal::{Journal as _, QueuedRun};
+use wattle_agent::{Scope, Tenant};
 use wattle_server::{App, ServerSettings, TenantParts};
 
-use crate::world::{World, api};
+use crate::world::{World, api, whole_store};
 
 /// Starts a server for two tenants, with a token of each scope for the second one.
 pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> World {
@@ -20,7 +20,7 @@ pub(crate) async fn two_tenants_of(
     make: impl FnOnce(App) -> App,
     change: impl FnOnce(&mut ServerSettings),
 ) -> World {
-    let file = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+    let file = whole_store();
     let (alice, bob) =
         (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
     for scope in Scope::ALL {
@@ -115,7 +115,7 @@ async fn no_route_reaches_another_tenants_data() {
     let mut all_routes = routes(&values);
     all_routes.sort_by_key(|(line, ..)| line.starts_with("PUT"));
     for (line, scope, has_parameter) in all_routes {
-        // Sessions and responses have ids of their own.
+        // Sessions and responses have their own ids.
         let line =
             if line.contains("/api/sessions/") { line.replace(&run, "alices") } else { line };
         let line = if line.contains("/responses/") {
@@ -192,7 +192,7 @@ async fn a_token_has_a_limit_of_active_runs() {
     start(&world, "bobs-run").await.refused(429, "too_many_runs");
     let fork = format!("POST /api/run/{first}/fork");
     world.ask(api("bobs-run", &fork, r#"{"step":0}"#)).await.refused(429, "too_many_runs");
-    // Other tokens have limits of their own, and the server's own token has none.
+    // Other tokens have their own limits, and the server's own token has none.
     assert_eq!(start(&world, "bobs-admin").await.head.status, 202);
     for _ in 0..2 {
         assert_eq!(start(&world, crate::world::TOKEN).await.head.status, 202);
@@ -221,16 +221,10 @@ async fn a_revoked_token_opens_nothing() {
 
 #[tokio::test]
 async fn the_runs_of_every_tenant_are_resumed() {
-    let file = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+    let file = whole_store();
     let bob = file.tenant(&Tenant::new("bob").unwrap());
-    let queued = wattle_agent::journal::QueuedRun {
-        id: "01J0000000000000000000000".to_owned(),
-        session: Some("s".to_owned()),
-        made: 1,
-        message: "bob's".to_owned(),
-        origin: json!({"by": "serve"}),
-    };
-    bob.enqueue(queued).await.unwrap();
+    let queued = QueuedRun::new("01J0000000000000000000000", "bob's", json!({"by": "serve"}));
+    bob.enqueue(QueuedRun { session: Some("s".to_owned()), ..queued }).await.unwrap();
     let alice = file.tenant(&Tenant::new("alice").unwrap());
     let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
     let mut world =

@@ -69,7 +69,7 @@ impl Puppet {
     async fn ask(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let (reply, answer) = oneshot::channel();
         let plain = |message: &Message| Message {
-            content: wattle_tests::plain(&message.content),
+            content: wattle_tests::plain(&message.content).into(),
             ..message.clone()
         };
         self.0
@@ -77,7 +77,7 @@ impl Puppet {
             .ok();
         match answer.await {
             Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
-            // An empty recording returns an error, as a failed model does.
+            // An empty recording returns an error, like a failed model.
             Ok(None) => {
                 Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#)
                     .unwrap()
@@ -142,7 +142,7 @@ impl World {
         World::of(parts(TenantParts::new(store())), |app| app, change).await
     }
 
-    /// Starts a server with these parts, and changes what they become.
+    /// Starts a server with these parts, and changes the resulting app.
     pub(crate) async fn of(
         parts: TenantParts,
         make: impl FnOnce(App) -> App,
@@ -225,9 +225,18 @@ impl World {
     }
 }
 
-/// Returns an empty store in memory.
+/// Returns an empty store: in memory, or in PostgreSQL if the switch of the tests is set.
+pub(crate) fn whole_store() -> Store {
+    let hour = Duration::from_secs(3_600);
+    match wattle_cases::postgres::url_if_switched() {
+        Some(url) => Store::connect(&url, hour).unwrap(),
+        None => Store::in_memory(hour).unwrap(),
+    }
+}
+
+/// Returns the part of an empty store that belongs to the default tenant.
 pub(crate) fn store() -> TenantStore {
-    Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default())
+    whole_store().tenant(&Tenant::default())
 }
 
 /// Returns a request to the API with a token and a body.

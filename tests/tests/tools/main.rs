@@ -1,5 +1,5 @@
-//! The base tools as a model uses them: called by name in a run, with their observations and
-//! effects.
+//! Tests the base tools in the way a model uses them: called by name in a run, with their
+//! observations and effects.
 
 #![allow(
     clippy::unwrap_used,
@@ -60,7 +60,7 @@ async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
         .requests()
         .into_iter()
         .skip(1)
-        .map(|messages| messages.last().unwrap().content.clone())
+        .map(|messages| messages.last().unwrap().content.to_string())
         .collect();
     (report.ending, read)
 }
@@ -201,7 +201,7 @@ async fn a_ticket_without_a_workdir_is_kept_for_the_tenant() {
     ]);
     let (_, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     let requests = model.requests();
-    let read = |at: usize| requests[at].last().unwrap().content.clone();
+    let read = |at: usize| requests[at].last().unwrap().content.to_string();
     assert!(read(1).contains("filed: no printer"), "{}", read(1));
     assert!(read(2).contains("\"need\":\"print files\",\"tried\":\"lpr\""), "{}", read(2));
     assert!(!world.workdir().join("_issues.jsonl").exists());

@@ -10,7 +10,7 @@ use super::{arguments, json};
 use crate::function::ProgramFunction;
 use crate::message::FunctionCall;
 
-/// The calls found in a text.
+/// The calls found in an answer.
 pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
     /// The text before the calls. Never empty.
@@ -34,13 +34,13 @@ const MARKS: &[(&str, Form)] = &[
 
 #[derive(Clone, Copy)]
 enum Form {
-    /// JSON objects with name and arguments, in a row or in an array.
+    /// JSON objects with name and arguments, one after another or in an array.
     Json,
     /// The name in the mark, followed by JSON or by a tag for each argument.
     Named,
 }
 
-/// Finds the calls in a text that contains no call of the text dialect.
+/// Finds the calls in an answer that contains no call of the text dialect.
 pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let first = MARKS
         .iter()
@@ -226,7 +226,7 @@ fn call_of_object(value: Value) -> Option<FunctionCall> {
 }
 
 fn call(name: &str, arguments: String) -> FunctionCall {
-    FunctionCall { id: String::new(), name: name.trim().to_owned(), arguments }
+    FunctionCall { id: String::new(), name: name.trim().to_owned(), arguments: arguments.into() }
 }
 
 /// Reads calls in JSON without a mark, bare or fenced. The JSON is the whole text, or begins at the

@@ -31,15 +31,15 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// Calls in the text of an answer.
+    /// Calls are part of the answer's text.
     #[default]
     Text,
-    /// Calls of functions that the model is offered.
+    /// Calls are function calls.
     Native,
 }
 
-/// The program that stands in for a failed one in the model's own answer, since the request to
-/// correct it shows the program.
+/// The placeholder for a failed program in the model's own answer. The request to correct the
+/// program shows the program itself.
 const SHOWN_BELOW: &str = ";; your program, which is shown below with line numbers";
 
 /// The context in which an answer is read.
@@ -62,7 +62,7 @@ pub(crate) struct ParsedAnswer {
     pub(crate) message: Message,
     /// Notes for the model about the form of its answer.
     pub(crate) notes: Vec<String>,
-    /// The function calls that gave the answer.
+    /// The function calls whose argument is the final answer.
     pub(crate) done: Vec<Call>,
     /// If true, the calls or the final answer are complete. A truncated answer can be complete, if
     /// only text after its call is missing.
@@ -145,7 +145,7 @@ impl Dialect {
     }
 
     /// Returns the answer whose program does not compile, followed by the request to correct it.
-    /// The request shows the program, so the answer does not.
+    /// Only the request shows the program.
     pub(crate) fn repair(
         self,
         failed: &FailedProgram,
@@ -170,7 +170,7 @@ impl Dialect {
         }
     }
 
-    /// Replaces the calls of an answer.
+    /// Replaces the calls in an answer.
     pub(crate) fn rewrite_calls(
         self,
         answer: Message,
@@ -246,5 +246,5 @@ pub(crate) fn add(messages: &mut Vec<Message>, text: &str) {
 /// Converts a call to a function call.
 fn function_call(id: String, call: &Call, programs: &[ProgramFunction]) -> FunctionCall {
     let (name, arguments) = arguments::from_call(call, programs);
-    FunctionCall { id, name, arguments }
+    FunctionCall { id, name, arguments: arguments.into() }
 }

@@ -46,8 +46,8 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     }
 }
 
-/// Reads an answer in the text dialect. Its call becomes a function call in the conversation, so
-/// that the model learns the expected form.
+/// Reads an answer in the text dialect. The answer's call becomes a function call in the
+/// conversation, so that the model learns the expected form.
 fn in_text(
     answer: &ModelAnswer,
     reading: Reading,
@@ -136,7 +136,7 @@ fn called(
             Some(_) => FunctionCall {
                 id,
                 name: plain_name(&call.name),
-                arguments: as_object(&call.arguments),
+                arguments: as_object(&call.arguments).into(),
             },
         });
         planned.push(plan);
@@ -170,7 +170,7 @@ fn merge_fixes(meanings: &mut Vec<(&FunctionCall, Meaning)>) {
     }
 }
 
-/// Refuses the calls beside an exclusive program, and those over the limit.
+/// Refuses the other calls next to a call to an exclusive program, and the calls over the limit.
 fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     let is_exclusive = |call: &Call| matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name));
     let found = planned.iter().position(|plan| plan.refused.is_none() && is_exclusive(&plan.call));
@@ -192,7 +192,7 @@ fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     }
 }
 
-/// Replaces the calls of an answer. Each keeps its id.
+/// Replaces the calls in an answer. Each keeps its id.
 pub(super) fn rewrite_calls(
     answer: Message,
     planned: &[PlannedCall],

@@ -30,8 +30,8 @@ impl State {
         }
     }
 
-    /// Asks once more after a call in the forced last turn. After another call the run ends without
-    /// an answer: the thought beside a call is not meant for the user.
+    /// Asks again after a call in the forced last turn, but only once. After a second call the run
+    /// ends without an answer, because the thought next to a call is not meant for the user.
     pub(super) fn retry_call(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.retry_reason == Some(RetryReason::Called) {
             return self.end(Ending::out_of_steps(self.settings.max_steps));
@@ -121,9 +121,10 @@ impl State {
         Effect::Ask(ask)
     }
 
-    /// Returns the conversation as the model sees it. Recalled items and the texts of traits extend the message before them
-    /// if that is the user's, since chat templates require the roles to alternate. They stay where
-    /// they first were, so that each request begins with the one before it.
+    /// Returns the conversation as the model sees it. Recalled items and text from traits are
+    /// appended to the preceding message if that is the user's, because chat templates require the
+    /// roles to alternate. They stay in their first position, so that each request begins with the
+    /// one before it.
     fn request(&self) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.conversation.len());
         for (at, message) in self.conversation.iter().enumerate() {
@@ -134,15 +135,15 @@ impl State {
             if at == self.opening
                 && let Some(opening) = messages.last_mut()
             {
-                opening.content = self.announce_nonce(&message.content);
+                opening.content = self.announce_nonce(&message.content).into();
             }
         }
         messages
     }
 
-    /// Returns the user's message as the model sees it, followed by the files that the run begins
-    /// with and by the run's nonce. Since the nonce comes after the prompt and the history, they
-    /// are the same byte for byte in every run of a session.
+    /// Returns the user's message as the model sees it, followed by the files of the orientation
+    /// and by the run's nonce. Since the nonce comes after the prompt and the history, they are the
+    /// same byte for byte in every run of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());

@@ -1,0 +1,122 @@
+//! The journal of runs that this process hands over when it stops.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use wattle_machine::Envelope;
+
+use crate::journal::{
+    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord,
+    SharedJournal, Turn,
+};
+use crate::store::TenantStore;
+use crate::tenant::Tenant;
+
+/// A journal that stops its run at the next turn once the service starts to hand its runs over. A
+/// turn is recorded before its effects are performed, so the process that takes the run over
+/// performs each effect once.
+struct Handover {
+    store: TenantStore,
+    /// Cancelled when the service starts to hand its runs over.
+    begins: CancellationToken,
+    /// Cancelled when the run has reached its next turn.
+    reached: CancellationToken,
+}
+
+/// Returns the journal of a run that is handed over once `begins` is cancelled. At the run's next
+/// turn, it cancels `reached`, and the call that records the turn never returns.
+pub(super) fn journal(
+    store: &TenantStore,
+    begins: &CancellationToken,
+    reached: &CancellationToken,
+) -> SharedJournal {
+    let (store, begins, reached) = (store.clone(), begins.clone(), reached.clone());
+    Arc::new(Handover { store, begins, reached })
+}
+
+impl Journal for Handover {
+    fn tenant(&self) -> &Tenant {
+        self.store.tenant()
+    }
+
+    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
+        let recorded = self.store.turn(run, turn, events);
+        Box::pin(async {
+            recorded.await?;
+            if self.begins.is_cancelled() {
+                self.reached.cancel();
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        })
+    }
+
+    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+        self.store.enqueue(run)
+    }
+
+    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
+        self.store.queued()
+    }
+
+    fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
+        self.store.open(run)
+    }
+
+    fn pause(&self, run: &str) -> JournalFuture<'_, ()> {
+        self.store.pause(run)
+    }
+
+    fn attempt(&self, run: &str) -> JournalFuture<'_, u32> {
+        self.store.attempt(run)
+    }
+
+    fn park(
+        &self,
+        run: &str,
+        reason: Option<String>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()> {
+        self.store.park(run, reason, events)
+    }
+
+    fn release(&self, run: &str) -> JournalFuture<'_, bool> {
+        self.store.release(run)
+    }
+
+    fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
+        self.store.calls(run, calls)
+    }
+
+    fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()> {
+        self.store.end(run, end)
+    }
+
+    fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
+        self.store.run(run)
+    }
+
+    fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
+        self.store.runs(filter)
+    }
+
+    fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>> {
+        self.store.events(run, after, limit)
+    }
+
+    fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
+        self.store.turns(run)
+    }
+
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {
+        self.store.files_of_tree(run)
+    }
+
+    fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
+        self.store.calls_of(run, turn)
+    }
+
+    fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>> {
+        self.store.lock(name)
+    }
+}

@@ -1,0 +1,99 @@
+//! Resumes the runs of processes that have ended.
+
+use std::sync::Arc;
+
+use super::queue::Place;
+use super::{RunService, child};
+use crate::cancel::Cancel;
+use crate::error::StoreError;
+use crate::journal::{self, Journal as _, RunFilter, Status};
+use crate::store::TenantStore;
+
+impl RunService {
+    /// Returns true if this process resumes a run when it starts. An open or queued run with a
+    /// recorded requirement is left to [`look_after`](RunService::look_after).
+    async fn takes_up(
+        &self,
+        store: &TenantStore,
+        (run, is_parked): (&str, bool),
+        origin: &serde_json::Value,
+    ) -> bool {
+        let recorded = match store.needs_of(run).await {
+            Ok(needs) => needs.filter(|needs| !needs.is_empty()),
+            Err(cause) => {
+                tracing::error!(run, %cause, "failed to read what a run needs");
+                return false;
+            }
+        };
+        match recorded {
+            Some(needs) => is_parked && self.0.assembler.offers().contains(&needs),
+            None => self.0.assembler.offers().contains(&self.0.assembler.needs(origin)),
+        }
+    }
+}
+
+/// Resumes the open runs of a tenant and then drives its queued runs, each oldest first.
+pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
+    // These child runs are open because their process ended after the run at the top had ended.
+    match store.ended_above_open().await {
+        Ok(tops) => tops.iter().for_each(|top| service.end_children(store, top)),
+        Err(cause) => tracing::error!(%cause, "failed to list child runs that were left open"),
+    }
+    let runs = async {
+        let mut open = child::answered(store).await?;
+        open.extend(store.runs(RunFilter::status(Status::Open)).await?);
+        open.sort_by(|one, other| (other.made, &other.id).cmp(&(one.made, &one.id)));
+        Ok((open, store.queued().await?))
+    };
+    let (open, queued) = match runs.await {
+        Ok(runs) => runs,
+        Err::<_, StoreError>(cause) => {
+            return tracing::error!(%cause, "failed to list the open runs");
+        }
+    };
+    let cancel = Cancel::new();
+    // Oldest first, so that the runs of a session keep their order.
+    for run in open.into_iter().rev() {
+        let of = (run.id.as_str(), run.status == Status::Parked);
+        if !service.takes_up(store, of, &run.start.origin).await {
+            continue;
+        }
+        let Some(place) = waiting_place(service, store, run.session.as_deref()).await else {
+            return;
+        };
+        let resumed = service.drive_resumed(store.clone(), run, false, place, &cancel);
+        if let Err(cause) = resumed.await {
+            tracing::error!(%cause, "failed to resume an open run");
+        }
+    }
+    for run in queued {
+        if !service.takes_up(store, (&run.id, false), &run.origin).await {
+            continue;
+        }
+        let Some(place) = waiting_place(service, store, run.session.as_deref()).await else {
+            return;
+        };
+        // Another process that holds the lock drives the run.
+        match journal::lock_run(store, &run.id).await {
+            Ok(Some(lock)) => {
+                drop(service.drive_queued(store.clone(), run, place, lock, &cancel));
+            }
+            Ok(None) => {}
+            Err(cause) => tracing::error!(%cause, "failed to lock a queued run"),
+        }
+    }
+}
+
+/// Waits for a slot and returns a place with it, or `None` if the service stops.
+async fn waiting_place(
+    service: &RunService,
+    store: &TenantStore,
+    session: Option<&str>,
+) -> Option<Place> {
+    let slot = tokio::select! {
+        () = service.0.stopping.cancelled() => return None,
+        slot = Arc::clone(&service.0.slots).acquire_owned() => slot.ok()?,
+    };
+    let position = service.0.sessions.queue(store.tenant(), session, usize::MAX).await.ok()?;
+    Some(Place { position, slot: Some(slot) })
+}

@@ -1,0 +1,166 @@
+//! Requests for runs. A run starts at once or waits in the store's queue.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::error::StartError;
+use super::queue::Place;
+use super::{RunHandle, RunService};
+use crate::agents::AgentSpec;
+use crate::cancel::Cancel;
+use crate::journal::{self, Journal as _, Priority, QueuedRun};
+use crate::store::{TenantStore, Topic};
+
+/// A request for a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRequest {
+    /// The user's message.
+    pub message: String,
+    /// The session that the run continues or starts.
+    pub session: Option<String>,
+    /// Data from which the assembler creates the run's parts, now and when the run is resumed.
+    pub origin: Json,
+    /// The priority among the queued runs of the tenant.
+    pub priority: Priority,
+}
+
+impl RunRequest {
+    /// Creates a request for a run of the default agent, without a session.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> RunRequest {
+        let (session, origin) = (None, Json::Object(Map::new()));
+        RunRequest { message: message.into(), session, origin, priority: Priority::default() }
+    }
+
+    /// Sets the agent of the run. A resumed run keeps its agent.
+    #[must_use]
+    pub fn of_agent(mut self, agent: &AgentSpec) -> RunRequest {
+        agent.write_to(&mut self.origin);
+        self
+    }
+}
+
+/// The limits of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceLimits {
+    /// Maximum number of runs, including those that wait for their turn in a session (default 64).
+    pub runs: usize,
+    /// Maximum number of runs of one tenant, in all processes that share the store (default: no
+    /// limit). Simultaneous requests may exceed it briefly.
+    pub runs_per_tenant: Option<usize>,
+    /// Maximum number of queued runs of one tenant (default 1,000).
+    pub queued: usize,
+    /// Maximum number of waiting runs of one session (default 8).
+    pub waiting: usize,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> Self {
+        ServiceLimits { runs: 64, runs_per_tenant: None, queued: 1_000, waiting: 8 }
+    }
+}
+
+impl RunService {
+    /// Starts a run, and returns its handle. When this returns, the run is durable: it is driven
+    /// even if the caller goes away, and by the next process if this one ends.
+    ///
+    /// # Errors
+    /// If the service is full or stopping, or the store cannot be written. In that case nothing is
+    /// started.
+    pub async fn start(
+        &self,
+        store: &TenantStore,
+        request: RunRequest,
+    ) -> Result<RunHandle, StartError> {
+        let slot = self.slot_of(store).await?;
+        self.start_in(slot, store, request).await
+    }
+
+    /// Starts a run if it can begin in this process, and queues it otherwise. A queued run is
+    /// driven by a process that [looks after](RunService::look_after) the store, once a slot is
+    /// free and all earlier runs of its session have begun. Returns the run's id, and its handle if
+    /// it is active here. When this returns, the run is durable.
+    ///
+    /// # Errors
+    /// If the queue is full, the service is stopping, or the store cannot be written. In that case
+    /// nothing is queued.
+    pub async fn enqueue(
+        &self,
+        store: &TenantStore,
+        request: RunRequest,
+    ) -> Result<(String, Option<RunHandle>), StartError> {
+        let waits = match request.session.as_deref() {
+            Some(session) => store.has_queued(session).await?,
+            None => false,
+        };
+        if !waits {
+            match self.slot_of(store).await {
+                Ok(slot) => {
+                    let handle = self.start_in(slot, store, request).await?;
+                    return Ok((handle.id.clone(), Some(handle)));
+                }
+                Err(StartError::TooManyRuns(_) | StartError::TenantBusy(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        let limit = self.0.limits.queued;
+        if self.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        if usize::try_from(store.load().await?.queued).is_ok_and(|queued| queued >= limit) {
+            return Err(StartError::QueueFull(limit));
+        }
+        let run = self.queued_run(request);
+        let id = run.id.clone();
+        store.enqueue(run).await?;
+        self.0.queued.notify_one();
+        store.file().wake(Topic::Queue);
+        Ok((id, None))
+    }
+
+    /// Creates a run to be queued.
+    fn queued_run(&self, request: RunRequest) -> QueuedRun {
+        let RunRequest { message, session, origin, priority } = request;
+        let needs = self.0.assembler.needs(&origin);
+        let run = QueuedRun::new(journal::new_id(), message, origin);
+        QueuedRun { session, priority, needs, ..run }
+    }
+
+    async fn start_in(
+        &self,
+        slot: OwnedSemaphorePermit,
+        store: &TenantStore,
+        request: RunRequest,
+    ) -> Result<RunHandle, StartError> {
+        let waiting = self.0.limits.waiting;
+        let session = request.session.as_deref();
+        let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
+        let run = self.queued_run(request);
+        // Other processes that look for queued runs skip locked ones.
+        let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
+        store.enqueue(run.clone()).await?;
+        let place = Place { position, slot: Some(slot) };
+        Ok(self.drive_queued(store.clone(), run, place, lock, &Cancel::new()))
+    }
+
+    /// Returns a slot for a new run of a tenant.
+    async fn slot_of(&self, store: &TenantStore) -> Result<OwnedSemaphorePermit, StartError> {
+        let slot = self.slot()?;
+        if let Some(limit) = self.0.limits.runs_per_tenant
+            && usize::try_from(store.load().await?.driven).is_ok_and(|driven| driven >= limit)
+        {
+            return Err(StartError::TenantBusy(limit));
+        }
+        Ok(slot)
+    }
+
+    pub(super) fn slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        if self.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        let full = |_| StartError::TooManyRuns(self.0.limits.runs);
+        Arc::clone(&self.0.slots).try_acquire_owned().map_err(full)
+    }
+}

@@ -1,0 +1,57 @@
+//! The mark of a store that is the target of an unfinished copy: a row of `copying`, which names
+//! the source and counts the copied rows. It is written before the first row is copied, and removed
+//! when the copy is verified.
+
+use super::super::db::{DbError, Transaction, params};
+use super::super::tables::TABLES;
+use crate::error::Cause;
+
+/// The query for the mark.
+pub(in crate::store) const MARK: &str = "SELECT source, copied FROM copying";
+
+/// Returns the error for a store that cannot be used because it has the mark.
+pub(in crate::store) fn unfinished(source: &str, copied: i64) -> String {
+    format!(
+        "it is an unfinished copy of `{source}`, with {copied} rows so far\nhint: run the same \
+         `wattle store copy FROM TO` again, or delete it"
+    )
+}
+
+/// Marks an empty store, unless it is already marked as a copy of this source. Returns how many
+/// rows of the source it already has.
+pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u64, Cause> {
+    // Of two copies that begin at the same time, only one can insert the row.
+    transaction.execute(
+        "INSERT INTO copying (one, source, copied) VALUES (1, ?1, 0) ON CONFLICT (one) DO NOTHING",
+        params![source],
+    )?;
+    let row = transaction.one(MARK, &[])?;
+    let (marked, copied): (String, i64) = (row.get(0)?, row.get(1)?);
+    if marked != source {
+        return Err(format!(
+            "it is an unfinished copy of another store, `{marked}`\nhint: name a new store, or \
+             delete this one"
+        )
+        .into());
+    }
+    if copied == 0 {
+        for table in TABLES {
+            let query = format!("SELECT 1 FROM {} LIMIT 1", table.name);
+            if transaction.first(&query, &[])?.is_some() {
+                return Err("it has content\nhint: name a new or an empty store".into());
+            }
+        }
+    }
+    Ok(copied.cast_unsigned())
+}
+
+/// Adds the rows that are copied in this transaction to the count.
+pub(super) fn count(transaction: &mut Transaction<'_>, rows: usize) -> Result<(), DbError> {
+    let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+    transaction.execute("UPDATE copying SET copied = copied + ?1", params![rows]).map(drop)
+}
+
+/// Removes the mark.
+pub(super) fn finish(transaction: &mut Transaction<'_>) -> Result<(), DbError> {
+    transaction.execute("DELETE FROM copying", &[]).map(drop)
+}

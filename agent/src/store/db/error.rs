@@ -1,0 +1,85 @@
+//! The errors of a database. Each has a hint for the operator.
+
+use std::fmt;
+
+use crate::error::Cause;
+
+/// The kind of a failure. It determines how the failure is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum FailureKind {
+    /// The transaction conflicts with another one. It may succeed if it is repeated.
+    Conflict,
+    /// The connection was lost or could not be opened. If a commit was in progress, its outcome is
+    /// unknown.
+    Lost,
+    /// The database rejects the user or the password.
+    Credentials,
+    /// The server has no such database.
+    NoDatabase,
+    /// The database cannot be written: it is a standby, or its file is read-only.
+    ReadOnly,
+    /// The disk is full.
+    Full,
+    /// A statement or a lock took longer than its timeout.
+    Slow,
+    /// The server has no free connection.
+    Busy,
+    /// The user is not allowed to execute the statement.
+    Permission,
+    /// Any other failure.
+    Other,
+}
+
+/// An error from a database.
+#[derive(Debug)]
+pub(in crate::store) struct DbError {
+    pub(super) kind: FailureKind,
+    message: String,
+}
+
+impl DbError {
+    pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> DbError {
+        DbError { kind, message: message.into() }
+    }
+
+    /// Returns a hint that helps to remove the cause, if the cause is known.
+    fn hint(&self) -> Option<&'static str> {
+        Some(match self.kind {
+            FailureKind::Conflict => "other processes change the same rows; try again",
+            FailureKind::Lost => "check that the database server runs and can be reached",
+            FailureKind::Credentials => "check the user and the password in the store's URL",
+            FailureKind::NoDatabase => {
+                "create the database, or name another one in the store's URL"
+            }
+            FailureKind::ReadOnly => {
+                "name a database that can be written; a standby of PostgreSQL cannot"
+            }
+            FailureKind::Full => "free space on the disk of the store",
+            FailureKind::Slow => {
+                "the database is overloaded, or another transaction holds a lock; try again"
+            }
+            FailureKind::Busy => {
+                "raise `max_connections` of the database server, or start fewer processes"
+            }
+            FailureKind::Permission => "grant the user of the store's URL all rights on its schema",
+            FailureKind::Other => return None,
+        })
+    }
+}
+
+impl fmt::Display for DbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.hint() {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for DbError {}
+
+/// Returns the kind of failure that made a transaction fail.
+pub(in crate::store) fn kind_of(cause: &Cause) -> FailureKind {
+    cause.downcast_ref::<DbError>().map_or(FailureKind::Other, |error| error.kind)
+}

@@ -1,0 +1,89 @@
+//! Statements that fail on purpose, for tests.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::FailureKind;
+use super::{Database, DbError, RowSink, Statements, Transaction, Value};
+use crate::error::Cause;
+
+/// The next failure to inject into a database. Cheap to clone.
+#[derive(Clone, Default)]
+pub(in crate::store) struct Faults(Arc<Mutex<Option<Fault>>>);
+
+struct Fault {
+    /// Number of statements until the failure.
+    after: u32,
+    /// If true, the connection is lost instead.
+    cuts: bool,
+}
+
+impl Faults {
+    /// Makes the `n`th statement from now fail, counted from 1. The end of a transaction counts as
+    /// a statement.
+    pub(in crate::store) fn arm(&self, n: u32, cuts: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault { after: n, cuts });
+    }
+
+    /// Removes the failure. Returns true if it has not happened yet.
+    pub(in crate::store) fn disarm(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+    }
+
+    fn count(&self) -> Result<(), DbError> {
+        let mut fault = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(next) = fault.as_mut() {
+            next.after -= 1;
+            if next.after == 0 {
+                let kind = if next.cuts { FailureKind::Lost } else { FailureKind::Other };
+                *fault = None;
+                return Err(DbError::new(kind, "a failure on purpose"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Makes statements fail as specified by `faults`.
+    pub(in crate::store) fn with_faults(self, faults: &Faults) -> Database {
+        Database { faults: Some(faults.clone()), ..self }
+    }
+}
+
+/// Wraps `work` so that its statements fail as specified.
+pub(super) fn inject<T>(
+    faults: Option<Faults>,
+    mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
+) -> impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> {
+    move |transaction| {
+        let Some(faults) = &faults else { return work(transaction) };
+        let mut faulty = Faulty { faults, statements: &mut *transaction.statements };
+        let mut inner = Transaction::new(&mut faulty);
+        let done = work(&mut inner)?;
+        transaction.is_discarded = inner.is_discarded;
+        faults.count()?;
+        Ok(done)
+    }
+}
+
+struct Faulty<'a> {
+    faults: &'a Faults,
+    statements: &'a mut dyn Statements,
+}
+
+impl Statements for Faulty<'_> {
+    fn each(&mut self, sql: &str, params: &[Value], row: &mut RowSink<'_>) -> Result<(), Cause> {
+        self.faults.count()?;
+        self.statements.each(sql, params, row)
+    }
+
+    fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        self.faults.count()?;
+        self.statements.execute(sql, params)
+    }
+
+    fn now(&mut self) -> Result<i64, DbError> {
+        self.faults.count()?;
+        self.statements.now()
+    }
+}

@@ -1,0 +1,297 @@
+//! The database of the store: one interface for two engines.
+//!
+//! ```text
+//! a function of the store ─► Database::run(access, work) ─► work(&mut Transaction) ─► commit
+//!                               │ SQLite: one writer, several readers, on blocking threads
+//!                               └ PostgreSQL: a bounded pool; failed transactions are repeated
+//! ```
+//!
+//! `work` is a function of a [`Transaction`]. Its SQL must work with both engines: parameters are
+//! `?1`, `?2`, …; each row is locked by an update before it is read and changed; no statement
+//! relies on a rowid, on `SELECT *`, or on a function that only one engine has. `work` may be
+//! called again if its transaction must be repeated, so it must not move captured values.
+//!
+//! All changes of `work` are committed together when it returns. None is kept if it fails or calls
+//! [`Transaction::discard`].
+
+mod error;
+#[cfg(test)]
+pub(in crate::store) mod faults;
+pub(in crate::store) mod postgres;
+pub(in crate::store) mod sqlite;
+mod value;
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+
+pub(in crate::store) use error::{DbError, FailureKind, kind_of};
+use postgres::Postgres;
+use sqlite::Sqlite;
+#[cfg(test)]
+pub(in crate::store) use value::FromValue;
+pub(in crate::store) use value::{Row, ToValue, Value, params};
+
+use crate::error::Cause;
+
+/// The rights that a transaction needs, and the durability of its changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Access {
+    /// The transaction only reads, and sees one consistent state of the database.
+    Read,
+    /// The transaction may write. SQLite may lose its changes if the machine crashes at once.
+    Write,
+    /// The transaction may write, and its changes survive a crash of the machine.
+    Durable,
+}
+
+/// The purpose for which a database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Opening {
+    /// Any use. The tables are created or migrated. A store that is the target of an unfinished
+    /// copy is refused.
+    Use,
+    /// Being copied. The tables must exist, and are not migrated.
+    Source,
+    /// Receiving a copy. The tables are created, but not migrated.
+    Target,
+}
+
+impl Opening {
+    /// Checks the version of the tables, which is 0 if there are none. The engine itself rejects
+    /// versions above `newest`.
+    ///
+    /// # Errors
+    /// If a store with this version cannot be opened for this purpose.
+    pub(in crate::store) fn check_version(
+        self,
+        version: usize,
+        newest: usize,
+    ) -> Result<(), DbError> {
+        let refuse = |message: String| Err(DbError::new(FailureKind::Other, message));
+        match (self, version) {
+            (Opening::Source, 0) => refuse("it has no tables of a store".to_owned()),
+            (Opening::Source | Opening::Target, 1..) if version < newest => refuse(format!(
+                "it has version {version}, but a copy needs version {newest}\nhint: `wattle store \
+                 stats STORE` migrates it"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A finished transaction of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreTransaction {
+    /// If true, the transaction could write.
+    pub writes: bool,
+    /// Duration, including retries and the time spent waiting for a connection.
+    pub duration: Duration,
+    /// If true, the transaction failed and had no effect.
+    pub has_failed: bool,
+}
+
+/// A callback that receives each transaction of a store when it has finished.
+pub(in crate::store) type StoreObserver = dyn Fn(StoreTransaction) + Send + Sync;
+
+/// A callback that receives rows. It can stop the query early.
+pub(in crate::store) type RowSink<'a> = dyn FnMut(Row) -> Result<ControlFlow<()>, Cause> + 'a;
+
+/// The statements of an open transaction, as an engine executes them.
+pub(in crate::store) trait Statements {
+    /// Executes a query, and passes its rows to `row` one by one.
+    fn each(&mut self, sql: &str, params: &[Value], row: &mut RowSink<'_>) -> Result<(), Cause>;
+
+    /// Executes a statement, and returns the number of changed rows.
+    fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
+
+    /// Returns the time of the database's clock, in milliseconds since 1970.
+    fn now(&mut self) -> Result<i64, DbError>;
+}
+
+/// An open transaction.
+pub(in crate::store) struct Transaction<'a> {
+    statements: &'a mut dyn Statements,
+    is_discarded: bool,
+}
+
+impl<'a> Transaction<'a> {
+    fn new(statements: &'a mut dyn Statements) -> Transaction<'a> {
+        Transaction { statements, is_discarded: false }
+    }
+
+    /// Executes a statement, and returns the number of changed rows.
+    pub(in crate::store) fn execute(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<u64, DbError> {
+        self.statements.execute(sql, params)
+    }
+
+    /// Passes the rows of a result to `row` one by one, until `row` returns `ControlFlow::Break`.
+    pub(in crate::store) fn each(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+        mut row: impl FnMut(Row) -> Result<ControlFlow<()>, Cause>,
+    ) -> Result<(), Cause> {
+        self.statements.each(sql, params, &mut row)
+    }
+
+    /// Returns each row of a result, converted by `read`.
+    pub(in crate::store) fn query<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+        mut read: impl FnMut(&Row) -> Result<T, Cause>,
+    ) -> Result<Vec<T>, Cause> {
+        let mut rows = Vec::new();
+        self.each(sql, params, |row| {
+            rows.push(read(&row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
+    }
+
+    /// Returns the first row of a result, or `None` if it has none.
+    pub(in crate::store) fn first(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<Option<Row>, Cause> {
+        let mut first = None;
+        self.each(sql, params, |row| {
+            first = Some(row);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(first)
+    }
+
+    /// Returns the only row of a result.
+    ///
+    /// # Errors
+    /// If the result has no row.
+    pub(in crate::store) fn one(&mut self, sql: &str, params: &[Value]) -> Result<Row, Cause> {
+        Ok(self.first(sql, params)?.ok_or("the expected row is missing")?)
+    }
+
+    /// Returns the time of the database's clock, in milliseconds since 1970.
+    pub(in crate::store) fn now(&mut self) -> Result<i64, DbError> {
+        self.statements.now()
+    }
+
+    /// Makes the transaction roll back when its work returns, whatever the result.
+    pub(in crate::store) fn discard(&mut self) {
+        self.is_discarded = true;
+    }
+}
+
+/// A database. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::store) struct Database {
+    engine: Engine,
+    observer: Arc<OnceLock<Box<StoreObserver>>>,
+    #[cfg(test)]
+    faults: Option<faults::Faults>,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl From<Sqlite> for Database {
+    fn from(engine: Sqlite) -> Database {
+        Database {
+            engine: Engine::Sqlite(engine),
+            observer: Arc::default(),
+            #[cfg(test)]
+            faults: None,
+        }
+    }
+}
+
+impl From<Postgres> for Database {
+    fn from(engine: Postgres) -> Database {
+        Database {
+            engine: Engine::Postgres(engine),
+            observer: Arc::default(),
+            #[cfg(test)]
+            faults: None,
+        }
+    }
+}
+
+impl Database {
+    /// Runs `work` in a transaction on a thread that may block.
+    pub(in crate::store) async fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, Cause> {
+        #[cfg(test)]
+        let work = faults::inject(self.faults.clone(), work);
+        let began = self.observer.get().map(|observer| (observer, Instant::now()));
+        let done = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.run(access, work).await,
+            Engine::Postgres(postgres) => postgres.run(access, work).await,
+        };
+        if let Some((observer, began)) = began {
+            let (writes, duration) = (access != Access::Read, began.elapsed());
+            observer(StoreTransaction { writes, duration, has_failed: done.is_err() });
+        }
+        done
+    }
+
+    /// Sends a topic to all processes that share the database, including this one. Does nothing in
+    /// SQLite.
+    pub(in crate::store) fn wake(&self, topic: &str) {
+        if let Engine::Postgres(postgres) = &self.engine {
+            postgres.notices().send(topic);
+        }
+    }
+
+    /// Returns a receiver of the topics that are sent from now on, or `None` if the engine cannot
+    /// send topics.
+    pub(in crate::store) fn wakes(&self) -> Option<broadcast::Receiver<Arc<str>>> {
+        match &self.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(postgres) => Some(postgres.notices().subscribe()),
+        }
+    }
+
+    /// Passes each transaction to `observer` from now on. Only the first observer of a database is
+    /// used.
+    pub(in crate::store) fn observe(&self, observer: Box<StoreObserver>) {
+        drop(self.observer.set(observer));
+    }
+
+    /// Returns the unused space of tables to the system or, in PostgreSQL, makes it available for
+    /// new rows.
+    pub(in crate::store) async fn vacuum(&self, tables: &[&str]) -> Result<(), Cause> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.vacuum().await,
+            Engine::Postgres(postgres) => Ok(postgres.vacuum(tables).await?),
+        }
+    }
+
+    /// Returns the engine if it is SQLite, whose transactions can run on the current thread.
+    pub(in crate::store) fn sqlite(&self) -> Option<&Sqlite> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => Some(sqlite),
+            Engine::Postgres(_) => None,
+        }
+    }
+
+    /// Returns a description of the database that contains no password.
+    pub(in crate::store) fn shown(&self) -> Option<&str> {
+        match &self.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(postgres) => Some(postgres.shown()),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! PostgreSQL, and servers that speak its protocol.
+//!
+//! The driver is tokio-postgres and not sqlx, for two reasons. sqlx and rusqlite both link
+//! libsqlite3, which only one crate may do. The statements of the store are strings for both
+//! engines, and queries that are checked at compile time would be checked for one engine only.
+//!
+//! **Repetition.** A transaction has no effect if it fails because of another one (40001, 40P01),
+//! or if its connection is lost before its commit is sent. It is then repeated with an increasing
+//! delay. If the connection is lost after the commit was sent, the outcome of the transaction is
+//! unknown. The server is then asked for the status of the transaction by its number, and the
+//! transaction is repeated only if it was rolled back. If a server has no such numbers, the
+//! transaction is not repeated, and the caller gets an error.
+//!
+//! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
+//! process that is paused during a transaction holds its locks for a limited time only.
+
+mod failure;
+mod notices;
+mod schema;
+mod statements;
+mod tls;
+mod url;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+};
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+use tokio_postgres::Config;
+
+use self::failure::{describe, of_pool};
+use self::notices::Notices;
+use self::statements::{Open, within};
+use self::tls::Tls;
+use self::url::Location;
+pub(in crate::store) use self::url::shown;
+use super::error::{DbError, FailureKind, kind_of};
+use super::{Access, Opening, Transaction};
+use crate::error::Cause;
+
+/// Maximum number of connections per process.
+const CONNECTIONS: usize = 16;
+/// Timeout for connecting to the server.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Maximum time that a transaction waits for a free connection.
+const WAIT: Duration = Duration::from_secs(10);
+/// Maximum time that the process waits for the server's answer. The server's own limits are lower.
+const ANSWER: Duration = Duration::from_secs(20);
+/// Maximum number of times that a transaction is tried.
+const ATTEMPTS: u32 = 8;
+/// Time after which a failed transaction is not retried.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The delay before the first retry of a transaction. It doubles with each retry.
+const FIRST_DELAY: Duration = Duration::from_millis(10);
+
+/// The settings of each session: the timeouts of statements, of waiting for locks, and of idle
+/// transactions, in milliseconds.
+const LIMITS: &str = "SET statement_timeout = 10000; SET lock_timeout = 8000; \
+                      SET idle_in_transaction_session_timeout = 10000";
+
+/// A database on a PostgreSQL server. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::store) struct Postgres(Arc<Inner>);
+
+struct Inner {
+    pool: Pool,
+    /// The settings of a connection for notifications.
+    connection: (Config, Tls),
+    /// Set on first use.
+    notices: OnceLock<Notices>,
+    schema: String,
+    shown: String,
+    opening: Opening,
+    /// Set once the schema has the version of this program.
+    server: OnceCell<Server>,
+}
+
+/// Properties of the server.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    /// If true, the server returns the status of a transaction by its number.
+    has_statuses: bool,
+}
+
+/// The result of one attempt at a transaction.
+enum Attempt<T> {
+    /// The transaction is complete, with this result.
+    Done(T),
+    /// The transaction had no effect.
+    Failed(Cause),
+    /// The commit was sent, but its outcome is unknown. The transaction has a number if the server
+    /// assigns them.
+    Unknown { result: T, number: Option<String>, cause: DbError },
+}
+
+impl Postgres {
+    /// Creates the connection pool of a database. The first transaction opens a connection.
+    ///
+    /// # Errors
+    /// If the URL is invalid, or the certificates that it names cannot be read.
+    pub(in crate::store) fn new(url: &str, opening: Opening) -> Result<Postgres, Cause> {
+        let Location { mut config, schema, tls, shown } = Location::parse(url)?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("wattle");
+        }
+        config.tcp_user_timeout(ANSWER).keepalives_idle(ANSWER);
+        let tls = Tls::new(&tls)?;
+        let recycling_method = RecyclingMethod::Fast;
+        let connection = (config.clone(), tls.clone());
+        let manager = Manager::from_config(config, tls, ManagerConfig { recycling_method });
+        let session = format!("SET search_path TO \"{schema}\"; {LIMITS}");
+        let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+            let session = session.clone();
+            Box::pin(
+                async move { client.batch_execute(&session).await.map_err(HookError::Backend) },
+            )
+        });
+        let limits = Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: Some(WAIT) };
+        let pool = Pool::builder(manager)
+            .max_size(CONNECTIONS)
+            .timeouts(limits)
+            .runtime(Runtime::Tokio1)
+            .post_create(prepare)
+            .build()?;
+        Ok(Postgres(Arc::new(Inner {
+            pool,
+            connection,
+            notices: OnceLock::new(),
+            schema,
+            shown,
+            opening,
+            server: OnceCell::new(),
+        })))
+    }
+
+    /// Returns the notifications for the schema.
+    pub(super) fn notices(&self) -> &Notices {
+        self.0.notices.get_or_init(|| {
+            let (config, tls) = self.0.connection.clone();
+            Notices::start(self.0.pool.clone(), config, tls, &self.0.schema)
+        })
+    }
+
+    /// Returns the URL without its password.
+    pub(in crate::store) fn shown(&self) -> &str {
+        &self.0.shown
+    }
+
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, Cause> {
+        let mut work = work;
+        let (began, mut delay) = (Instant::now(), FIRST_DELAY);
+        for attempt in 1.. {
+            let ended;
+            (work, ended) = self.attempt(access, work).await?;
+            let cause = match ended {
+                Attempt::Done(result) => return Ok(result),
+                Attempt::Failed(cause) => cause,
+                Attempt::Unknown { result, number, cause } => {
+                    if self.has_landed(number, &cause).await? {
+                        return Ok(result);
+                    }
+                    cause.into()
+                }
+            };
+            let repeats = matches!(kind_of(&cause), FailureKind::Conflict | FailureKind::Lost);
+            if !repeats || attempt >= ATTEMPTS || began.elapsed() > PATIENCE {
+                return Err(cause);
+            }
+            tokio::time::sleep(delay.mul_f64(0.5 + fastrand::f64())).await;
+            delay *= 2;
+        }
+        Err("a transaction was tried too often".into())
+    }
+
+    /// Tries a transaction once. Also returns `work`, for the next attempt.
+    async fn attempt<T, W>(&self, access: Access, mut work: W) -> Result<(W, Attempt<T>), Cause>
+    where
+        T: Send + 'static,
+        W: FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+    {
+        let connected = async {
+            let server = self.server().await?;
+            Ok::<_, DbError>((server, self.connection().await?))
+        };
+        let (server, client) = match connected.await {
+            Ok(connected) => connected,
+            // The server may be about to start, or to fail over.
+            Err(error) => return Ok((work, Attempt::Failed(error.into()))),
+        };
+        let handle = Handle::current();
+        let task = tokio::task::spawn_blocking(move || {
+            let ended = transact(&client, &handle, (access, server), &mut work);
+            if !matches!(ended, Attempt::Done(_)) {
+                // Its session may be in any state.
+                drop(Object::take(client));
+            }
+            (work, ended)
+        });
+        Ok(task.await?)
+    }
+
+    /// Makes the space of deleted rows usable again, and collects statistics for the planner.
+    pub(super) async fn vacuum(&self, tables: &[&str]) -> Result<(), DbError> {
+        self.server().await?;
+        // The session then has no time limit, so it is removed from the pool.
+        let client = Object::take(self.connection().await?);
+        for statement in
+            ["SET statement_timeout = 0", &format!("VACUUM (ANALYZE) {}", tables.join(", "))]
+        {
+            client.batch_execute(statement).await.map_err(|error| describe(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a connection from the pool.
+    async fn connection(&self) -> Result<Object, DbError> {
+        self.0.pool.get().await.map_err(of_pool)
+    }
+
+    /// Returns the server's properties. The first call migrates the schema.
+    async fn server(&self) -> Result<Server, DbError> {
+        let prepare = async || {
+            let client = self.connection().await?;
+            schema::prepare(&client, &self.0.schema, self.0.opening).await?;
+            let statuses = "SELECT 1 FROM pg_proc WHERE proname = 'pg_current_xact_id'";
+            let found = client.query_opt(statuses, &[]).await;
+            Ok(Server { has_statuses: matches!(found, Ok(Some(_))) })
+        };
+        self.0.server.get_or_try_init(prepare).await.copied()
+    }
+
+    /// Returns true if a transaction whose commit was sent has been committed. Asks the server, by
+    /// the transaction's number.
+    async fn has_landed(&self, number: Option<String>, cause: &DbError) -> Result<bool, DbError> {
+        let unknown = |why: &str| {
+            let message = format!("the connection was lost during a commit, and {why}: {cause}");
+            DbError::new(FailureKind::Other, message)
+        };
+        let Some(number) = number else {
+            return Err(unknown("the server does not tell whether it landed"));
+        };
+        let mut delay = FIRST_DELAY;
+        for _ in 0..ATTEMPTS {
+            tokio::time::sleep(delay).await;
+            delay *= 2;
+            let Ok(client) = self.connection().await else { continue };
+            let query = "SELECT pg_xact_status(CAST(CAST($1 AS TEXT) AS xid8))";
+            let Ok(row) = client.query_one(query, &[&number]).await else { continue };
+            match row.try_get::<_, Option<&str>>(0) {
+                Ok(Some("committed")) => return Ok(true),
+                Ok(Some("aborted")) => return Ok(false),
+                // The server has not noticed the loss of the connection yet.
+                _ => {}
+            }
+        }
+        Err(unknown("the server cannot be asked whether it landed"))
+    }
+}
+
+/// Runs a transaction on a thread that may block.
+fn transact<T>(
+    client: &Object,
+    handle: &Handle,
+    (access, server): (Access, Server),
+    work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
+) -> Attempt<T> {
+    let begin = match (access, server.has_statuses) {
+        (Access::Read, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        (_, true) => "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()",
+        (_, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
+    };
+    let begun = match within(handle, client.simple_query(begin)) {
+        Ok(begun) => begun,
+        Err(error) => return Attempt::Failed(error.into()),
+    };
+    let number = begun.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    let mut statements = Open::new(client, handle);
+    let mut transaction = Transaction::new(&mut statements);
+    let done = work(&mut transaction);
+    let is_discarded = transaction.is_discarded;
+    let failed = statements.failed();
+    let result = match (done, failed) {
+        (Ok(result), false) => result,
+        (Ok(_), true) => return Attempt::Failed("a failed statement was ignored".into()),
+        (Err(cause), _) => return Attempt::Failed(cause),
+    };
+    if is_discarded {
+        return match within(handle, client.batch_execute("ROLLBACK")) {
+            Ok(()) => Attempt::Done(result),
+            Err(error) => Attempt::Failed(error.into()),
+        };
+    }
+    match within(handle, client.batch_execute("COMMIT")) {
+        Ok(()) => Attempt::Done(result),
+        Err(error) if error.kind == FailureKind::Lost && access != Access::Read => {
+            Attempt::Unknown { result, number, cause: error }
+        }
+        Err(error) => Attempt::Failed(error.into()),
+    }
+}

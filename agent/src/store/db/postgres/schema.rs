@@ -1,0 +1,127 @@
+//! The tables in PostgreSQL, and their migrations.
+//!
+//! Versions count from 1, independently of those of SQLite's files. All steps of a migration are
+//! one transaction, which locks the row of the version. Therefore, if several processes start at
+//! once, only one of them migrates.
+
+use std::time::Duration;
+
+use deadpool_postgres::Object;
+use tokio_postgres::Error;
+
+use super::super::Opening;
+use super::super::error::{DbError, FailureKind};
+use super::describe;
+use crate::store::copy::{MARK, unfinished};
+
+/// The migrations. The entry at index n migrates version n to version n + 1. Entries are never
+/// changed, only added.
+const MIGRATIONS: &[&str] = &[
+    include_str!("tables.sql"),
+    // The mark of a store that is the target of an unfinished copy.
+    "CREATE TABLE copying (
+        one BIGINT PRIMARY KEY CHECK (one = 1),
+        source TEXT NOT NULL,
+        copied BIGINT NOT NULL
+    )",
+];
+
+/// Maximum number of attempts to create the schema while other processes create it, too.
+const ATTEMPTS: u32 = 5;
+
+/// Creates the schema if it is absent, and migrates it to the newest version. For a copy, see
+/// [`Opening`].
+pub(super) async fn prepare(
+    client: &Object,
+    schema: &str,
+    opening: Opening,
+) -> Result<(), DbError> {
+    let version = version(client, schema).await?.unwrap_or(0);
+    opening.check_version(version, MIGRATIONS.len())?;
+    if version < MIGRATIONS.len() {
+        create_or_migrate(client, schema).await?;
+    }
+    match found(client.query_opt(MARK, &[]).await)? {
+        Some(mark) if opening != Opening::Target => {
+            let message = unfinished(mark.get(0), mark.get(1));
+            Err(DbError::new(FailureKind::Other, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn create_or_migrate(client: &Object, schema: &str) -> Result<(), DbError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match migrate(client, schema).await {
+            Err(error) if error.kind == FailureKind::Conflict && attempt < ATTEMPTS => {
+                // The other processes come further in the meantime.
+                let delay = fastrand::u64(..20 * u64::from(attempt));
+                tokio::time::sleep(Duration::from_millis(delay)).await;
+            }
+            migrated => return migrated,
+        }
+    }
+}
+
+/// Returns the version of the schema, or `None` if it has no tables.
+///
+/// # Errors
+/// If the version is newer than this program.
+async fn version(client: &Object, schema: &str) -> Result<Option<usize>, DbError> {
+    let exists = "SELECT 1 FROM information_schema.tables
+                  WHERE table_schema = $1 AND table_name = 'version'";
+    if found(client.query_opt(exists, &[&schema]).await)?.is_none() {
+        return Ok(None);
+    }
+    let row = found(client.query_opt("SELECT number FROM version", &[]).await)?;
+    row.map_or(Ok(None), |row| known(row.get(0), schema).map(Some))
+}
+
+fn known(number: i64, schema: &str) -> Result<usize, DbError> {
+    let newest = MIGRATIONS.len();
+    let known = usize::try_from(number).ok().filter(|number| *number <= newest);
+    known.ok_or_else(|| {
+        let message = format!(
+            "the schema `{schema}` has version {number}, but this program supports versions up to \
+             {newest}; use a newer program"
+        );
+        DbError::new(FailureKind::Other, message)
+    })
+}
+
+async fn migrate(client: &Object, schema: &str) -> Result<(), DbError> {
+    let exists = "SELECT 1 FROM information_schema.schemata WHERE schema_name = $1";
+    if found(client.query_opt(exists, &[&schema]).await)?.is_none() {
+        found(client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"")).await)?;
+    }
+    found(client.batch_execute(VERSION_TABLE).await)?;
+    let done = steps(client, schema).await;
+    if done.is_err() {
+        // A connection that is lost has no transaction either.
+        drop(client.batch_execute("ROLLBACK").await);
+    }
+    done
+}
+
+const VERSION_TABLE: &str = "
+    CREATE TABLE IF NOT EXISTS version (one BIGINT PRIMARY KEY CHECK (one = 1), number BIGINT NOT \
+                             NULL);
+    INSERT INTO version (one, number) VALUES (1, 0) ON CONFLICT DO NOTHING";
+
+async fn steps(client: &Object, schema: &str) -> Result<(), DbError> {
+    found(client.batch_execute("BEGIN").await)?;
+    let row = found(client.query_one("SELECT number FROM version FOR UPDATE", &[]).await)?;
+    let version = known(row.get(0), schema)?;
+    for step in MIGRATIONS.get(version..).unwrap_or_default() {
+        found(client.batch_execute(step).await)?;
+    }
+    let newest = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    found(client.execute("UPDATE version SET number = $1", &[&newest]).await)?;
+    found(client.batch_execute("COMMIT").await)
+}
+
+fn found<T>(result: Result<T, Error>) -> Result<T, DbError> {
+    result.map_err(|error| describe(&error))
+}

@@ -1,0 +1,232 @@
+//! SQLite, in write-ahead mode: one connection writes and several read, so readers do not wait for
+//! writers. A store in memory has one connection for both.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
+use tokio::sync::Semaphore;
+
+use super::error::{DbError, FailureKind};
+use super::{Access, Row, RowSink, Statements, Transaction, Value};
+use crate::error::Cause;
+
+/// Maximum number of connections that read at the same time.
+const READERS: usize = 4;
+/// Number of prepared statements that a connection keeps.
+const STATEMENTS: usize = 128;
+/// Maximum time that a connection waits for a lock that another process holds.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// The connections to a file, or to a database in memory. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::store) struct Sqlite {
+    writer: Arc<Mutex<Connection>>,
+    /// `None` for a database in memory.
+    readers: Option<Arc<Readers>>,
+}
+
+struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    /// One permit for each connection that may read.
+    permits: Semaphore,
+}
+
+impl Sqlite {
+    /// Opens a file, and creates it if it does not exist. `prepare` migrates it.
+    pub(in crate::store) fn open(
+        path: PathBuf,
+        prepare: impl FnOnce(&mut Connection) -> Result<(), Cause>,
+    ) -> Result<Sqlite, Cause> {
+        let flags = OpenFlags::SQLITE_OPEN_CREATE;
+        let mut connection = connect(&path, flags)?;
+        prepare(&mut connection)?;
+        let (idle, permits) = (Mutex::default(), Semaphore::new(READERS));
+        let readers = Some(Arc::new(Readers { path, idle, permits }));
+        Ok(Sqlite { writer: Arc::new(Mutex::new(connection)), readers })
+    }
+
+    /// Creates a database in memory. `prepare` creates its tables.
+    pub(in crate::store) fn in_memory(
+        prepare: impl FnOnce(&mut Connection) -> Result<(), Cause>,
+    ) -> Result<Sqlite, Cause> {
+        let mut connection = Connection::open_in_memory()?;
+        configure(&connection)?;
+        prepare(&mut connection)?;
+        Ok(Sqlite { writer: Arc::new(Mutex::new(connection)), readers: None })
+    }
+
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
+    ) -> Result<T, Cause> {
+        let sqlite = self.clone();
+        let Some(readers) = self.readers.clone().filter(|_| access == Access::Read) else {
+            let task = move || sqlite.run_here(access, &mut work);
+            return tokio::task::spawn_blocking(task).await?;
+        };
+        let _permit = readers.permits.acquire().await?;
+        let readers = Arc::clone(&readers);
+        tokio::task::spawn_blocking(move || readers.read(&mut work)).await?
+    }
+
+    /// Rewrites the file without unused space.
+    pub(super) async fn vacuum(&self) -> Result<(), Cause> {
+        let sqlite = self.clone();
+        let vacuum = move || {
+            let connection = sqlite.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            connection.execute_batch("VACUUM").map_err(failure)?;
+            // The file is truncated when its log is written back, which a reader can delay.
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failure)
+        };
+        Ok(tokio::task::spawn_blocking(vacuum).await??)
+    }
+
+    /// Runs `work` on the current thread, with the connection that writes.
+    pub(in crate::store) fn run_here<T>(
+        &self,
+        access: Access,
+        work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
+    ) -> Result<T, Cause> {
+        let mut connection = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if access != Access::Durable {
+            let behavior = match access {
+                Access::Read => TransactionBehavior::Deferred,
+                _ => TransactionBehavior::Immediate,
+            };
+            return transact(&mut connection, behavior, work);
+        }
+        connection.pragma_update(None, "synchronous", "FULL").map_err(failure)?;
+        let done = transact(&mut connection, TransactionBehavior::Immediate, work);
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(failure)?;
+        done
+    }
+}
+
+impl Readers {
+    fn read<T>(
+        &self,
+        work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
+    ) -> Result<T, Cause> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => {
+                let connection = connect(&self.path, OpenFlags::empty())?;
+                connection.pragma_update(None, "query_only", true).map_err(failure)?;
+                connection
+            }
+        };
+        let done = transact(&mut connection, TransactionBehavior::Deferred, work);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        done
+    }
+}
+
+/// Opens a file. Links are not followed.
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Cause> {
+    let flags = flags
+        | OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
+    configure(&connection)?;
+    Ok(connection)
+}
+
+/// Configures a connection to use a write-ahead log and to wait for other processes.
+fn configure(connection: &Connection) -> Result<(), Cause> {
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
+    pragma("journal_mode", &"WAL")
+        .and_then(|()| pragma("synchronous", &"NORMAL"))
+        .and_then(|()| pragma("foreign_keys", &true))
+        // The process may not be permitted to create files elsewhere.
+        .and_then(|()| pragma("temp_store", &"MEMORY"))
+        .map_err(|error| failure(error).into())
+}
+
+fn transact<T>(
+    connection: &mut Connection,
+    behavior: TransactionBehavior,
+    work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<T, Cause>,
+) -> Result<T, Cause> {
+    let open = connection.transaction_with_behavior(behavior).map_err(failure)?;
+    let mut statements = Open(&open);
+    let mut transaction = Transaction::new(&mut statements);
+    // A transaction without a commit is rolled back.
+    let done = work(&mut transaction)?;
+    if !transaction.is_discarded {
+        open.commit().map_err(failure)?;
+    }
+    Ok(done)
+}
+
+/// An open transaction on a connection.
+struct Open<'a>(&'a Connection);
+
+impl Statements for Open<'_> {
+    fn each(&mut self, sql: &str, params: &[Value], row: &mut RowSink<'_>) -> Result<(), Cause> {
+        let mut statement = self.0.prepare_cached(sql).map_err(failure)?;
+        let names: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
+        let mut rows = statement.query(params_from_iter(params)).map_err(failure)?;
+        while let Some(found) = rows.next().map_err(failure)? {
+            let values = (0..names.len()).map(|at| found.get_ref(at).map(own));
+            let values = values.collect::<rusqlite::Result<_>>().map_err(failure)?;
+            if row(Row::new(Arc::clone(&names), values))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        let mut statement = self.0.prepare_cached(sql).map_err(failure)?;
+        let changed = statement.execute(params_from_iter(params)).map_err(failure)?;
+        Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+    }
+
+    fn now(&mut self) -> Result<i64, DbError> {
+        // All processes of a file are on one machine.
+        Ok(i64::try_from(crate::now_ms()).unwrap_or(i64::MAX))
+    }
+}
+
+fn own(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        // A string that is not UTF-8 cannot be read as a string.
+        ValueRef::Text(text) => String::from_utf8(text.to_owned())
+            .map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text),
+        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_owned()),
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn failure(error: rusqlite::Error) -> DbError {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::Slow,
+        Some(ErrorCode::DiskFull) => FailureKind::Full,
+        Some(ErrorCode::ReadOnly) => FailureKind::ReadOnly,
+        _ => FailureKind::Other,
+    };
+    DbError::new(kind, error.to_string())
+}

@@ -1,0 +1,271 @@
+//! Checks a whole store: its file, its references, and each of its records.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+use wattle_capability::secrets::Mask;
+use wattle_machine::{Envelope, Message};
+
+use super::Store;
+use super::client::Integration;
+use super::copy::{LIMITS, key_of, read};
+use super::db::{Row, Transaction, Value, params};
+use super::rows::{parse, recorded_call, run_record};
+use super::seal::{RecordSeal, SEALED_PREFIX, open_text};
+use super::secret::is_readable;
+use super::tables::{TABLES, Table};
+use crate::error::{Cause, StoreError};
+use crate::journal::Turn;
+use crate::ledger::{Cipher, FinalSeal, Keys};
+use crate::tenant::Tenant;
+
+/// Maximum number of findings that are kept.
+const FINDINGS: usize = 1_000;
+
+/// The result of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Inspection {
+    /// Number of rows that were checked.
+    pub rows: u64,
+    /// Number of encrypted records that were not read because their tenant's key is missing.
+    pub locked: u64,
+    /// The findings, at most 1,000.
+    pub findings: Vec<Finding>,
+}
+
+/// An invalid part of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The table, or `store` for the database itself.
+    pub table: &'static str,
+    /// The key of the row. Empty if the finding is not about a row.
+    pub key: String,
+    /// The rule that is broken.
+    pub problem: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { table, key, problem } = self;
+        match key.is_empty() {
+            true => write!(f, "{table}: {problem}"),
+            false => write!(f, "{table} {key}: {problem}"),
+        }
+    }
+}
+
+impl Store {
+    /// Checks the database, its references, and that each record can be read. Encrypted records
+    /// are decrypted if `keys` has the key of their tenant.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn inspect(&self, keys: Option<Keys>) -> Result<Inspection, StoreError> {
+        let mut inspection = Inspection::default();
+        if !self.is_shared() {
+            inspection.findings = self.read(inspect_file).await?;
+        }
+        let seals = Arc::new(Seals::new(keys));
+        for table in TABLES {
+            self.inspect_table(table, &seals, &mut inspection).await?;
+        }
+        Ok(inspection)
+    }
+
+    async fn inspect_table(
+        &self,
+        table: &'static Table,
+        seals: &Arc<Seals>,
+        into: &mut Inspection,
+    ) -> Result<(), StoreError> {
+        let mut after: Option<Vec<Value>> = None;
+        loop {
+            let (key, seals) = (after.clone(), Arc::clone(seals));
+            let batch = self.read(move |transaction| {
+                let rows = read(transaction, table, key.as_deref(), LIMITS)?;
+                let names: Arc<[String]> =
+                    table.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+                let mut checked = Inspection::default();
+                for values in &rows {
+                    let row = Row::new(Arc::clone(&names), values.clone());
+                    seals.check(transaction, table, (&row, values), &mut checked)?;
+                }
+                Ok((rows.last().map(|last| key_of(table, last)), checked))
+            });
+            let (last, checked) = batch.await?;
+            into.rows += checked.rows;
+            into.locked += checked.locked;
+            let free = FINDINGS.saturating_sub(into.findings.len());
+            into.findings.extend(checked.findings.into_iter().take(free));
+            match last {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Checks the structure of an SQLite file, and that each reference points to an existing row.
+fn inspect_file(transaction: &mut Transaction<'_>) -> Result<Vec<Finding>, Cause> {
+    let finding = |problem| Finding { table: "store", key: String::new(), problem };
+    let found = transaction.query("PRAGMA integrity_check", &[], |row| row.get::<String>(0))?;
+    let mut findings: Vec<Finding> =
+        found.into_iter().filter(|line| line != "ok").map(finding).collect();
+    let broken = transaction.query("PRAGMA foreign_key_check", &[], |row| {
+        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+        Ok(finding(format!("a row of `{table}` refers to a missing row of `{parent}`")))
+    })?;
+    findings.extend(broken);
+    findings.truncate(FINDINGS);
+    Ok(findings)
+}
+
+/// The keys of the tenants.
+struct Seals {
+    keys: Option<Keys>,
+    opened: std::sync::Mutex<HashMap<String, Option<Arc<Opened>>>>,
+}
+
+/// The key of a tenant.
+struct Opened {
+    seal: RecordSeal,
+    cipher: Cipher,
+}
+
+impl Seals {
+    fn new(keys: Option<Keys>) -> Seals {
+        Seals { keys, opened: std::sync::Mutex::default() }
+    }
+
+    /// Returns the key of a tenant, or `None` if there is none. Never creates a key.
+    fn of(&self, tenant: &str) -> Result<Option<Arc<Opened>>, Cause> {
+        let mut opened = self.opened.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = opened.get(tenant) {
+            return Ok(known.clone());
+        }
+        let open = |keys: &Keys| -> Result<Arc<Opened>, Cause> {
+            let seal = RecordSeal::new(Mask::default(), keys.clone(), Tenant::new(tenant)?);
+            Ok(Arc::new(Opened { seal, cipher: keys.cipher(tenant)? }))
+        };
+        let keys = self.keys.as_ref().filter(|keys| keys.has_cipher(tenant));
+        let key = keys.map(open).transpose()?;
+        opened.insert(tenant.to_owned(), key.clone());
+        Ok(key)
+    }
+
+    /// Checks a row, and adds any findings.
+    fn check(
+        &self,
+        transaction: &mut Transaction<'_>,
+        table: &Table,
+        (row, values): (&Row, &[Value]),
+        into: &mut Inspection,
+    ) -> Result<(), Cause> {
+        into.rows += 1;
+        let tenant: String = row.get("tenant").unwrap_or_default();
+        let key = self.of(&tenant)?;
+        let is_locked = table.name == "secret" || values.iter().any(is_sealed);
+        if is_locked && key.is_none() {
+            into.locked += 1;
+            return Ok(());
+        }
+        let checked = check_record(table.name, row, key.as_deref());
+        let wrong = match checked {
+            Ok(()) => sum(transaction, table.name, row)?.err(),
+            Err(cause) => Some(cause.to_string()),
+        };
+        if let Some(problem) = wrong {
+            let key = describe(&key_of(table, values));
+            into.findings.push(Finding { table: table.name, key, problem });
+        }
+        Ok(())
+    }
+}
+
+fn is_sealed(value: &Value) -> bool {
+    let prefix = SEALED_PREFIX.as_bytes();
+    match value {
+        Value::Text(text) => text.as_bytes().starts_with(prefix),
+        Value::Bytes(bytes) => bytes.starts_with(prefix),
+        _ => false,
+    }
+}
+
+/// Reads the records of a row.
+fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Cause> {
+    let seal = key.map(|key| &key.seal);
+    let text = |column: &str| open_text(seal, row.get(column)?);
+    match table {
+        "run" => {
+            run_record(seal, row)?;
+            let sealed: Option<String> = row.get("sealed")?;
+            sealed.map(|text| parse::<FinalSeal>(&text)).transpose()?;
+        }
+        "turn" => drop(parse::<Turn>(&text("body")?)?),
+        "event" => drop(parse::<Envelope>(&text("body")?)?),
+        "call" => drop(recorded_call(seal, row)?),
+        "queue" => {
+            text("message")?;
+            parse::<Json>(&text("origin")?)?;
+        }
+        "message" => {
+            text("content")?;
+            if row.get::<Option<String>>("whole")?.is_some() {
+                parse::<Message>(&text("whole")?)?;
+            }
+        }
+        "session_file" => drop(parse::<Json>(&text("delta")?)?),
+        "integration" => drop(parse::<Integration>(&text("body")?)?),
+        "memory" => drop(text("text")?),
+        "secret" => {
+            let is_readable = match key {
+                Some(key) => is_readable(&key.cipher, row)?,
+                None => true,
+            };
+            is_readable.then_some(()).ok_or("it cannot be decrypted with the tenant's key")?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Checks that the sizes recorded in a row are correct.
+fn sum(
+    transaction: &mut Transaction<'_>,
+    table: &str,
+    row: &Row,
+) -> Result<Result<(), String>, Cause> {
+    let (query, key) = match table {
+        "session" => {
+            (SESSION_BYTES, params![row.get::<String>(0)?, row.get::<String>(1)?].to_vec())
+        }
+        "tenant" => (TENANT_BYTES, params![row.get::<String>(0)?].to_vec()),
+        _ => return Ok(Ok(())),
+    };
+    let (counted, found): (i64, i64) = (row.get("bytes")?, transaction.one(query, &key)?.get(0)?);
+    Ok(match counted == found {
+        true => Ok(()),
+        false => Err(format!("its size is {found} bytes, but {counted} are recorded")),
+    })
+}
+
+const SESSION_BYTES: &str =
+    "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + OCTET_LENGTH(value)), 0) AS BIGINT)
+     FROM state WHERE tenant = ?1 AND session = ?2";
+const TENANT_BYTES: &str =
+    "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + OCTET_LENGTH(value)), 0) AS BIGINT)
+     FROM variable WHERE tenant = ?1";
+
+/// Formats a key.
+fn describe(key: &[Value]) -> String {
+    let part = |value: &Value| match value {
+        Value::Text(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Null | Value::Real(_) => String::new(),
+    };
+    key.iter().map(part).collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,321 @@
+//! The removal of old data: ended runs and their events, and unused sessions.
+//!
+//! Runs are removed by tree. A tree is removed as a whole, and only if all its runs have ended, so
+//! that no child run loses the run that waits for it. The age of a tree is the age of the run at
+//! its top.
+//!
+//! Everything is removed in small transactions, so that other writers never wait for long.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::db::{Transaction, params};
+use super::{Store, TenantStore, now};
+use crate::error::{Cause, StoreError};
+use crate::tenant::Tenant;
+
+/// Maximum number of runs or sessions that one transaction removes.
+const BATCH: u64 = 200;
+/// Time after which a transaction removes no more runs.
+const SLICE: Duration = Duration::from_millis(50);
+/// Pause between two transactions.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Interval between a server's sweeps.
+const SWEEP: Duration = Duration::from_secs(600);
+/// The name of the lock on sweeping. It belongs to the default tenant.
+const LOCK: &str = "store:sweep";
+
+/// How long ended runs are kept. `None` means forever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Time for which a run is kept after its end, with its turns, calls and events.
+    pub runs: Option<Duration>,
+    /// Time for which the events of a run are kept after its end. Its last event is kept as long as
+    /// the run.
+    pub events: Option<Duration>,
+}
+
+/// Runs are kept for 30 days, together with their events.
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { runs: Some(Duration::from_secs(30 * 24 * 3_600)), events: None }
+    }
+}
+
+/// Counts of what was removed, or would be removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// Number of runs, with their turns, calls and events.
+    pub runs: u64,
+    /// Number of runs that lose all their events except the last one.
+    pub runs_without_events: u64,
+    /// Number of sessions, with their messages, state, files and memory.
+    pub sessions: u64,
+}
+
+/// The condition for a run at the top of a tree that ended before ?1. A run also counts as the top
+/// if an older version removed the run above it.
+const ENDED: &str = "run.status = 'ended' AND run.used < ?1 AND (run.root IS NULL OR NOT EXISTS (
+         SELECT 1 FROM run AS top WHERE top.tenant = run.tenant AND top.id = run.root))
+     AND NOT EXISTS (SELECT 1 FROM run AS child WHERE child.tenant = run.tenant
+         AND child.root = run.id AND child.status <> 'ended')";
+
+/// The condition for the first event of a run that has more events.
+const FIRST: &str = "event.seq = 1 AND EXISTS (SELECT 1 FROM event AS later
+         WHERE later.tenant = event.tenant AND later.run = event.run AND later.seq > 1)";
+
+/// The condition for a session that has not been used since ?1 and that no run needs.
+pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
+         SELECT 1 FROM run WHERE run.tenant = session.tenant AND status <> 'ended'
+         AND (run.session = session.id OR 'run/' || run.id = session.id))
+     AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.tenant = session.tenant
+         AND (queue.session = session.id OR 'run/' || queue.id = session.id))";
+
+impl Store {
+    /// Sets how long ended runs are kept.
+    #[must_use]
+    pub fn keeping(self, retention: Retention) -> Store {
+        Store { retention, ..self }
+    }
+
+    /// Removes old runs, events and sessions of all tenants, as the retention specifies.
+    ///
+    /// # Errors
+    /// If the store cannot be written. Data that was removed before the error stays removed.
+    pub async fn prune(&self) -> Result<Pruned, StoreError> {
+        let mut pruned = Pruned::default();
+        let unused = cutoff(Some(self.ttl));
+        while let Some(at) = unused {
+            let count = self.write(move |transaction| prune_sessions(transaction, at)).await?;
+            pruned.sessions += count;
+            if count == 0 {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        while let Some(at) = cutoff(self.retention.runs) {
+            let count =
+                self.write(move |transaction| prune_runs(transaction, None, at, BATCH)).await?;
+            pruned.runs += count;
+            if count == 0 {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        while let Some(at) = cutoff(self.retention.events) {
+            let count = self.write(move |transaction| prune_events(transaction, at)).await?;
+            pruned.runs_without_events += count;
+            if count == 0 {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(pruned)
+    }
+
+    /// Counts what [`prune`](Store::prune) would remove. Changes nothing.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn prunable(&self) -> Result<Pruned, StoreError> {
+        let (runs, events) = (cutoff(self.retention.runs), cutoff(self.retention.events));
+        let unused = cutoff(Some(self.ttl));
+        self.read(move |transaction| {
+            let mut count = |query: &str, times: &[i64]| -> Result<u64, Cause> {
+                let params: Vec<_> = times.iter().map(super::db::ToValue::to_value).collect();
+                Ok(transaction.one(query, &params)?.get::<i64>(0)?.cast_unsigned())
+            };
+            let mut prunable = Pruned::default();
+            if let Some(at) = unused {
+                let query = format!("SELECT COUNT(*) FROM session WHERE {UNUSED}");
+                prunable.sessions = count(&query, &[at])?;
+            }
+            if let Some(at) = runs {
+                prunable.runs = count(&COUNT_RUNS.replace("ENDED", ENDED), &[at])?;
+            }
+            if let Some(at) = events {
+                // Those of runs that are removed do not count.
+                let from = runs.unwrap_or(i64::MIN);
+                let query = COUNT_EVENTS.replace("ENDED", ENDED).replace("FIRST", FIRST);
+                prunable.runs_without_events = count(&query, &[at, from])?;
+            }
+            Ok(prunable)
+        })
+        .await
+    }
+
+    /// Registers this process as a user of the store, so that a copy of the store is refused. Then
+    /// [prunes](Store::prune) the store at once and every 10 minutes. Never returns. If several
+    /// processes share a store, only one prunes it at a time.
+    pub async fn keep_tidy(&self) {
+        if let Err(error) = self.leases.join().await {
+            tracing::warn!(%error, "failed to record this process in the store");
+        }
+        loop {
+            if let Err(error) = self.sweep().await {
+                tracing::warn!(%error, "failed to remove old runs and sessions");
+            }
+            tokio::time::sleep(SWEEP).await;
+        }
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
+        let of: TenantStore = self.tenant(&Tenant::default());
+        let Some(_lock) = super::lease::acquire(of, LOCK.to_owned()).await? else { return Ok(()) };
+        let pruned = self.prune().await?;
+        if pruned != Pruned::default() {
+            let Pruned { runs, runs_without_events, sessions } = pruned;
+            tracing::info!(
+                runs,
+                runs_without_events,
+                sessions,
+                "removed what is not kept any longer"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Counts the runs in trees that ended before ?1.
+const COUNT_RUNS: &str = "SELECT COUNT(*) + CAST(COALESCE(SUM((SELECT COUNT(*) FROM run AS child
+     WHERE child.tenant = run.tenant AND child.root = run.id)), 0) AS BIGINT) FROM run WHERE ENDED";
+
+/// Counts the runs with events, in trees that ended before ?1 but not before ?2.
+const COUNT_EVENTS: &str = "SELECT COUNT(*) FROM run
+     JOIN event ON event.tenant = run.tenant AND event.root = run.id
+     WHERE ENDED AND run.used >= ?2 AND FIRST";
+
+/// Returns the time before which data is too old, or `None` if it is kept forever.
+pub(super) fn cutoff(kept: Option<Duration>) -> Option<i64> {
+    let kept = i64::try_from(kept?.as_millis()).unwrap_or(i64::MAX);
+    Some(now().saturating_sub(kept))
+}
+
+fn prune_sessions(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cause> {
+    let delete = format!(
+        "DELETE FROM session WHERE (tenant, id) IN (
+             SELECT tenant, id FROM session WHERE {UNUSED} LIMIT {BATCH})"
+    );
+    Ok(transaction.execute(&delete, params![at])?)
+}
+
+/// Removes at most `most` runs of trees that ended before `at`, of one tenant or of all. Returns
+/// the number of removed runs.
+pub(super) fn prune_runs(
+    transaction: &mut Transaction<'_>,
+    tenant: Option<&str>,
+    at: i64,
+    most: u64,
+) -> Result<u64, Cause> {
+    let began = Instant::now();
+    let tops = format!(
+        "SELECT tenant, id FROM run WHERE {ENDED} AND (CAST(?2 AS TEXT) IS NULL OR tenant = ?2)
+         LIMIT {most}"
+    );
+    let tops = transaction.query(&tops, params![at, tenant], |row| {
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
+    })?;
+    let mut removed = 0;
+    for (tenant, top) in tops {
+        if removed >= most || (removed > 0 && began.elapsed() > SLICE) {
+            break;
+        }
+        removed += remove_tree(transaction, (&tenant, &top), at, most - removed)?;
+    }
+    Ok(removed)
+}
+
+/// Removes at most `most` runs of a tree. The run at the top is removed last.
+fn remove_tree(
+    transaction: &mut Transaction<'_>,
+    (tenant, top): (&str, &str),
+    at: i64,
+    most: u64,
+) -> Result<u64, Cause> {
+    // The row of the top is locked, so no run of the tree records anything in between.
+    let lock = format!("UPDATE run SET places = places WHERE tenant = ?2 AND id = ?3 AND {ENDED}");
+    if transaction.execute(&lock, params![at, tenant, top])? == 0 {
+        return Ok(0);
+    }
+    let children = "SELECT id FROM run WHERE tenant = ?1 AND root = ?2 LIMIT ?3";
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut runs =
+        transaction.query(children, params![tenant, top, limit], |row| row.get::<String>(0))?;
+    if (runs.len() as u64) < most {
+        runs.push(top.to_owned());
+    }
+    for run in &runs {
+        let delete = "DELETE FROM run WHERE tenant = ?1 AND id = ?2";
+        transaction.execute(delete, params![tenant, run])?;
+    }
+    Ok(runs.len() as u64)
+}
+
+/// Removes the events of runs in trees that ended before `at`, except each run's last event, which
+/// contains its end. Returns the number of runs.
+fn prune_events(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cause> {
+    let began = Instant::now();
+    let runs = format!(
+        "SELECT event.tenant, event.run FROM run
+         JOIN event ON event.tenant = run.tenant AND event.root = run.id
+         WHERE {ENDED} AND {FIRST} LIMIT {BATCH}"
+    );
+    let runs = transaction
+        .query(&runs, params![at], |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
+    let mut done = 0;
+    for (tenant, run) in runs {
+        if done > 0 && began.elapsed() > SLICE {
+            break;
+        }
+        let delete = "DELETE FROM event WHERE tenant = ?1 AND run = ?2 AND seq < (
+                          SELECT MAX(seq) FROM event WHERE tenant = ?1 AND run = ?2)";
+        transaction.execute(delete, params![tenant, run])?;
+        done += 1;
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::db::Access;
+    use super::*;
+
+    /// Adds runs that ended at time 0 to a store.
+    async fn fill(store: &Store, runs: i64) {
+        let fill = move |transaction: &mut Transaction<'_>| {
+            for number in 0..runs {
+                let root = (number % 3 != 0).then(|| format!("r{}", number - number % 3));
+                transaction.execute(
+                    "INSERT INTO run (tenant, id, status, made, used, opening, root)
+                     VALUES ('t', ?1, 'ended', 0, 0, '{}', ?2)",
+                    params![format!("r{number}"), root],
+                )?;
+            }
+            Ok(())
+        };
+        store.db.run(Access::Write, fill).await.unwrap();
+    }
+
+    async fn is_bounded(store: Store) {
+        fill(&store, 450).await;
+        let prune = |transaction: &mut Transaction<'_>| prune_runs(transaction, None, 1, BATCH);
+        let (began, first) = (Instant::now(), store.db.run(Access::Write, prune).await.unwrap());
+        assert!((1..=BATCH).contains(&first), "{first} runs in one transaction");
+        assert!(began.elapsed() < Duration::from_secs(5));
+        let before = store.prunable().await.unwrap();
+        assert_eq!(before, Pruned { runs: 450 - first, ..Pruned::default() });
+        assert_eq!(store.prunable().await.unwrap(), before, "counting changes nothing");
+        assert_eq!(store.prune().await.unwrap(), before);
+        assert_eq!(store.prunable().await.unwrap(), Pruned::default());
+    }
+
+    #[tokio::test]
+    async fn a_transaction_removes_a_bounded_number_of_runs() {
+        let hour = Duration::from_secs(3_600);
+        is_bounded(Store::in_memory(hour).unwrap()).await;
+        if let Some(url) = wattle_cases::postgres::url() {
+            is_bounded(Store::connect(&url, hour).unwrap()).await;
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Locks on names, such as those of runs and sessions, as leases with fencing numbers.
+//!
+//! ```text
+//! replica(id, expires) ◄── hold(tenant, name, holder, fence)
+//! ```
+//!
+//! Each store that holds a lock is a row of `replica`, which its heartbeats renew according to the
+//! database's clock. Therefore all locks of a process expire at the same time. A lock is a row of
+//! `hold` that names its holder. It is free if the row is gone, or if the holder has expired. With
+//! SQLite, all processes are on one machine, and the operating system reports whether the holder's
+//! process is running. The locks of a process that has ended are therefore free at once, and a
+//! paused process keeps its locks.
+//!
+//! Each time that a lock is acquired, it gets a *fencing number*, which is higher than all earlier
+//! ones of the same name. Each write to the journal of a locked run updates the row with the lock's
+//! number, in the same transaction. Therefore a process that was paused until its lease expired
+//! cannot write to a run that another process has taken over: the row has another number.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::db::{Access, Database, Transaction, params};
+use super::process::Holder;
+use super::{Store, TenantStore};
+use crate::error::{Cause, StoreError};
+use crate::journal::Lock;
+
+/// Time until the locks of a process expire after its last heartbeat, in milliseconds.
+const LEASE_MS: i64 = 15_000;
+/// Interval between heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Interval between checks of the leases of other processes.
+const LOOK: Duration = Duration::from_millis(500);
+/// Time until the rows of a process are removed after its locks have expired: a day, in
+/// milliseconds.
+const RETENTION_MS: i64 = 24 * 3_600 * 1_000;
+
+/// The failure of a write under a lock that another process has taken over.
+#[derive(Debug, thiserror::Error)]
+#[error("this process lost its lease of `{0}`, and another one has taken it over")]
+pub(super) struct LostLease(String);
+
+/// The key of a lock: a tenant, and a name within the tenant.
+type Key = (String, String);
+
+/// A lock that this store holds.
+#[derive(Clone)]
+struct Held {
+    /// `None` while the lock is being acquired.
+    fence: Option<i64>,
+    /// Cancelled when another process has taken the lock over.
+    lost: CancellationToken,
+}
+
+/// The locks of a store.
+pub(super) struct Leases {
+    db: Database,
+    /// The process, and a number that identifies this store within it.
+    holder: String,
+    held: Mutex<HashMap<Key, Held>>,
+    heartbeats: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Leases {
+    pub(super) fn new(db: Database) -> Arc<Leases> {
+        let holder = format!("{} {}", Holder::me().text(), ulid::Ulid::generate());
+        Arc::new(Leases { db, holder, held: Mutex::default(), heartbeats: Mutex::default() })
+    }
+
+    /// Returns the fencing number of a lock that this store holds.
+    pub(super) fn fence(&self, tenant: &str, name: &str) -> Option<i64> {
+        self.held().get(&(tenant.to_owned(), name.to_owned())).and_then(|held| held.fence)
+    }
+
+    /// Registers this process as a user of the store, until it closes the store or ends.
+    pub(super) async fn join(self: &Arc<Self>) -> Result<(), Cause> {
+        let holder = self.holder.clone();
+        let join = move |transaction: &mut Transaction<'_>| {
+            let now = transaction.now()?;
+            renew(transaction, &holder, now)
+        };
+        self.db.run(Access::Write, join).await?;
+        self.start_heartbeats();
+        Ok(())
+    }
+
+    /// Returns true if both use the same database. `other` must have joined its store.
+    pub(super) async fn knows(&self, other: &Leases) -> Result<bool, Cause> {
+        let holder = other.holder.clone();
+        let find = move |transaction: &mut Transaction<'_>| {
+            let query = "SELECT 1 FROM replica WHERE id = ?1";
+            Ok(transaction.first(query, params![holder])?.is_some())
+        };
+        self.db.run(Access::Read, find).await
+    }
+
+    /// Returns the other users of the store that are alive: on SQLite, those whose process is
+    /// running, and otherwise those whose lease has not expired. Each has the time when its lease
+    /// expires.
+    pub(super) async fn others(&self) -> Result<HashMap<String, i64>, Cause> {
+        let (own, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
+        let find = move |transaction: &mut Transaction<'_>| {
+            let now = transaction.now()?;
+            let query = "SELECT id, expires FROM replica WHERE id <> ?1";
+            let all = transaction.query(query, params![own], |row| {
+                Ok((row.get::<String>(0)?, row.get::<i64>(1)?))
+            })?;
+            let is_alive = |(id, expires): &(String, i64)| is_alive(id, by_system, *expires <= now);
+            Ok(all.into_iter().filter(is_alive).collect())
+        };
+        self.db.run(Access::Read, find).await
+    }
+
+    /// Releases all locks.
+    pub(super) async fn close(&self) -> Result<(), Cause> {
+        self.stop_heartbeats();
+        self.held().clear();
+        let holder = self.holder.clone();
+        self.db.run(Access::Write, move |transaction| forget(transaction, &holder)).await
+    }
+
+    /// In SQLite, removes the locks of processes that have ended. In PostgreSQL, locks expire
+    /// instead.
+    pub(super) async fn release_dead(&self) -> Result<(), Cause> {
+        if self.db.sqlite().is_none() {
+            return Ok(());
+        }
+        let own = self.holder.clone();
+        let others = move |transaction: &mut Transaction<'_>| {
+            let (now, query) =
+                (transaction.now()?, "SELECT id, expires FROM replica WHERE id <> ?1");
+            transaction.query(query, params![own], |row| {
+                Ok((row.get::<String>(0)?, row.get::<i64>(1)? <= now))
+            })
+        };
+        let mut others = self.db.run(Access::Read, others).await?;
+        let me = Holder::me();
+        others.retain(|(id, has_expired)| !Holder::of(id).is_alive(&me, *has_expired));
+        if others.is_empty() {
+            return Ok(());
+        }
+        let release = move |transaction: &mut Transaction<'_>| {
+            others.iter().try_for_each(|(id, _)| forget(transaction, id))
+        };
+        self.db.run(Access::Write, release).await
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Key, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Acquires a lock that this store does not hold. Returns its fencing number, or `None` if
+    /// another process holds it.
+    async fn acquire(&self, key: &Key) -> Result<Option<i64>, Cause> {
+        let (holder, (tenant, name)) = (self.holder.clone(), key.clone());
+        let by_system = self.db.sqlite().is_some();
+        let beats = self.beats();
+        let work = move |transaction: &mut Transaction<'_>| {
+            let now = transaction.now()?;
+            if !beats {
+                renew(transaction, &holder, now)?;
+            }
+            let found = transaction.first(
+                "SELECT hold.holder, hold.fence, replica.expires FROM hold LEFT JOIN replica
+                 ON replica.id = hold.holder WHERE hold.tenant = ?1 AND hold.name = ?2",
+                params![tenant, name],
+            )?;
+            let mut seen: i64 = -1;
+            if let Some(row) = found {
+                let (by, expires): (String, Option<i64>) = (row.get(0)?, row.get(2)?);
+                seen = row.get(1)?;
+                let has_expired = expires.is_none_or(|expires| expires <= now);
+                // A row of this store is one that is about to be released.
+                if by != holder && is_alive(&by, by_system, has_expired) {
+                    return Ok(None);
+                }
+            }
+            let fence = now.max(seen.saturating_add(1));
+            let acquired = transaction.execute(
+                "INSERT INTO hold (tenant, name, holder, fence) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (tenant, name) DO UPDATE SET holder = excluded.holder,
+                 fence = excluded.fence WHERE hold.fence = ?5",
+                params![tenant, name, holder, fence, seen],
+            )?;
+            Ok((acquired > 0).then_some(fence))
+        };
+        self.db.run(Access::Write, work).await
+    }
+
+    /// Returns true if heartbeats are being sent.
+    fn beats(&self) -> bool {
+        let heartbeats = self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
+        heartbeats.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Starts sending heartbeats, unless they are already being sent. They stop when the store is
+    /// dropped.
+    fn start_heartbeats(self: &Arc<Self>) {
+        let mut heartbeats = self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
+        if heartbeats.as_ref().is_none_or(JoinHandle::is_finished) {
+            *heartbeats = Some(tokio::spawn(send_heartbeats(Arc::downgrade(self))));
+        }
+    }
+
+    fn stop_heartbeats(&self) {
+        let mut heartbeats = self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
+        heartbeats.take().iter().for_each(JoinHandle::abort);
+    }
+
+    /// Renews the lease, and marks the locks that other processes have taken over as lost.
+    async fn beat(&self) -> Result<(), Cause> {
+        let holder = self.holder.clone();
+        let before = self.held().clone();
+        let work = move |transaction: &mut Transaction<'_>| {
+            let now = transaction.now()?;
+            renew(transaction, &holder, now)?;
+            let own = "SELECT tenant, name, fence FROM hold WHERE holder = ?1";
+            transaction.query(own, params![holder], |row| {
+                Ok(((row.get(0)?, row.get(1)?), row.get::<i64>(2)?))
+            })
+        };
+        let own: HashMap<Key, i64> = self.db.run(Access::Write, work).await?.into_iter().collect();
+        for (key, held) in &before {
+            if held.fence.is_some() && held.fence != own.get(key).copied() {
+                held.lost.cancel();
+            }
+        }
+        self.release_left(own).await
+    }
+
+    /// Releases those of this store's locks in the database that nobody holds: their release failed
+    /// when the database could not be used.
+    async fn release_left(&self, mut own: HashMap<Key, i64>) -> Result<(), Cause> {
+        // A lock that is being acquired is among those that are held.
+        own.retain(|key, _| !self.held().contains_key(key));
+        if own.is_empty() {
+            return Ok(());
+        }
+        let release = move |transaction: &mut Transaction<'_>| {
+            own.iter().try_for_each(|(key, fence)| delete(transaction, key, *fence))
+        };
+        self.db.run(Access::Write, release).await
+    }
+
+    /// Releases a lock. If that fails, a heartbeat releases it later.
+    fn release(self: &Arc<Self>, key: &Key) {
+        let Some(fence) = self.held().remove(key).and_then(|held| held.fence) else { return };
+        let key = key.clone();
+        let work = move |transaction: &mut Transaction<'_>| delete(transaction, &key, fence);
+        if let Some(sqlite) = self.db.sqlite() {
+            return report(sqlite.run_here(Access::Write, &mut { work }));
+        }
+        if let Ok(runtime) = Handle::try_current() {
+            let db = self.db.clone();
+            runtime.spawn(async move { report(db.run(Access::Write, work).await) });
+        }
+    }
+}
+
+/// Returns true if a holder may still write. If `by_system` is true, the operating system is asked
+/// about its process.
+fn is_alive(holder: &str, by_system: bool, has_expired: bool) -> bool {
+    match by_system {
+        true => Holder::of(holder).is_alive(&Holder::me(), has_expired),
+        false => !has_expired,
+    }
+}
+
+/// Checks that no other process uses a store. In PostgreSQL, waits for the leases of processes that
+/// have ended to expire.
+pub(super) async fn check_unused(store: &Store) -> Result<(), Cause> {
+    let mut known = store.leases.others().await?;
+    while !known.is_empty() && store.is_shared() {
+        tokio::time::sleep(LOOK).await;
+        let now = store.leases.others().await?;
+        if now.iter().any(|(id, expires)| known.get(id) != Some(expires)) {
+            break;
+        }
+        known = now;
+    }
+    match known.len() {
+        0 => Ok(()),
+        count => Err(format!(
+            "it is in use by {count} other process{}\nhint: stop the servers and commands that use \
+             it",
+            if count == 1 { "" } else { "es" }
+        )
+        .into()),
+    }
+}
+
+fn report(released: Result<(), Cause>) {
+    if let Err(error) = released {
+        tracing::warn!(%error, "failed to release a lock; the next heartbeat tries again");
+    }
+}
+
+/// Removes the row of a lock, unless the lock was acquired again since.
+fn delete(
+    transaction: &mut Transaction<'_>,
+    (tenant, name): &Key,
+    fence: i64,
+) -> Result<(), Cause> {
+    let delete = "DELETE FROM hold WHERE tenant = ?1 AND name = ?2 AND fence = ?3";
+    transaction.execute(delete, params![tenant, name, fence])?;
+    Ok(())
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        self.stop_heartbeats();
+    }
+}
+
+/// Renews a holder's lease, and removes the rows of holders whose leases expired long ago.
+fn renew(transaction: &mut Transaction<'_>, holder: &str, now: i64) -> Result<(), Cause> {
+    transaction.execute(
+        "INSERT INTO replica (id, expires) VALUES (?1, ?2)
+         ON CONFLICT (id) DO UPDATE SET expires = excluded.expires",
+        params![holder, now.saturating_add(LEASE_MS)],
+    )?;
+    let oldest = now.saturating_sub(RETENTION_MS);
+    let gone =
+        transaction.query("SELECT id FROM replica WHERE expires < ?1", params![oldest], |row| {
+            row.get::<String>(0)
+        })?;
+    gone.iter().try_for_each(|id| forget(transaction, id))
+}
+
+/// Removes a holder and its locks.
+fn forget(transaction: &mut Transaction<'_>, holder: &str) -> Result<(), Cause> {
+    transaction.execute("DELETE FROM hold WHERE holder = ?1", params![holder])?;
+    transaction.execute("DELETE FROM replica WHERE id = ?1", params![holder])?;
+    Ok(())
+}
+
+async fn send_heartbeats(leases: Weak<Leases>) {
+    loop {
+        tokio::time::sleep(HEARTBEAT).await;
+        let Some(leases) = leases.upgrade() else { return };
+        if let Err(error) = leases.beat().await {
+            tracing::warn!(%error, "failed to record a heartbeat of this process");
+        }
+    }
+}
+
+/// Checks, within a transaction that writes, that this store still holds a lock with this fencing
+/// number. Until the transaction ends, no other process can take the lock over.
+pub(super) fn check_fence(
+    transaction: &mut Transaction<'_>,
+    (tenant, name): (&str, &str),
+    fence: Option<i64>,
+) -> Result<(), Cause> {
+    let Some(fence) = fence else { return Ok(()) };
+    let update = "UPDATE hold SET fence = fence WHERE tenant = ?1 AND name = ?2 AND fence = ?3";
+    match transaction.execute(update, params![tenant, name, fence])? {
+        0 => Err(LostLease(name.to_owned()).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Locks a name of the tenant, if it is free. If the caller stops waiting, the work continues, and
+/// the lock is released as soon as it is acquired.
+pub(super) async fn acquire(of: TenantStore, name: String) -> Result<Option<Lock>, StoreError> {
+    let failed = of.clone();
+    match tokio::spawn(try_acquire(of, name)).await {
+        Ok(acquired) => acquired.map_err(|cause| failed.store.failed("write", cause)),
+        Err(stopped) => Err(StoreError::new("write")(stopped.into())),
+    }
+}
+
+async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Cause> {
+    let leases = Arc::clone(&of.store.leases);
+    let key = (of.tenant.to_string(), name);
+    let lost = CancellationToken::new();
+    {
+        let mut held = leases.held();
+        if held.contains_key(&key) {
+            return Ok(None);
+        }
+        held.insert(key.clone(), Held { fence: None, lost: lost.clone() });
+    }
+    // Removes the entry again, whatever happens.
+    let lock = HeldLock { leases: Arc::clone(&leases), key };
+    let Some(fence) = leases.acquire(&lock.key).await? else { return Ok(None) };
+    if let Some(held) = leases.held().get_mut(&lock.key) {
+        held.fence = Some(fence);
+    }
+    leases.start_heartbeats();
+    Ok(Some(Lock::new(lock).lost_by(lost)))
+}
+
+/// A lock of a store, which is released when this is dropped.
+struct HeldLock {
+    leases: Arc<Leases>,
+    key: Key,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        self.leases.release(&self.key);
+    }
+}

@@ -1,0 +1,350 @@
+//! Information that processes exchange through a shared store: the runs that no process drives, and
+//! the runs to cancel.
+
+use super::db::{Row, ToValue as _, Value, params};
+use super::rows::{QUEUED, queued_run};
+use super::seal::seal_text;
+use super::{Store, TenantStore, Topic};
+use crate::error::StoreError;
+use crate::journal::QueuedRun;
+use crate::tenant::Tenant;
+
+/// A run that has not ended and that no process drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FreeRun {
+    /// The tenant that owns the run.
+    pub(crate) tenant: Tenant,
+    /// The run's id.
+    pub(crate) id: String,
+}
+
+/// The limits and abilities with which a process takes runs from the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLook<'a> {
+    /// Maximum number of runs.
+    pub(crate) limit: usize,
+    /// Maximum number of runs of one tenant that all processes drive at the same time.
+    pub(crate) per_tenant: usize,
+    /// The names of the requirements that this process meets.
+    pub(crate) offers: &'a [String],
+}
+
+/// The number of a tenant's runs that have not ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TenantLoad {
+    /// Number of queued runs, including those that a process has taken but not begun.
+    pub(crate) queued: i64,
+    /// Number of runs that processes drive or have taken.
+    pub(crate) driven: i64,
+}
+
+/// The state of the queue of all tenants, and of the processes that share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// Number of runs that wait for a process.
+    pub waiting: u64,
+    /// Time since the oldest waiting run was requested, in milliseconds.
+    pub oldest_ms: u64,
+    /// Number of runs that a process drives, or that wait for their session in a process.
+    pub driven: u64,
+    /// Number of live processes that share the store.
+    pub processes: u64,
+}
+
+impl Store {
+    /// Returns the queued and open runs at the top of their trees that no process drives and that
+    /// this process can drive.
+    ///
+    /// Tenants take turns: a tenant with fewer driven runs comes first. A tenant's open runs come
+    /// before its queued ones, which are sorted by priority and then by age. Only the oldest run of
+    /// a session is returned, and only if no process is handling another message of the session.
+    ///
+    /// When a process has ended, its locks count as free once its lease has expired or, in SQLite,
+    /// at once.
+    pub(crate) async fn free_runs(&self, look: QueueLook<'_>) -> Result<Vec<FreeRun>, StoreError> {
+        let QueueLook { limit, per_tenant, offers } = look;
+        if offers.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.leases.release_dead().await.map_err(|cause| self.failed("write", cause))?;
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let (limit, per_tenant) = (number(limit), number(per_tenant));
+        let offers: Vec<Value> = offers.iter().map(|offer| offer.to_value()).collect();
+        let places: Vec<String> = (4..4 + offers.len()).map(|at| format!("?{at}")).collect();
+        let query = FREE.replace("{offers}", &places.join(", ")).replace("{pending}", PENDING);
+        let found = self.read(move |transaction| {
+            let now = transaction.now()?;
+            let mut values = params![now, limit, per_tenant].to_vec();
+            values.extend(offers.iter().cloned());
+            let run = |row: &Row| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+            transaction.query(&query, &values, run)
+        });
+        let known = |(tenant, id): (String, String)| {
+            Some(FreeRun { tenant: Tenant::new(&tenant).ok()?, id })
+        };
+        Ok(found.await?.into_iter().filter_map(known).collect())
+    }
+
+    /// Returns true if a run is queued.
+    pub(crate) async fn has_queue(&self) -> Result<bool, StoreError> {
+        self.read(|transaction| {
+            Ok(transaction.first("SELECT 1 FROM queue LIMIT 1", params![])?.is_some())
+        })
+        .await
+    }
+
+    /// Returns the state of the queue.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn queue_state(&self) -> Result<QueueState, StoreError> {
+        let query = STATE.replace("{pending}", PENDING);
+        self.read(move |transaction| {
+            let now = transaction.now()?;
+            let row = transaction.one(&query, params![now])?;
+            let oldest: Option<i64> = row.get(1)?;
+            let count = |number: i64| number.unsigned_abs();
+            Ok(QueueState {
+                waiting: count(row.get(0)?),
+                oldest_ms: count(oldest.map_or(0, |oldest| now.saturating_sub(oldest).max(0))),
+                driven: count(row.get(2)?),
+                processes: count(row.get(3)?),
+            })
+        })
+        .await
+    }
+
+    /// Returns the requests to cancel runs: the tenant, the run and the reason.
+    pub(crate) async fn cancellations(&self) -> Result<Vec<(Tenant, String, String)>, StoreError> {
+        let found = self.read(|transaction| {
+            transaction.query("SELECT tenant, run, reason FROM cancellation", params![], |row| {
+                Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
+            })
+        });
+        let known = |(tenant, run, reason): (String, String, String)| {
+            Some((Tenant::new(&tenant).ok()?, run, reason))
+        };
+        Ok(found.await?.into_iter().filter_map(known).collect())
+    }
+}
+
+/// The runs at the top of their trees that have not ended. `driven` is true if a process drives the
+/// run, and `busy` if a process handles its session. ?1 is the current time.
+const PENDING: &str = "
+    pending AS (
+        SELECT tenant, id, session, made, priority, position, needs, 1 AS waits FROM queue
+        UNION ALL
+        SELECT tenant, id, session, made, 0, 0, needs, 0 FROM run
+        WHERE status = 'open' AND root IS NULL),
+    live AS (
+        SELECT hold.tenant, hold.name FROM hold JOIN replica ON replica.id = hold.holder
+        WHERE replica.expires > ?1),
+    marked AS (
+        SELECT tenant, id, session, made, priority, position, needs, waits,
+            EXISTS (SELECT 1 FROM live WHERE live.tenant = pending.tenant
+                    AND live.name = 'run:' || pending.id) AS driven,
+            EXISTS (SELECT 1 FROM live WHERE live.tenant = pending.tenant
+                    AND live.name = 'session:' || pending.session) AS busy
+        FROM pending)";
+
+/// The runs that this process can take, in the order in which to take them. ?2 is the maximum
+/// number of runs, and ?3 the maximum number of driven runs of a tenant.
+const FREE: &str = "
+    WITH {pending},
+    ordered AS (
+        SELECT tenant, id, made, priority, position, waits, driven,
+            NOT driven AND NOT busy AND needs IN ({offers}) AND ROW_NUMBER() OVER (
+                PARTITION BY tenant, session, CASE WHEN session IS NULL THEN id END
+                ORDER BY waits, position, made, id) = 1 AS free
+        FROM marked),
+    ranked AS (
+        SELECT tenant, id, made, free,
+            COUNT(CASE WHEN driven THEN 1 END) OVER (PARTITION BY tenant) + ROW_NUMBER() OVER (
+                PARTITION BY tenant, free
+                ORDER BY waits, priority DESC, position, made, id) AS place
+        FROM ordered)
+    SELECT tenant, id FROM ranked WHERE free AND place <= ?3 ORDER BY place, made, id LIMIT ?2";
+
+/// Counts the queued and the driven runs of a tenant. ?2 is the tenant.
+const LOAD: &str = "
+    WITH {pending}
+    SELECT COUNT(CASE WHEN waits = 1 THEN 1 END), COUNT(CASE WHEN driven THEN 1 END)
+    FROM marked WHERE tenant = ?2";
+
+/// The number of waiting runs and the time of the oldest, and the numbers of driven runs and of
+/// live processes.
+const STATE: &str = "
+    WITH {pending}
+    SELECT COUNT(CASE WHEN NOT driven THEN 1 END), MIN(CASE WHEN NOT driven THEN made END),
+        COUNT(CASE WHEN driven THEN 1 END),
+        (SELECT COUNT(*) FROM replica WHERE expires > ?1)
+    FROM marked";
+
+impl TenantStore {
+    /// Returns a queued run, or `None` if it is not queued.
+    pub(crate) async fn queued_run(&self, run: &str) -> Result<Option<QueuedRun>, StoreError> {
+        let run = run.to_owned();
+        self.read(move |transaction, (tenant, seal)| {
+            let query = format!("SELECT {QUEUED} FROM queue WHERE tenant = ?1 AND id = ?2");
+            let row = transaction.first(&query, params![tenant, run])?;
+            row.map(|row| queued_run(seal, &row)).transpose()
+        })
+        .await
+    }
+
+    /// Counts the tenant's queued runs, and its runs that a process drives.
+    pub(crate) async fn load(&self) -> Result<TenantLoad, StoreError> {
+        let query = LOAD.replace("{pending}", PENDING);
+        self.read(move |transaction, (tenant, _)| {
+            let now = transaction.now()?;
+            let row = transaction.one(&query, params![now, tenant])?;
+            Ok(TenantLoad { queued: row.get(0)?, driven: row.get(1)? })
+        })
+        .await
+    }
+
+    /// Returns the name of the requirement that a process must meet to drive a run.
+    pub(crate) async fn needs_of(&self, run: &str) -> Result<Option<String>, StoreError> {
+        let run = run.to_owned();
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT needs FROM run WHERE tenant = ?1 AND id = ?2
+                         UNION ALL SELECT needs FROM queue WHERE tenant = ?1 AND id = ?2";
+            let row = transaction.first(query, params![tenant, run])?;
+            row.map(|row| row.get(0)).transpose()
+        })
+        .await
+    }
+
+    /// Returns true if a run of the session is queued.
+    pub(crate) async fn has_queued(&self, session: &str) -> Result<bool, StoreError> {
+        let session = session.to_owned();
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT 1 FROM queue WHERE tenant = ?1 AND session = ?2 LIMIT 1";
+            Ok(transaction.first(query, params![tenant, session])?.is_some())
+        })
+        .await
+    }
+
+    /// Asks the process that drives a run to cancel it. If several reasons are given, the first one
+    /// is kept.
+    pub(crate) async fn request_cancel(&self, run: &str, reason: &str) -> Result<(), StoreError> {
+        let (run, reason) = (run.to_owned(), reason.to_owned());
+        self.write(move |transaction, (tenant, seal)| {
+            transaction.execute(
+                "INSERT INTO cancellation (tenant, run, reason) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (tenant, run) DO NOTHING",
+                params![tenant, run, seal_text(seal, &reason)?],
+            )?;
+            Ok(())
+        })
+        .await?;
+        self.store.wake(Topic::Cancellations);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::{self, Journal as _, Priority, QueuedRun};
+
+    const LOOK: QueueLook<'_> = QueueLook { limit: 100, per_tenant: usize::MAX, offers: &[] };
+
+    /// Returns an empty store of each engine that is installed.
+    fn stores() -> Vec<Store> {
+        let hour = Duration::from_secs(3_600);
+        let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, hour).unwrap());
+        [Store::in_memory(hour).unwrap()].into_iter().chain(postgres).collect()
+    }
+
+    fn tenant(store: &Store, name: &str) -> TenantStore {
+        store.tenant(&Tenant::new(name).unwrap())
+    }
+
+    fn queued(id: &str, made: u64) -> QueuedRun {
+        QueuedRun { made, ..QueuedRun::new(id, "go", serde_json::json!({})) }
+    }
+
+    async fn free(store: &Store, look: QueueLook<'_>) -> Vec<String> {
+        let offers = [String::new()];
+        let look = QueueLook { offers: &offers, ..look };
+        store.free_runs(look).await.unwrap().into_iter().map(|run| run.id).collect()
+    }
+
+    #[tokio::test]
+    async fn tenants_take_turns() {
+        for store in stores() {
+            let (alice, bob) = (tenant(&store, "alice"), tenant(&store, "bob"));
+            for made in 1..=4 {
+                alice.enqueue(queued(&format!("a{made}"), made)).await.unwrap();
+            }
+            bob.enqueue(queued("b5", 5)).await.unwrap();
+            bob.enqueue(queued("b6", 6)).await.unwrap();
+            assert_eq!(free(&store, LOOK).await, ["a1", "b5", "a2", "b6", "a3", "a4"]);
+            // Alice has two runs in progress, so both of Bob's come first.
+            let _one = journal::lock_run(&alice, "a1").await.unwrap().unwrap();
+            let _two = journal::lock_run(&alice, "a2").await.unwrap().unwrap();
+            assert_eq!(free(&store, LOOK).await, ["b5", "b6", "a3", "a4"]);
+            assert_eq!(free(&store, QueueLook { limit: 1, ..LOOK }).await, ["b5"]);
+            let limited = QueueLook { per_tenant: 3, ..LOOK };
+            assert_eq!(free(&store, limited).await, ["b5", "b6", "a3"]);
+            let state = store.queue_state().await.unwrap();
+            assert_eq!((state.waiting, state.driven, state.processes), (4, 2, 1));
+            assert!(state.oldest_ms > 0);
+            let load = alice.load().await.unwrap();
+            assert_eq!((load.queued, load.driven), (4, 2));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_higher_priority_comes_first_within_a_tenant_only() {
+        for store in stores() {
+            let (alice, bob) = (tenant(&store, "alice"), tenant(&store, "bob"));
+            let of = |id: &str, made, priority| QueuedRun { priority, ..queued(id, made) };
+            alice.enqueue(of("low", 1, Priority::Low)).await.unwrap();
+            alice.enqueue(of("normal", 2, Priority::Normal)).await.unwrap();
+            alice.enqueue(of("high", 3, Priority::High)).await.unwrap();
+            bob.enqueue(of("bobs", 2, Priority::Low)).await.unwrap();
+            assert_eq!(free(&store, LOOK).await, ["bobs", "high", "normal", "low"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_runs_of_a_session_come_one_after_another() {
+        for store in stores() {
+            let alice = tenant(&store, "alice");
+            let of = |id: &str, made, priority| QueuedRun {
+                session: Some("s".to_owned()),
+                priority,
+                ..queued(id, made)
+            };
+            alice.enqueue(of("first", 1, Priority::Low)).await.unwrap();
+            alice.enqueue(of("second", 2, Priority::High)).await.unwrap();
+            alice.enqueue(queued("other", 3)).await.unwrap();
+            assert_eq!(free(&store, LOOK).await, ["other", "first"]);
+            let lock = alice.lock("session:s").await.unwrap().unwrap();
+            assert_eq!(free(&store, LOOK).await, ["other"]);
+            drop(lock);
+            assert!(alice.has_queued("s").await.unwrap());
+            assert!(!alice.has_queued("t").await.unwrap());
+            assert!(!tenant(&store, "bob").has_queued("s").await.unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_takes_only_runs_whose_needs_it_has() {
+        for store in stores() {
+            let alice = tenant(&store, "alice");
+            alice.enqueue(QueuedRun { needs: "exec".into(), ..queued("r", 1) }).await.unwrap();
+            assert_eq!(free(&store, LOOK).await, Vec::<String>::new());
+            let offers = ["serve".to_owned(), "exec".to_owned()];
+            let found = store.free_runs(QueueLook { offers: &offers, ..LOOK }).await.unwrap();
+            assert_eq!(found.len(), 1);
+            assert_eq!(alice.needs_of("r").await.unwrap().as_deref(), Some("exec"));
+            assert!(store.free_runs(LOOK).await.unwrap().is_empty());
+        }
+    }
+}

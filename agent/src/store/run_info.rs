@@ -1,0 +1,76 @@
+//! Facts about runs that can be read without reading their whole records.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use wattle_machine::{Envelope, Event};
+
+use super::TenantStore;
+use super::db::params;
+use super::rows::{known_status, parse};
+use super::seal::open_text;
+use crate::error::StoreError;
+use crate::journal::Status;
+use crate::ledger::FinalSeal;
+
+impl TenantStore {
+    /// Returns the final seals of the tenant's runs whose trace is in `folder`.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn sealed(&self, folder: &Path) -> Result<Vec<FinalSeal>, StoreError> {
+        let folder = folder.to_owned();
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT sealed FROM run WHERE tenant = ?1 AND status = 'ended'
+                         AND sealed IS NOT NULL ORDER BY made, id";
+            let sealed: Vec<FinalSeal> =
+                transaction.query(query, params![tenant], |row| parse(&row.get::<String>(0)?))?;
+            Ok(sealed.into_iter().filter(|sealed| sealed.folder == folder).collect())
+        })
+        .await
+    }
+
+    /// Returns the status of a run, or `None` if no run with this id has begun.
+    pub(crate) async fn status(&self, run: &str) -> Result<Option<Status>, StoreError> {
+        let run = run.to_owned();
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT status FROM run WHERE tenant = ?1 AND id = ?2";
+            let found = transaction.first(query, params![tenant, run])?;
+            found.map(|row| known_status(&row.get::<String>(0)?)).transpose()
+        })
+        .await
+    }
+
+    /// Returns the number of the newest step of a run that has not ended, according to its events,
+    /// or 0.
+    pub(crate) async fn steps(&self, run: &str) -> Result<u32, StoreError> {
+        let run = run.to_owned();
+        self.read(move |transaction, (tenant, seal)| {
+            let query = "SELECT body FROM event WHERE tenant = ?1 AND run = ?2 ORDER BY seq DESC";
+            let mut newest = 0;
+            transaction.each(query, params![tenant, run], |row| {
+                let event: Envelope = parse(&open_text(seal, row.get(0)?)?)?;
+                Ok(match event.event {
+                    Event::ToolResult { step, .. } => {
+                        newest = step;
+                        ControlFlow::Break(())
+                    }
+                    _ => ControlFlow::Continue(()),
+                })
+            })?;
+            Ok(newest)
+        })
+        .await
+    }
+
+    /// Returns the number of the newest event of a run, or 0.
+    pub(crate) async fn last_event(&self, run: &str) -> Result<u64, StoreError> {
+        let run = run.to_owned();
+        self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT MAX(seq) FROM event WHERE tenant = ?1 AND run = ?2";
+            let newest: Option<i64> = transaction.one(query, params![tenant, run])?.get(0)?;
+            Ok(newest.unwrap_or(0).cast_unsigned())
+        })
+        .await
+    }
+}

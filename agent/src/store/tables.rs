@@ -1,0 +1,216 @@
+//! Locks, the processes that hold them, and requests to those processes are not content.
+//!
+//! Locks, their holders, and requests to these processes are not content.
+
+use super::db::Value;
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A 64-bit integer.
+    Integer,
+    /// A UTF-8 string. PostgreSQL stores strings from outside as bytes.
+    Text,
+    /// Any bytes.
+    Bytes,
+}
+use Kind::{Bytes, Integer, Text};
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// The columns. The key's columns come first, in key order.
+    pub(super) columns: &'static [(&'static str, Kind)],
+    /// Number of columns in the key. Both engines sort rows by their keys in the same order.
+    pub(super) keys: usize,
+    /// If true, the key is a number that the database assigns.
+    pub(super) is_numbered: bool,
+}
+
+const fn table(name: &'static str, keys: usize, columns: &'static [(&'static str, Kind)]) -> Table {
+    Table { name, columns, keys, is_numbered: false }
+}
+
+const fn numbered(name: &'static str, columns: &'static [(&'static str, Kind)]) -> Table {
+    Table { name, columns, keys: 1, is_numbered: true }
+}
+
+/// The tables. Each comes after the tables that its rows refer to.
+pub(super) const TABLES: &[Table] = &[
+    table(
+        "session",
+        2,
+        &[("tenant", Text), ("id", Text), ("made", Integer), ("used", Integer), ("bytes", Integer)],
+    ),
+    numbered(
+        "message",
+        &[
+            ("id", Integer),
+            ("tenant", Text),
+            ("session", Text),
+            ("role", Text),
+            ("content", Text),
+            ("whole", Text),
+        ],
+    ),
+    table("state", 3, &[("tenant", Text), ("session", Text), ("key", Text), ("value", Bytes)]),
+    table(
+        "tenant",
+        1,
+        &[
+            ("name", Text),
+            ("made", Integer),
+            ("used", Integer),
+            ("bytes", Integer),
+            ("memories", Integer),
+        ],
+    ),
+    table("variable", 2, &[("tenant", Text), ("key", Text), ("value", Bytes)]),
+    table(
+        "run",
+        2,
+        &[
+            ("tenant", Text),
+            ("id", Text),
+            ("session", Text),
+            ("status", Text),
+            ("made", Integer),
+            ("used", Integer),
+            ("attempts", Integer),
+            ("reason", Text),
+            ("sealed", Text),
+            ("opening", Text),
+            ("summary", Text),
+            ("parent", Text),
+            ("root", Text),
+            ("places", Integer),
+            ("needs", Text),
+        ],
+    ),
+    table(
+        "turn",
+        3,
+        &[("tenant", Text), ("run", Text), ("number", Integer), ("place", Integer), ("body", Text)],
+    ),
+    table(
+        "call",
+        6,
+        &[
+            ("tenant", Text),
+            ("run", Text),
+            ("turn", Integer),
+            ("program", Integer),
+            ("path", Text),
+            ("number", Integer),
+            ("times", Integer),
+            ("function", Text),
+            ("effect", Text),
+            ("digest", Bytes),
+            ("args", Text),
+            ("came", Bytes),
+            ("began", Integer),
+            ("took", Integer),
+        ],
+    ),
+    table(
+        "event",
+        3,
+        &[
+            ("tenant", Text),
+            ("run", Text),
+            ("seq", Integer),
+            ("root", Text),
+            ("place", Integer),
+            ("body", Text),
+        ],
+    ),
+    table(
+        "queue",
+        2,
+        &[
+            ("tenant", Text),
+            ("id", Text),
+            ("session", Text),
+            ("made", Integer),
+            ("message", Text),
+            ("origin", Text),
+            ("priority", Integer),
+            ("position", Integer),
+            ("needs", Text),
+        ],
+    ),
+    table("changed", 2, &[("tenant", Text), ("call", Text), ("met", Bytes)]),
+    table(
+        "secret",
+        2,
+        &[("tenant", Text), ("name", Text), ("hosts", Text), ("nonce", Bytes), ("sealed", Bytes)],
+    ),
+    numbered(
+        "session_file",
+        &[("number", Integer), ("tenant", Text), ("session", Text), ("delta", Text)],
+    ),
+    table(
+        "token",
+        1,
+        &[
+            ("hash", Bytes),
+            ("tenant", Text),
+            ("name", Text),
+            ("scopes", Text),
+            ("made", Integer),
+            ("used", Integer),
+        ],
+    ),
+    table("conversation", 2, &[("tenant", Text), ("session", Text), ("digest", Bytes)]),
+    table("integration", 2, &[("tenant", Text), ("name", Text), ("made", Integer), ("body", Text)]),
+    numbered(
+        "memory",
+        &[
+            ("number", Integer),
+            ("tenant", Text),
+            ("id", Integer),
+            ("session", Text),
+            ("made", Integer),
+            ("text", Text),
+        ],
+    ),
+    table("memory_vector", 2, &[("memory", Integer), ("model", Text), ("coordinates", Bytes)]),
+];
+
+impl Table {
+    /// Returns the names of the key's columns.
+    pub(super) fn key(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().take(self.keys).map(|(name, _)| *name)
+    }
+
+    /// Returns the names of all columns, separated by commas.
+    pub(super) fn names(&self) -> String {
+        list(self.columns.iter().map(|(name, _)| *name))
+    }
+
+    /// Returns the names of the key's columns, separated by commas.
+    pub(super) fn key_names(&self) -> String {
+        list(self.key())
+    }
+
+    /// Returns the position of a column.
+    pub(super) fn position(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|(name, _)| *name == column)
+    }
+}
+
+fn list(names: impl Iterator<Item = &'static str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+impl Kind {
+    /// Returns a value in the form that both engines accept for a column of this kind.
+    pub(super) fn canonical(self, value: Value) -> Value {
+        match (self, value) {
+            (Text, Value::Bytes(bytes)) => String::from_utf8(bytes)
+                .map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text),
+            (_, value) => value,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Tests that each function that writes makes all of its changes or none, no matter which of its
+//! statements fails.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use wattle_capability::kv::Backend as _;
+use wattle_capability::memory::{Memory as _, MemoryText, NewItem, Scope as Reach};
+use wattle_machine::{Envelope, Event, Input, Message, Usage};
+use wattle_rt::tape::{CallId, RecordedValue};
+use wattle_rt::{CallEffect, Failure};
+
+use super::db::faults::Faults;
+use super::db::{Value, params};
+use super::*;
+use crate::journal::{Journal as _, QueuedRun, RecordedCall, RunEnd, RunRecord, RunStart, Turn};
+use crate::scope::Scope;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// The tables, each with its number of columns.
+const TABLES: &[(&str, usize)] = &[
+    ("session", 5),
+    ("message", 6),
+    ("state", 4),
+    ("tenant", 5),
+    ("variable", 3),
+    ("run", 14),
+    ("turn", 5),
+    ("call", 14),
+    ("event", 6),
+    ("queue", 6),
+    ("changed", 3),
+    ("session_file", 4),
+    ("token", 6),
+    ("conversation", 3),
+    ("integration", 4),
+    ("memory", 6),
+    ("memory_vector", 3),
+    ("replica", 2),
+    ("hold", 4),
+    ("cancellation", 3),
+];
+
+/// Returns the content of all tables.
+async fn content(store: &Store) -> Vec<String> {
+    let read = store.read(|transaction| {
+        let mut all = Vec::new();
+        for (table, columns) in TABLES {
+            let query = format!("SELECT * FROM {table}");
+            let mut rows = transaction.query(&query, params![], |row| {
+                let values = (0..*columns).map(|column| row.get::<Value>(column));
+                Ok(format!("{table} {:?}", values.collect::<Result<Vec<_>, _>>()?))
+            })?;
+            rows.sort();
+            all.extend(rows);
+        }
+        Ok(all)
+    });
+    read.await.unwrap()
+}
+
+impl db::FromValue for Value {
+    fn from_value(value: &Value) -> Option<Value> {
+        Some(value.clone())
+    }
+}
+
+fn run(id: &str) -> RunRecord {
+    let start = RunStart::new("go", serde_json::Value::Null);
+    RunRecord { session: Some("s".to_owned()), ..RunRecord::new(id, start) }
+}
+
+fn queued() -> QueuedRun {
+    QueuedRun::new("r", "go", serde_json::json!({}))
+}
+
+fn event(seq: u64) -> Envelope {
+    let (run_id, event) = ("r".to_owned(), Event::Error { message: "x".to_owned() });
+    Envelope { root_run_id: run_id.clone(), run_id, seq, ts: 0, event }
+}
+
+fn turn() -> Turn {
+    let input = Input::Begin { message: "go".to_owned() };
+    let files = Some("[]".to_owned());
+    Turn { spent: Usage::default(), input, effects: Vec::new(), seq: 1, elapsed_ms: 0, files }
+}
+
+fn call(number: u32) -> RecordedCall {
+    let id = CallId {
+        path: [].into(),
+        number,
+        function: "kv.set".into(),
+        effect: CallEffect::Changes,
+        digest: [1; 16],
+        args: "zero \u{0}".to_owned(),
+    };
+    let result = Some(Ok(RecordedValue::Unit));
+    RecordedCall { turn: 0, program: 0, id, times: 1, result, time: None }
+}
+
+fn failed(failure: Failure) -> String {
+    failure.reason
+}
+
+fn error(error: StoreError) -> String {
+    error.to_string()
+}
+
+type Step = fn(&TenantStore) -> BoxFuture<'_, Result<(), String>>;
+
+/// The functions that write, in an order in which each one changes something.
+const STEPS: &[(&str, Step)] = &[
+    ("extend", |of| {
+        let messages = vec![Message::user("q"), Message::assistant("zero \u{0}")];
+        async { of.extend("s", messages).await.map_err(error) }.boxed()
+    }),
+    ("state", |of| {
+        async {
+            let set = Box::new(|_| Ok(Some(b"v".to_vec())));
+            of.state("s").update_once("r/1".into(), "k\u{0}".into(), set).await.map_err(failed)
+        }
+        .boxed()
+    }),
+    ("variables", |of| {
+        async {
+            let set = Box::new(|_| Ok(Some(b"v".to_vec())));
+            of.variables().update("k".into(), set).await.map_err(failed)
+        }
+        .boxed()
+    }),
+    ("enqueue", |of| async { of.enqueue(queued()).await.map_err(error) }.boxed()),
+    ("open", |of| async { of.open(run("r")).await.map_err(error) }.boxed()),
+    ("attempt", |of| async { of.attempt("r").await.map(drop).map_err(error) }.boxed()),
+    ("turn", |of| {
+        async { of.turn("r", turn(), vec![event(1), event(2)]).await.map_err(error) }.boxed()
+    }),
+    ("calls", |of| async { of.calls("r", vec![call(1), call(2)]).await.map_err(error) }.boxed()),
+    ("park", |of| {
+        let reason = Some("zero \u{0}".to_owned());
+        async { of.park("r", reason, vec![event(3)]).await.map_err(error) }.boxed()
+    }),
+    ("release", |of| async { of.release("r").await.map(drop).map_err(error) }.boxed()),
+    ("pause", |of| async { of.pause("r").await.map_err(error) }.boxed()),
+    ("end", |of| {
+        let turns = vec![Message::user("q")];
+        let end = RunEnd { turns, keeps_files: true, ..RunEnd::default() };
+        async { of.end("r", end).await.map_err(error) }.boxed()
+    }),
+    ("replace_session_files", |of| {
+        async {
+            let known = of.session_files("s").await.map_err(error)?;
+            of.replace_session_files("s", &known, Some("[]".into())).await.map_err(error)
+        }
+        .boxed()
+    }),
+    ("fork_session", |of| {
+        async { of.fork_session("s", "f", Vec::new()).await.map(drop).map_err(error) }.boxed()
+    }),
+    ("replace_conversation", |of| {
+        let messages = vec![Message::user("again")];
+        async { of.replace_conversation("s", messages).await.map_err(error) }.boxed()
+    }),
+    ("import", |of| {
+        async {
+            let session = of.export("s").await.map_err(error)?.unwrap();
+            of.import("i", session).await.map(drop).map_err(error)
+        }
+        .boxed()
+    }),
+    ("memory", |of| {
+        async {
+            let text = MemoryText::new("tea").unwrap();
+            let item = NewItem { text, scope: Reach::Session };
+            of.memory(Some("s")).add(Some("r/2".into()), item).await.map(drop).map_err(failed)
+        }
+        .boxed()
+    }),
+    ("add_vectors", |of| {
+        async {
+            let vectors = vec![(1, vec![0; 4])];
+            of.memory(Some("s")).add_vectors("m".into(), vectors).await.map_err(failed)
+        }
+        .boxed()
+    }),
+    ("set_conversation", |of| {
+        async { of.set_conversation("s", [7; 32]).await.map_err(error) }.boxed()
+    }),
+    ("add_token", |of| {
+        async { of.add_token("t", Scope::Run, "secret").await.map(drop).map_err(error) }.boxed()
+    }),
+    ("lock", |of| async { of.lock("name").await.map(drop).map_err(error) }.boxed()),
+    ("history", |of| async { of.history("new").await.map(drop).map_err(error) }.boxed()),
+    ("remove", |of| async { of.remove("s").await.map(drop).map_err(error) }.boxed()),
+];
+
+/// Runs each step several times, with a failure at each of its statements.
+async fn all_or_nothing(store: Store) {
+    let faults = Faults::default();
+    let store = Store::of(store.db.with_faults(&faults), HOUR);
+    let of = store.tenant(&Tenant::default());
+    for (name, step) in STEPS {
+        let before = content(&store).await;
+        for n in 1.. {
+            assert!(n < 100, "{name} has no end");
+            faults.arm(n, false);
+            let done = step(&of).await;
+            let is_untouched = faults.disarm();
+            match done {
+                Ok(()) if is_untouched => break,
+                Ok(()) => panic!("{name} ignored the failure of its statement {n}"),
+                Err(_) => {
+                    assert_eq!(content(&store).await, before, "{name}, statement {n}");
+                }
+            }
+        }
+        // The lock of a step is released in the background otherwise.
+        store.close().await.unwrap();
+    }
+}
+
+/// Runs all steps. Each step loses its connection at its `n`th statement, if it has that many.
+/// Returns the content of the store.
+async fn with_cuts(store: Store, n: Option<u32>) -> Vec<String> {
+    let faults = Faults::default();
+    let store = Store::of(store.db.with_faults(&faults), HOUR);
+    let of = store.tenant(&Tenant::default());
+    for (name, step) in STEPS.iter().filter(|(name, _)| !["lock", "remove"].contains(name)) {
+        n.iter().for_each(|n| faults.arm(*n, true));
+        step(&of).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        faults.disarm();
+    }
+    content(&store).await
+}
+
+#[tokio::test]
+async fn a_function_that_fails_at_any_statement_changes_nothing() {
+    all_or_nothing(Store::in_memory(HOUR).unwrap()).await;
+    if let Some(url) = wattle_cases::postgres::url() {
+        all_or_nothing(Store::connect(&url, HOUR).unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_function_whose_connection_is_lost_is_repeated_and_changes_everything_once() {
+    let store = || Some(Store::connect(&wattle_cases::postgres::url()?, HOUR).unwrap());
+    let Some(undisturbed) = store() else { return };
+    let expected = with_cuts(undisturbed, None).await;
+    for n in [1, 2, 3, 5, 8] {
+        // Numbers that the server counts have gaps, so only the number of rows is compared.
+        let content = with_cuts(store().unwrap(), Some(n)).await;
+        let tables = |rows: &[String]| -> Vec<String> {
+            rows.iter().filter_map(|row| row.split(' ').next().map(str::to_owned)).collect()
+        };
+        assert_eq!(tables(&content), tables(&expected), "statement {n}");
+    }
+}

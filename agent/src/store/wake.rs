@@ -1,0 +1,62 @@
+//! Wake-ups between processes that share a store: a process that changes something that others wait
+//! for wakes them up, so that they poll the store at once.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use super::Store;
+
+/// The subject of a wake-up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Topic<'a> {
+    /// A run that a process can take.
+    Queue,
+    /// A request to cancel a run.
+    Cancellations,
+    /// New events of a run, by the run's id.
+    Run(&'a str),
+}
+
+impl Topic<'_> {
+    fn text(self) -> String {
+        match self {
+            Topic::Queue => "queue".to_owned(),
+            Topic::Cancellations => "cancellations".to_owned(),
+            Topic::Run(run) => format!("run {run}"),
+        }
+    }
+}
+
+/// The wake-ups that were sent since this was created.
+pub(crate) struct Wakes(Option<broadcast::Receiver<Arc<str>>>);
+
+impl Wakes {
+    /// Waits for a wake-up with one of these topics, or for a sign that wake-ups may have been
+    /// lost. Waits forever if the store has no wake-ups.
+    pub(crate) async fn on(&mut self, topics: &[Topic<'_>]) {
+        let topics: Vec<String> = topics.iter().map(|topic| topic.text()).collect();
+        while let Some(receiver) = &mut self.0 {
+            match receiver.recv().await {
+                Ok(topic) if topic.is_empty() || topics.iter().any(|own| *own == *topic) => return,
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => return,
+                Err(RecvError::Closed) => self.0 = None,
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl Store {
+    /// Wakes up the other processes that share the store and wait for a topic. Has no effect in
+    /// SQLite, where processes poll.
+    pub(crate) fn wake(&self, topic: Topic<'_>) {
+        self.db.wake(&topic.text());
+    }
+
+    /// Returns the wake-ups from now on. Call it before polling, so that no wake-up is missed.
+    pub(crate) fn wakes(&self) -> Wakes {
+        Wakes(self.db.wakes())
+    }
+}

@@ -1,0 +1,187 @@
+//! Tests the store on a PostgreSQL server: concurrent first starts, lost connections, leases, and
+//! errors that say what to do. Skipped if PostgreSQL is not installed.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod place;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use place::Place;
+use tokio_postgres::NoTls;
+use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::journal::{Journal as _, QueuedRun};
+use wattle_agent::machine::Message;
+use wattle_agent::{Store, Tenant, TenantStore};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn of(store: &Store) -> TenantStore {
+    store.tenant(&Tenant::default())
+}
+
+/// Executes statements in the schema of a location, as an operator would.
+async fn sql(place: &Place, statements: &str) {
+    let (url, schema) = place.url().unwrap().rsplit_once("&schema=").unwrap();
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(&format!("SET search_path TO {schema}; {statements}")).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+}
+
+fn queued(id: &str) -> QueuedRun {
+    QueuedRun::new(id, "go", serde_json::json!({}))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_processes_can_start_at_the_same_time() {
+    let Some(place) = Place::in_postgres() else { return };
+    let place = Arc::new(place);
+    let starts: Vec<_> = (0..8)
+        .map(|number| {
+            let store = of(&place.open(HOUR));
+            tokio::spawn(async move {
+                store.extend(&format!("s{number}"), vec![Message::user("hello")]).await.unwrap();
+            })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap();
+    }
+    assert_eq!(of(&place.open(HOUR)).sessions().await.unwrap().len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_change_is_made_once_although_connections_are_lost() {
+    let Some(place) = Place::in_postgres() else { return };
+    let place = Arc::new(place);
+    let store = of(&place.open(HOUR));
+    store.check().await.unwrap();
+    let cutting = tokio::spawn({
+        let place = Arc::clone(&place);
+        async move {
+            loop {
+                let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                           WHERE application_name = 'wattle'";
+                sql(&place, cut).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    });
+    let adding: Vec<_> = (0..4)
+        .map(|task| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for number in 0..50 {
+                    store.enqueue(queued(&format!("{task}-{number}"))).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in adding {
+        // A run that was added twice would be an error, since its id is unique.
+        task.await.unwrap();
+    }
+    cutting.abort();
+    assert_eq!(of(&place.open(HOUR)).queued().await.unwrap().len(), 200);
+}
+
+#[tokio::test]
+async fn a_process_that_was_paused_too_long_cannot_write_to_its_run() {
+    let Some(place) = Place::in_postgres() else { return };
+    let (paused, other) = (of(&place.open(HOUR)), of(&place.open(HOUR)));
+    paused.enqueue(queued("r")).await.unwrap();
+    let lock = paused.lock("run:r").await.unwrap().unwrap();
+    assert!(other.lock("run:r").await.unwrap().is_none(), "its lease has not expired");
+    paused.pause("r").await.unwrap();
+    sql(&place, "UPDATE replica SET expires = 0").await;
+    let taken = other.lock("run:r").await.unwrap();
+    assert!(taken.is_some(), "the lease has expired");
+    let why = paused.pause("r").await.unwrap_err().to_string();
+    assert!(why.contains("lost its lease of `run:r`"), "{why}");
+    let why = paused.calls("r", Vec::new()).await.unwrap_err().to_string();
+    assert!(why.contains("lost its lease of `run:r`"), "{why}");
+    tokio::time::timeout(Duration::from_secs(30), lock.lost()).await.unwrap();
+    assert!(paused.lock("run:r").await.unwrap().is_none());
+    drop(lock);
+    other.pause("r").await.unwrap();
+    drop(taken);
+    // The release of a lock in PostgreSQL takes a moment.
+    while paused.lock("run:r").await.unwrap().is_none() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_stops_releases_its_locks_at_once() {
+    let Some(place) = Place::in_postgres() else { return };
+    let store = place.open(HOUR);
+    let (stopping, other) = (of(&store), of(&place.open(HOUR)));
+    let _lock = stopping.lock("run:r").await.unwrap().unwrap();
+    assert!(other.lock("run:r").await.unwrap().is_none());
+    store.close().await.unwrap();
+    assert!(other.lock("run:r").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let Some(place) = Place::in_postgres() else { return };
+    of(&place.open(HOUR)).check().await.unwrap();
+    sql(&place, "UPDATE version SET number = 99").await;
+    let why = of(&place.open(HOUR)).check().await.unwrap_err().to_string();
+    assert!(why.contains("has version 99") && why.contains("use a newer program"), "{why}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_an_error_without_the_password() {
+    let store = Store::connect("postgres://u:hunter2@127.0.0.1:1/x", HOUR).unwrap();
+    let why = of(&store).check().await.unwrap_err().to_string();
+    assert!(why.contains("postgres://u:***@127.0.0.1:1/x"), "{why}");
+    assert!(why.contains("hint: check that the database server runs"), "{why}");
+    assert!(!why.contains("hunter2"), "{why}");
+    let failure = of(&store).variables().get("k".to_owned()).await.unwrap_err();
+    assert!(!failure.reason.contains("hunter2"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_wrong_user_and_a_wrong_database_are_errors_that_say_so() {
+    let Some(place) = Place::in_postgres() else { return };
+    let url = place.url().unwrap();
+    let refused = async |url: String| {
+        let store = Store::connect(&url, HOUR).unwrap();
+        of(&store).check().await.unwrap_err().to_string()
+    };
+    let why = refused(url.replace("user=wattle", "user=nobody")).await;
+    assert!(why.contains("hint: check the user and the password"), "{why}");
+    let why = refused(url.replace("///postgres", "///missing")).await;
+    assert!(why.contains("hint: create the database"), "{why}");
+    let why = refused(url.replace("?", "?sslmode=require&")).await;
+    assert!(why.contains("TLS") || why.contains("tls"), "{why}");
+}
+
+#[tokio::test]
+async fn a_database_that_becomes_read_only_can_be_written_again_later() {
+    let Some(place) = Place::in_postgres() else { return };
+    let role = "CREATE ROLE reader LOGIN SUPERUSER";
+    of(&place.open(HOUR)).check().await.unwrap();
+    sql(&place, role).await;
+    let url = place.url().unwrap().replace("user=wattle", "user=reader");
+    let store = Store::connect(&url, HOUR).unwrap();
+    of(&store).check().await.unwrap();
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'";
+    sql(&place, &format!("ALTER ROLE reader SET default_transaction_read_only = on; {cut}")).await;
+    let why = of(&store).check().await.unwrap_err().to_string();
+    assert!(why.contains("hint: name a database that can be written"), "{why}");
+    assert_eq!(of(&store).sessions().await.unwrap(), [], "it can still be read");
+    sql(&place, &format!("ALTER ROLE reader RESET ALL; {cut}")).await;
+    of(&store).check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_url_with_a_wrong_parameter_is_refused() {
+    let why = Store::connect("postgres://u:hunter2@db/x?schema=A-B", HOUR).err().unwrap();
+    let why = why.to_string();
+    assert!(why.contains("the schema `A-B` is not a valid name"), "{why}");
+    assert!(!why.contains("hunter2"), "{why}");
+}

@@ -1,0 +1,123 @@
+//! A simulation of many servers with one database, from the processor times that were measured.
+//!
+//! Runs arrive at random (a Poisson process). Each alternates between the database, its server and the
+//! model: before and after each request to the model it needs a number of transactions, and then the
+//! processor of its server. Processors of the database are shared by all, those of a server by its
+//! runs; who finds none waits in line. Service times are exponential around the measured means, which
+//! is more variable than reality. The model takes the same time for each request and is never busy. The
+//! network, locks and the disk of the database are not simulated.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What was measured for a run of two requests to the model.
+#[derive(Clone, Copy)]
+pub(crate) struct Measured {
+    /// Processor time of the database, in seconds.
+    pub(crate) database: f64,
+    /// Processor time of the server, in seconds.
+    pub(crate) server: f64,
+    /// Number of transactions.
+    pub(crate) transactions: f64,
+}
+
+/// Number of requests of a run to the model.
+const REQUESTS: usize = 2;
+/// Duration of a request to the model, in seconds.
+const MODEL: f64 = 2.0;
+/// Number of processors of a server.
+const PER_SERVER: usize = 2;
+/// The share of the processors that may be busy on average.
+const BUSY: f64 = 0.7;
+
+/// A group of processors with one line.
+struct Station {
+    free: usize,
+    line: VecDeque<usize>,
+    /// Mean service time, in seconds.
+    service: f64,
+}
+
+/// The moments of a run: its position in the round of stations, and its times.
+struct Run {
+    began: f64,
+    /// Visits of stations that are left.
+    left: usize,
+    server: usize,
+}
+
+/// Simulates `runs` runs at a rate, and prints the processors that they need and how long runs wait for
+/// anything but the model.
+pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
+    let of_database = (rate * measured.database / BUSY).ceil().max(1.0) as usize;
+    let servers = (rate * measured.server / BUSY / PER_SERVER as f64).ceil().max(1.0) as usize;
+    let mut times = simulate(measured, rate, runs, (of_database, servers));
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize] * 1e3;
+    println!(
+        "{rate:.0} runs/s: {:.0} transactions/s, {of_database} processors of the database, {servers} \
+         servers of {PER_SERVER}; {:.0} runs at a time; beside the model p50 {:.0} ms, p99 {:.0} ms",
+        rate * measured.transactions,
+        rate * (MODEL * REQUESTS as f64 + times.iter().sum::<f64>() / times.len() as f64),
+        at(0.5),
+        at(0.99)
+    );
+}
+
+/// Returns the time of each run without that of the model, in seconds.
+fn simulate(
+    measured: Measured,
+    rate: f64,
+    count: usize,
+    (of_database, servers): (usize, usize),
+) -> Vec<f64> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut exponential = |mean: f64| -mean * (1.0 - random.f64()).ln();
+    let rounds = REQUESTS + 1;
+    // In each round: the transactions one after another, and then the server.
+    let transactions = (measured.transactions / rounds as f64).round().max(1.0) as usize;
+    let visits = rounds * (transactions + 1);
+    let database = measured.database / (rounds * transactions) as f64;
+    let station = |free, service| Station { free, line: VecDeque::new(), service };
+    let mut stations: Vec<Station> =
+        (0..servers).map(|_| station(PER_SERVER, measured.server / rounds as f64)).collect();
+    stations.push(station(of_database, database));
+    let (mut runs, mut times) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    // Events in nanoseconds: a run arrives at a station, or (true) leaves the processor of one.
+    let mut events = BinaryHeap::new();
+    let nanos = |seconds: f64| (seconds * 1e9) as u64;
+    let mut arrival = 0.0;
+    for run in 0..count {
+        arrival += exponential(1.0 / rate);
+        runs.push(Run { began: arrival, left: visits, server: run % servers });
+        events.push(Reverse((nanos(arrival), run, false)));
+    }
+    while let Some(Reverse((now, run, leaves))) = events.pop() {
+        let time = now as f64 / 1e9;
+        let of = &runs[run];
+        let at = if of.left % (transactions + 1) == 1 { of.server } else { servers };
+        let station = &mut stations[at];
+        if leaves {
+            station.free += 1;
+            let of = &mut runs[run];
+            of.left -= 1;
+            if of.left == 0 {
+                times.push(time - of.began - MODEL * REQUESTS as f64);
+            } else {
+                let asks = of.left % (transactions + 1) == 0;
+                let pause = if asks { MODEL } else { 0.0 };
+                events.push(Reverse((nanos(time + pause), run, false)));
+            }
+        } else {
+            station.line.push_back(run);
+        }
+        let station = &mut stations[at];
+        while station.free > 0
+            && let Some(next) = station.line.pop_front()
+        {
+            station.free -= 1;
+            events.push(Reverse((nanos(time + exponential(station.service)), next, true)));
+        }
+    }
+    times
+}

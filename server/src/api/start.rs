@@ -1,0 +1,90 @@
+//! Starts runs for several routes.
+
+use wattle_agent::journal::Priority;
+use wattle_agent::service::{RunHandle, RunRequest};
+
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::{MessageText, SessionId};
+use crate::origin::RunOrigin;
+use crate::quota::RunSlot;
+use crate::state::Shared;
+
+/// A run to start.
+pub(crate) struct NewRun {
+    pub(crate) message: MessageText,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) origin: RunOrigin,
+    pub(crate) priority: Priority,
+}
+
+impl NewRun {
+    pub(crate) fn new(
+        message: MessageText,
+        session: Option<SessionId>,
+        origin: RunOrigin,
+    ) -> NewRun {
+        NewRun { message, session, origin, priority: Priority::default() }
+    }
+
+    /// Returns the request to the run service, with the id of its session.
+    fn request(self) -> (RunRequest, String) {
+        let session = self.session.unwrap_or_else(SessionId::generate).0;
+        let request = RunRequest {
+            message: self.message.0,
+            session: Some(session.clone()),
+            origin: self.origin.json(),
+            priority: self.priority,
+        };
+        (request, session)
+    }
+}
+
+/// Starts a run whose client waits for the answer. Returns the ids of the run and its session. If
+/// the server is full, the run is refused.
+pub(crate) async fn start_now(
+    shared: &Shared,
+    caller: &Caller,
+    run: NewRun,
+) -> Result<(String, String), ApiError> {
+    let (request, session) = run.request();
+    let slot = slot(shared, caller)?;
+    let run = shared.service.start(&caller.store, request).await?;
+    shared.metrics.run_started();
+    Ok((held(run, slot), session))
+}
+
+/// Starts a run in the background, or queues it if the server is full. Returns the ids of the run
+/// and its session.
+pub(crate) async fn queue(
+    shared: &Shared,
+    caller: &Caller,
+    run: NewRun,
+) -> Result<(String, String), ApiError> {
+    let (request, session) = run.request();
+    let slot = slot(shared, caller)?;
+    let (id, active) = shared.service.enqueue(&caller.store, request).await?;
+    shared.metrics.run_started();
+    if let Some(run) = active {
+        held(run, slot);
+    }
+    Ok((id, session))
+}
+
+/// Takes one of the run slots of the caller's token. Returns `None` if the token's runs are not
+/// limited.
+pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, ApiError> {
+    caller.limited.map(|key| shared.quotas.slot(key)).transpose()
+}
+
+/// Holds a slot until its run is no longer active. Returns the run's id.
+pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
+    let id = run.id.clone();
+    if let Some(slot) = slot {
+        tokio::spawn(async move {
+            run.outcome().await;
+            drop(slot);
+        });
+    }
+    id
+}

@@ -1,0 +1,109 @@
+//! The origin of a run: the options of its request, as they are recorded in the journal.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use wattle_agent::agents::AgentSpec;
+use wattle_agent::output::OutputSchema;
+
+use crate::error::ApiError;
+
+/// The data from a run's request from which its parts are created, initially and whenever the run
+/// is resumed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunOrigin {
+    /// Always `serve`.
+    pub(crate) by: String,
+    /// If true, the client asked for a trusted run.
+    #[serde(default)]
+    pub(crate) exec: bool,
+    /// Maximum number of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_steps: Option<u32>,
+    /// Maximum duration, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout_ms: Option<u64>,
+    /// Text that is added to the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) system: Option<String>,
+    /// The agent, or `None` for the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<AgentSpec>,
+    /// The name of the model, which is one of [`App::model_names`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The output that the run must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputOrigin>,
+}
+
+impl RunOrigin {
+    /// Creates the origin of a run of an agent without further options. `max_steps` is the limit in
+    /// the request, and `default` applies if neither the request nor the agent sets a limit.
+    pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
+        RunOrigin {
+            max_steps: max_steps.or(agent.max_steps.is_none().then_some(default)),
+            agent: (*agent != AgentSpec::default()).then(|| agent.clone()),
+            ..RunOrigin::default()
+        }
+    }
+
+    /// Returns the origin for a child run. The client's options for the run at the top do not apply
+    /// to the agents that it asks.
+    pub(crate) fn of_child(self) -> RunOrigin {
+        let RunOrigin { by, exec, agent, .. } = self;
+        RunOrigin { by, exec, agent, ..RunOrigin::default() }
+    }
+}
+
+/// The name and the JSON Schema of an output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OutputOrigin {
+    pub(crate) name: String,
+    pub(crate) schema: Json,
+}
+
+impl OutputOrigin {
+    /// Checks that the schema can be used. `field` is the name of the request's field that contains
+    /// it.
+    pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
+        OutputSchema::new(name.as_str(), schema.clone())
+            .map_err(|why| ApiError::invalid_field(format!("`{field}`: {why}")))?;
+        Ok(Self { name, schema })
+    }
+}
+
+impl Default for RunOrigin {
+    fn default() -> Self {
+        RunOrigin {
+            by: "serve".to_owned(),
+            exec: false,
+            max_steps: None,
+            timeout_ms: None,
+            system: None,
+            agent: None,
+            model: None,
+            output: None,
+        }
+    }
+}
+
+impl RunOrigin {
+    /// Parses an origin from the journal. Returns `None` if the run was not started by a server.
+    pub(crate) fn of_server(origin: &Json) -> Option<RunOrigin> {
+        let origin: RunOrigin = serde_json::from_value(origin.clone()).ok()?;
+        (origin.by == "serve").then_some(origin)
+    }
+
+    /// Returns the origin in the form that is recorded in the journal.
+    pub(crate) fn json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// Returns the name of the requirements for driving a run: support for trusted runs, a folder that
+/// all sessions can read, and the model that the request names.
+pub(crate) fn needs(exec: bool, base: bool, model: Option<&str>) -> String {
+    let (exec, base) = (if exec { " exec" } else { "" }, if base { " root" } else { "" });
+    let model = model.map(|name| format!(" model={name}")).unwrap_or_default();
+    format!("serve{exec}{base}{model}")
+}

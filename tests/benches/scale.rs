@@ -1,0 +1,256 @@
+//! Measures how many runs one process can hold, and how costs grow: the memory of runs that wait
+//! for their model and of programs that wait in a host call, the time to start a run when there are
+//! many sessions, the time until a cancelled run ends, and the growth of the store and of the
+//! duration of runs.
+//!
+//! Run it with `cargo bench --bench scale`. With `-- --test`, it makes one small round.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench that cannot run fails by a panic, and prints what it measures"
+)]
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use wattle_agent::machine::Message;
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::service::{
+    AssembleFuture, Outcome, RunAssembler, RunHandle, RunParts, RunRequest, RunSeed, RunService,
+    ServiceLimits,
+};
+use wattle_agent::{Access, Settings, Store, Tenant, TenantStore};
+use wattle_tests::World;
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// A model whose answers wait until the gate opens. If `suspends` is true, its first answer comes
+/// at once and calls a program that asks a model.
+struct Waiting {
+    suspends: bool,
+    asked: AtomicUsize,
+    gate: watch::Receiver<bool>,
+}
+
+impl Waiting {
+    fn new(suspends: bool) -> (Arc<Waiting>, watch::Sender<bool>) {
+        let (open, gate) = watch::channel(false);
+        (Arc::new(Waiting { suspends, asked: AtomicUsize::new(0), gate }), open)
+    }
+
+    async fn until_asked(&self, count: usize) {
+        while self.asked.load(Ordering::Relaxed) < count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+impl Model for Waiting {
+    fn name(&self) -> &str {
+        "waiting"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        let newest = request.messages.last().map(|message| message.content.as_str());
+        let newest = newest.unwrap_or_default();
+        if self.suspends && newest.starts_with("question ") {
+            let text =
+                "ToolCall::Wat(```wat\n(out (ai.assist \"tea\" \"Explain:\" 0))\n```)".to_owned();
+            return Box::pin(async { Ok(ModelReply { text, ..ModelReply::default() }) });
+        }
+        let mut gate = self.gate.clone();
+        Box::pin(async move {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            gate.wait_for(|is_open| *is_open).await.unwrap();
+            let text = "ToolCall::Response(\"done\")".to_owned();
+            Ok(ModelReply { text, ..ModelReply::default() })
+        })
+    }
+}
+
+/// An assembler that gives all runs the same model.
+struct Assembler {
+    world: World,
+    model: Arc<dyn Model>,
+}
+
+impl RunAssembler for Assembler {
+    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
+        let settings = Settings { timeout: None, orient: false, ..Settings::default() };
+        let inference = wattle_agent::ModelInference::new(Arc::clone(&self.model), &settings);
+        let files = Arc::new(wattle_agent::capability::files::Files::overlay(None, 1 << 20));
+        let grants = Access {
+            state: Arc::new(seed.store.state(seed.state)),
+            inference: Some(Arc::new(inference)),
+            ..Access::new(&self.world.host, files)
+        };
+        let parts =
+            RunParts::new(self.world.host.clone(), Arc::clone(&self.model), grants.grants());
+        Box::pin(async move { Ok(RunParts { settings, ..parts }) })
+    }
+}
+
+/// Creates a service with a store, in memory or in a file.
+fn service(
+    instances: u32,
+    model: &Arc<Waiting>,
+    store: Option<&Store>,
+) -> (RunService, TenantStore) {
+    let limits = wattle_agent::rt::Limits { instances, ..Default::default() };
+    let world = World::with(limits);
+    let store = store.cloned().unwrap_or_else(|| Store::in_memory(DAY).unwrap());
+    let limits = ServiceLimits { runs: 100_000, waiting: 100_000, ..ServiceLimits::default() };
+    let host = world.host.clone();
+    let assembler = Assembler { world, model: Arc::clone(model) as Arc<dyn Model> };
+    (RunService::new(host, Arc::new(assembler), limits), store.tenant(&Tenant::default()))
+}
+
+async fn start(service: &RunService, store: &TenantStore, count: usize) -> Vec<RunHandle> {
+    let mut runs = Vec::with_capacity(count);
+    for number in 0..count {
+        let request = RunRequest::new(format!("question {number}"));
+        runs.push(service.start(store, request).await.unwrap());
+    }
+    runs
+}
+
+/// Returns the resident memory of this process, in MiB.
+fn memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+}
+
+/// Returns the value at a percentile. `share` is 0.5 for the median.
+fn percentile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() - 1) as f64 * share) as usize]
+}
+
+/// Measures the memory of runs that wait for their model or in a host call.
+async fn waiting(what: &str, suspends: bool, count: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db"), DAY).unwrap();
+    let (model, open) = Waiting::new(suspends);
+    let instances = if suspends { count as u32 + 8 } else { 8 };
+    let (service, store) = service(instances, &model, Some(&store));
+    // The first run creates what all runs share, before the measurement.
+    let first = start(&service, &store, 1).await;
+    model.until_asked(1).await;
+    let before = memory();
+    let runs = start(&service, &store, count).await;
+    model.until_asked(count + 1).await;
+    let held = memory() - before;
+    println!("{count} {what}: {held:.0} MiB more, {:.1} KiB each", held * 1024.0 / count as f64);
+    open.send(true).unwrap();
+    for run in first.iter().chain(&runs) {
+        assert!(matches!(run.outcome().await, Outcome::Ended(_)));
+    }
+}
+
+/// Measures the time from a message to the first request of its run, in sessions that have a
+/// history.
+async fn sessions(count: usize, messages: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db"), DAY).unwrap();
+    let (model, _open) = Waiting::new(false);
+    let (service, of) = service(8, &model, Some(&store));
+    for session in 0..count {
+        let history = (0..messages).map(|number| match number % 2 {
+            0 => Message::user(format!("question {number} of session {session}, with some words")),
+            _ => Message::assistant(format!("answer {number} of session {session}, with words")),
+        });
+        of.extend(&format!("s{session}"), history.collect()).await.unwrap();
+    }
+    let mut times = Vec::new();
+    for session in 0..count.min(200) {
+        let request =
+            RunRequest { session: Some(format!("s{session}")), ..RunRequest::new("and now?") };
+        let began = Instant::now();
+        let _run = service.start(&of, request).await.unwrap();
+        while model.asked.load(Ordering::Relaxed) <= session {
+            tokio::task::yield_now().await;
+        }
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    println!(
+        "{count} sessions of {messages} messages: from a message to the first request p50 {:.2} ms, \
+         p99 {:.2} ms",
+        percentile(&mut times, 0.5),
+        percentile(&mut times, 0.99)
+    );
+}
+
+/// Measures the time from a cancellation to the end of the run, for runs that wait for their model
+/// and for runs in a host call. All runs are cancelled at the same time.
+async fn cancellations(count: usize) {
+    for (what, suspends) in [("a request", false), ("a host call", true)] {
+        let (model, _open) = Waiting::new(suspends);
+        let (service, store) = service(count as u32 + 8, &model, None);
+        let runs = start(&service, &store, count).await;
+        model.until_asked(count).await;
+        let ended = runs.iter().map(async |run| {
+            let began = Instant::now();
+            run.cancel().cancel("the bench");
+            run.outcome().await;
+            began.elapsed().as_secs_f64() * 1e3
+        });
+        let mut times = join_all(ended).await;
+        println!(
+            "cancelling {count} runs in {what}: p50 {:.1} ms, p99 {:.1} ms",
+            percentile(&mut times, 0.5),
+            percentile(&mut times, 0.99)
+        );
+    }
+}
+
+/// Measures how the store's size and the duration of a run grow with the number of runs.
+async fn growth(runs: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.db");
+    let store = Store::open(&file, DAY).unwrap();
+    let (model, open) = Waiting::new(false);
+    let (service, of) = service(8, &model, Some(&store));
+    open.send(true).unwrap();
+    let (mut done, mut next) = (0, runs / 16);
+    while done < runs {
+        let began = Instant::now();
+        let batch = next - done;
+        for _ in 0..batch {
+            let run = service.start(&of, RunRequest::new("question")).await.unwrap();
+            run.outcome().await;
+        }
+        done = next;
+        next = (2 * next).min(runs);
+        let each = began.elapsed().as_secs_f64() * 1e3 / batch as f64;
+        let size = std::fs::metadata(&file).unwrap().len() as f64 / 1024.0;
+        println!(
+            "after {done} runs: {each:.2} ms a run, store {:.1} MiB, {:.2} KiB a run",
+            size / 1024.0,
+            size / done as f64
+        );
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let is_test = std::env::args().any(|arg| arg == "--test");
+    let small = |small, large| if is_test { small } else { large };
+    waiting("runs that wait for their model", false, small(50, 10_000)).await;
+    waiting("programs in a host call", true, small(20, 1_000)).await;
+    sessions(small(5, 1_000), small(10, 100)).await;
+    cancellations(small(10, 100)).await;
+    growth(small(32, 100_000)).await;
+}

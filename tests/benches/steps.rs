@@ -1,0 +1,121 @@
+//! Measures whole steps of the loop with a model that answers at once: the answer is read, its
+//! program runs, its observation is added, the turn is recorded, and the next request is built.
+//!
+//! Each run has many steps, so that the benchmark also shows how a step's time grows with the
+//! length of the run. The program is cached, so it is not compiled.
+
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run fails by a panic")]
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use criterion::measurement::WallTime;
+use criterion::{
+    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+};
+use futures_util::future::join_all;
+use wattle_agent::journal::{self, RunOutcome, SharedJournal};
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::{Job, Settings};
+use wattle_machine::Ending;
+use wattle_tests::World;
+
+/// A model that calls the same program with a new argument in each step, and then answers.
+struct Instant {
+    steps: u32,
+    asked: AtomicU32,
+}
+
+impl Model for Instant {
+    fn name(&self) -> &str {
+        "instant"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _: ModelRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        let step = self.asked.fetch_add(1, Ordering::Relaxed);
+        let text = match step < self.steps {
+            true => format!(
+                "ToolCall::Wat(```wat\n(argv 0 $name)\n(ret (str.cat \"hello, \" $name))\n```, \
+                 \"{step}\")"
+            ),
+            false => "ToolCall::Response(\"done\")".to_owned(),
+        };
+        Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
+    }
+}
+
+fn settings(steps: u32) -> Settings {
+    let machine = wattle_machine::Settings { max_steps: steps + 1, ..Default::default() };
+    Settings { machine, orient: false, timeout: None, ..Settings::default() }
+}
+
+fn job(world: &World) -> Job {
+    Job { workdir: None, ..world.job("count") }
+}
+
+fn steps(c: &mut Criterion) {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let world = World::new();
+    let store = world.store.clone();
+    let shared: SharedJournal = Arc::new(store);
+    let mut group = c.benchmark_group("steps");
+    for steps in [8, 32, 128] {
+        group.throughput(Throughput::Elements(u64::from(steps)));
+        group.bench_with_input(BenchmarkId::new("without a journal", steps), &steps, |b, steps| {
+            b.to_async(&tokio).iter(async || {
+                let model = Instant { steps: *steps, asked: AtomicU32::new(0) };
+                let (report, _) = world.run(&model, &settings(*steps), job(&world)).await;
+                assert!(matches!(report.ending, Ending::Answered { .. }), "{:?}", report.ending);
+                assert_eq!(report.steps, *steps);
+            });
+        });
+        group.bench_with_input(BenchmarkId::new("journal in memory", steps), &steps, |b, steps| {
+            b.to_async(&tokio).iter(async || {
+                let model = Instant { steps: *steps, asked: AtomicU32::new(0) };
+                let (settings, id) = (settings(*steps), journal::new_id());
+                let to = (&shared, id, serde_json::Value::Null);
+                let sink = |_: &wattle_machine::Envelope| {};
+                let run = journal::run(&world.host, &model, &settings, job(&world), &sink, to);
+                let RunOutcome::Done(report) = run.await.unwrap() else {
+                    unreachable!("nothing asks a person")
+                };
+                assert_eq!(report.steps, *steps);
+            });
+        });
+    }
+    many_at_once(&mut group, &tokio, &world, &shared);
+    group.finish();
+}
+
+/// Measures steps of runs at the same time, whose records wait for one another and not for a
+/// wake-up of an idle processor.
+fn many_at_once(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    tokio: &tokio::runtime::Runtime,
+    world: &World,
+    journal: &SharedJournal,
+) {
+    const RUNS: u32 = 16;
+    const STEPS: u32 = 32;
+    group.throughput(Throughput::Elements(u64::from(RUNS * STEPS)));
+    group.bench_function(BenchmarkId::new("journal in memory, 16 runs at once", STEPS), |b| {
+        b.to_async(tokio).iter(async || {
+            let models: Vec<_> =
+                (0..RUNS).map(|_| Instant { steps: STEPS, asked: AtomicU32::new(0) }).collect();
+            let runs = models.iter().map(async |model| {
+                let settings = settings(STEPS);
+                let to = (journal, journal::new_id(), serde_json::Value::Null);
+                let sink = |_: &wattle_machine::Envelope| {};
+                journal::run(&world.host, model, &settings, job(world), &sink, to).await.unwrap()
+            });
+            assert_eq!(join_all(runs).await.len(), models.len());
+        });
+    });
+}
+
+criterion_group!(benches, steps);
+criterion_main!(benches);

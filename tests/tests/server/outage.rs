@@ -1,0 +1,158 @@
+//! Servers whose database in PostgreSQL fails or is slow: each failure is reported, `/readyz` says
+//! so, nothing is lost, and the runs go on by themselves when it is mended. Skipped if PostgreSQL is
+//! not installed.
+
+use std::time::Duration;
+
+use serde_json::json;
+use wattle_agent::{Store, Tenant};
+use wattle_cases::postgres;
+use wattle_tests::proxy::Proxy;
+
+use crate::client::Answer;
+use crate::world::{World, bare, message};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// Longest time until a server is as before.
+const MENDED: Duration = Duration::from_secs(40);
+
+/// A server on a schema of PostgreSQL.
+async fn world(url: &str) -> World {
+    World::on(Store::connect(url, HOUR).unwrap().tenant(&Tenant::default()), |_| {}).await
+}
+
+/// A proxy of PostgreSQL, and the address of a schema through it.
+fn proxy() -> Option<(Proxy, String)> {
+    let url = postgres::url()?;
+    let schema = url.rsplit_once("schema=").unwrap().1;
+    let proxy = Proxy::start(postgres::socket().unwrap());
+    let port = proxy.port;
+    let through =
+        format!("postgres://wattle@127.0.0.1:{port}/postgres?sslmode=disable&schema={schema}");
+    Some((proxy, through))
+}
+
+async fn readiness(world: &World) -> Answer {
+    world.ask(bare("GET /readyz", &["Host: localhost"])).await
+}
+
+/// Waits until the server is ready, and a run has ended with an answer. Answers the model's requests:
+/// the model is asked again if its answer could not be recorded.
+async fn goes_on(world: &mut World, run: &str) {
+    let mut seen = String::new();
+    let done = async {
+        loop {
+            if let Some(question) = world.try_question() {
+                question.respond("hi");
+            }
+            let view = world.api(&format!("GET /api/run/{run}"), "").await;
+            if view.head.status == 200 && view.json()["status"] == "done" {
+                break;
+            }
+            seen = view.body;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(readiness(world).await.head.status, 200);
+    };
+    let ended = tokio::time::timeout(MENDED, done).await;
+    assert!(ended.is_ok(), "the run does not go on: {seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_message_finds_its_sessions_messages_on_a_slow_database() {
+    let Some((proxy, through)) = proxy() else { return };
+    let mut world = world(&through).await;
+    let mut clients = vec![world.chat(&message("0", "s")).await];
+    proxy.slow();
+    let mut expected = vec!["0".to_owned()];
+    for next in 1..4 {
+        let question = world.question().await;
+        clients.push(world.chat(&message(&next.to_string(), "s")).await);
+        let seen: Vec<&str> =
+            question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
+        assert_eq!(seen, expected);
+        let answer = format!("answer {next}");
+        question.respond(&answer);
+        expected.extend([answer, next.to_string()]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_cut_off_from_its_database_goes_on() {
+    let Some((proxy, through)) = proxy() else { return };
+    let mut world = world(&through).await;
+    assert_eq!(readiness(&world).await.head.status, 200);
+    let run = world.start(&json!({"prompt": "hello"})).await;
+    let question = world.question().await;
+    proxy.cut();
+    readiness(&world).await.refused(503, "unavailable");
+    assert_eq!(world.api("POST /api/run", r#"{"prompt":"lost"}"#).await.head.status, 503);
+    assert_eq!(world.ask(bare("GET /healthz", &["Host: localhost"])).await.head.status, 200);
+    question.respond("an answer that cannot be recorded");
+    proxy.open();
+    goes_on(&mut world, &run).await;
+    let runs = world.api("GET /api/runs", "").await.json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "a refused run is not started: {runs}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_turn_finds_the_disk_full_goes_on() {
+    let Some(url) = postgres::url() else { return };
+    let mut world = world(&url).await;
+    let run = world.start(&json!({"prompt": "hello"})).await;
+    let question = world.question().await;
+    postgres::sql(
+        &url,
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON turn EXECUTE FUNCTION full_disk();
+         CREATE TRIGGER full_disk BEFORE UPDATE ON tenant EXECUTE FUNCTION full_disk();
+         CREATE TRIGGER full_disk BEFORE UPDATE ON run EXECUTE FUNCTION full_disk();",
+    );
+    question.respond("an answer that cannot be recorded");
+    readiness(&world).await.refused(503, "unavailable");
+    postgres::sql(
+        &url,
+        "DROP TRIGGER full_disk ON turn; DROP TRIGGER full_disk ON tenant;
+         DROP TRIGGER full_disk ON run;",
+    );
+    goes_on(&mut world, &run).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_database_became_read_only_is_not_ready() {
+    let Some(url) = postgres::url() else { return };
+    let mut world = world(&url).await;
+    let run = world.start(&json!({"prompt": "hello"})).await;
+    let question = world.question().await;
+    let end_sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                        WHERE application_name = 'wattle'";
+    // The sessions of the server end after the change is visible, so that all new ones have it.
+    postgres::sql(&url, "ALTER ROLE wattle SET default_transaction_read_only = on");
+    postgres::sql(&url, end_sessions);
+    question.respond("an answer that cannot be recorded");
+    readiness(&world).await.refused(503, "unavailable");
+    assert_eq!(world.api("POST /api/run", r#"{"prompt":"lost"}"#).await.head.status, 503);
+    let ends = "ALTER ROLE wattle RESET default_transaction_read_only";
+    postgres::sql(&url, &format!("SET TRANSACTION READ WRITE; {ends}"));
+    postgres::sql(&url, end_sessions);
+    goes_on(&mut world, &run).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
+    let Some(url) = postgres::url() else { return };
+    let mut world = world(&url).await;
+    let run = world.start(&json!({"prompt": "hello"})).await;
+    let question = world.question().await;
+    // Longer than a lock is waited for.
+    let locking = std::thread::spawn({
+        let url = url.clone();
+        move || postgres::sql(&url, "BEGIN; LOCK TABLE turn, tenant; SELECT pg_sleep(12); COMMIT")
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    question.respond("an answer that cannot be recorded");
+    readiness(&world).await.refused(503, "unavailable");
+    locking.join().unwrap();
+    goes_on(&mut world, &run).await;
+}

@@ -1,0 +1,116 @@
+//! Tests background runs that exceed what a server drives at once, and a server that drains.
+
+use serde_json::json;
+
+use crate::world::{World, bare, message, post};
+
+#[tokio::test]
+async fn runs_in_the_background_wait_in_the_queue_by_their_priority() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    let first = world.start(&json!({"prompt":"first"})).await;
+    let question = world.question().await;
+    let low = world.start(&json!({"prompt":"low","priority":"low"})).await;
+    let high = world.start(&json!({"prompt":"high","priority":"high"})).await;
+    for run in [&low, &high] {
+        world.until(run, "queued").await;
+    }
+    // A client that waits for an answer is refused at once.
+    world.ask(post(&message("now", "s"))).await.refused(503, "overloaded");
+    question.respond("one");
+    world.until(&first, "done").await;
+    for (run, prompt) in [(&high, "high"), (&low, "low")] {
+        let question = world.question().await;
+        assert!(question.last().contains(prompt), "{}", question.last());
+        question.respond("more");
+        world.until(run, "done").await;
+    }
+    let refused = world.api("POST /api/run", r#"{"prompt":"p","priority":"urgent"}"#).await;
+    refused.refused(422, "invalid_field");
+}
+
+#[tokio::test]
+async fn a_queued_run_can_be_followed_and_cancelled() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    world.start(&json!({"prompt":"first"})).await;
+    let question = world.question().await;
+    let kept = world.start(&json!({"prompt":"kept"})).await;
+    let mut stream = world.follow(&kept, 0).await;
+    question.respond("one");
+    world.question().await.respond("two");
+    let events = stream.events().await;
+    assert!(events.iter().any(|event| event.to_string().contains("two")), "{events:?}");
+    let cancelled = world.start(&json!({"prompt": "cancelled"})).await;
+    let _question = world.question().await;
+    let waiting = world.start(&json!({"prompt": "waiting"})).await;
+    world.until(&waiting, "queued").await;
+    for run in [&waiting, &cancelled] {
+        let line = format!("DELETE /api/run/{run}");
+        assert_eq!(world.api(&line, "").await.head.status, 202);
+    }
+    world.until(&waiting, "cancelled").await;
+}
+
+#[tokio::test]
+async fn the_queue_is_limited() {
+    let mut world = World::with(|settings| {
+        settings.limits.runs = 1;
+        settings.limits.queued = 1;
+    })
+    .await;
+    world.start(&json!({"prompt":"first"})).await;
+    let _question = world.question().await;
+    world.start(&json!({"prompt":"second"})).await;
+    let refused = world.api("POST /api/run", r#"{"prompt":"third"}"#).await;
+    assert!(refused.head.get("retry-after").is_some());
+    assert!(refused.refused(429, "queue_full").contains("1 runs"));
+}
+
+#[tokio::test]
+async fn the_active_runs_of_a_tenant_are_limited() {
+    let mut world = World::with(|settings| settings.limits.runs_per_tenant = Some(1)).await;
+    world.start(&json!({"prompt":"first"})).await;
+    let question = world.question().await;
+    let second = world.start(&json!({"prompt":"second"})).await;
+    world.until(&second, "queued").await;
+    world.ask(post(&message("now", "s"))).await.refused(429, "too_many_runs");
+    question.respond("one");
+    world.question().await.respond("two");
+    world.until(&second, "done").await;
+}
+
+#[tokio::test]
+async fn messages_of_a_session_keep_their_order_in_the_queue() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    world.start(&json!({"prompt":"busy"})).await;
+    let question = world.question().await;
+    let mut runs = Vec::new();
+    for prompt in ["one", "two", "three"] {
+        runs.push(world.start(&json!({"prompt": prompt, "session_id": "s"})).await);
+    }
+    question.respond("done");
+    for prompt in ["one", "two", "three"] {
+        let question = world.question().await;
+        assert!(question.last().contains(prompt), "{}", question.last());
+        question.respond("next");
+    }
+    world.until(runs.last().unwrap(), "done").await;
+}
+
+#[tokio::test]
+async fn a_server_that_drains_accepts_no_runs_and_still_answers() {
+    let mut world = World::with(|_| {}).await;
+    let run = world.start(&json!({"prompt":"first"})).await;
+    let question = world.question().await;
+    let drained = world.api("POST /admin/drain", "").await;
+    assert_eq!((drained.head.status, &drained.json()["active"]), (202, &1.into()));
+    assert_eq!(world.api("POST /admin/drain", "").await.head.status, 202);
+    world.api("POST /api/run", r#"{"prompt":"p"}"#).await.refused(503, "stopping");
+    world.ask(bare("GET /readyz", &["Host: localhost"])).await.refused(503, "stopping");
+    assert_eq!(world.ask(bare("GET /healthz", &["Host: localhost"])).await.head.status, 200);
+    if wattle_cases::postgres::is_switched() {
+        // Servers that share a store hand their runs over.
+        return;
+    }
+    question.respond("done");
+    world.until(&run, "done").await;
+}
