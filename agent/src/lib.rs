@@ -98,11 +98,11 @@ pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use span::Span;
 pub use store::{
-    CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection, Integration,
-    LazyMemory, LazySecrets, LazyState, Privacy, Pruned, QueueState, Retention, SESSION_ID,
-    SessionFiles, SessionLine, State, StateValue, Store, StoreAddress, StoreCopy, StoreStats,
-    StoreTransaction, StoredMemory, StoredSecrets, TableStats, TenantStore, TokenLine, copy_store,
-    is_session_id, own_session, privacy,
+    BlobStore, CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection,
+    Integration, LazyMemory, LazySecrets, LazyState, Privacy, Pruned, QueueState, Retention,
+    S3Bucket, SESSION_ID, SessionFiles, SessionLine, State, StateValue, Store, StoreAddress,
+    StoreCopy, StoreStats, StoreTransaction, StoredMemory, StoredSecrets, TableStats, TenantStore,
+    TokenLine, copy_store, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};

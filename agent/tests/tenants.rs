@@ -323,6 +323,7 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::is_shared",
     "Store::observe",
     "Store::tenant",
+    "Store::with_blobs",
     // They find tenants by a secret or for the operator.
     "Store::token",
     "Store::tenants_with_open_runs",
@@ -587,6 +588,11 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
          ALTER TABLE queue DROP COLUMN needs;
          ALTER TABLE queue DROP COLUMN priority;
          ALTER TABLE queue DROP COLUMN position;
+         DROP INDEX turn_of_object;
+         DROP INDEX file_of_object;
+         ALTER TABLE turn DROP COLUMN object;
+         ALTER TABLE session_file DROP COLUMN object;
+         DROP TABLE blob;
          ALTER TABLE turn DROP COLUMN place;
          DROP TABLE copying;
          DROP TABLE replica;

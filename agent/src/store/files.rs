@@ -3,10 +3,8 @@
 //! A session's files are the deltas of an overlay, in order; see
 //! [`Files::restore`](wattle_capability::files::Files::restore).
 
-use std::ops::ControlFlow;
-
+use super::blob::StoredText;
 use super::db::{Transaction, params};
-use super::seal::{open_text, seal_text};
 use super::session::touch;
 use super::{Owner, TenantStore};
 use crate::error::{Cause, StoreError};
@@ -27,18 +25,19 @@ impl TenantStore {
     /// If the store cannot be read.
     pub async fn session_files(&self, session: &str) -> Result<SessionFiles, StoreError> {
         let session = session.to_owned();
-        self.read(move |transaction, (tenant, seal)| {
-            let query = "SELECT number, delta FROM session_file WHERE tenant = ?1 AND session = ?2
-                         ORDER BY number";
-            let mut files = SessionFiles::default();
-            transaction.each(query, params![tenant, session], |row| {
-                files.newest = row.get(0)?;
-                files.deltas.push(open_text(seal, row.get(1)?)?);
-                Ok(ControlFlow::Continue(()))
-            })?;
-            Ok(files)
-        })
-        .await
+        let stored = self.read(move |transaction, (tenant, _)| {
+            let query = "SELECT number, delta, object FROM session_file
+                         WHERE tenant = ?1 AND session = ?2 ORDER BY number";
+            transaction.query(query, params![tenant, session], |row| {
+                Ok((row.get(0)?, StoredText::of_row(row, "delta", "object")?))
+            })
+        });
+        let mut files = SessionFiles::default();
+        for (number, delta) in stored.await? {
+            files.newest = number;
+            files.deltas.push(self.load_text(delta).await?);
+        }
+        Ok(files)
     }
 
     /// Adds a delta to a session's files. The session is created if it is new.
@@ -46,7 +45,7 @@ impl TenantStore {
     /// # Errors
     /// If the store cannot be written.
     pub async fn add_session_files(&self, session: &str, delta: String) -> Result<(), StoreError> {
-        let session = session.to_owned();
+        let (session, delta) = (session.to_owned(), self.store_text(delta).await?);
         self.write(move |transaction, of| add_delta(transaction, of, &session, &delta)).await
     }
 
@@ -62,17 +61,21 @@ impl TenantStore {
         delta: Option<String>,
     ) -> Result<(), StoreError> {
         let (session, newest) = (session.to_owned(), known.newest);
-        self.write(move |transaction, (tenant, seal)| {
+        let delta = match delta {
+            Some(delta) => Some(self.store_text(delta).await?),
+            None => None,
+        };
+        self.write(move |transaction, (tenant, _)| {
             let removed = transaction.execute(
                 "DELETE FROM session_file WHERE tenant = ?1 AND session = ?2 AND number <= ?3",
                 params![tenant, session, newest],
             )?;
-            if let Some(delta) = delta.as_deref().filter(|_| removed > 0) {
-                let delta = seal_text(seal, delta)?;
+            if let Some(delta) = delta.as_ref().filter(|_| removed > 0) {
+                delta.keep(transaction)?;
                 transaction.execute(
-                    "INSERT INTO session_file (number, tenant, session, delta)
-                     VALUES (?1, ?2, ?3, ?4)",
-                    params![newest, tenant, session, delta],
+                    "INSERT INTO session_file (number, tenant, session, delta, object)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![newest, tenant, session, delta.inline(), delta.object()],
                 )?;
             }
             Ok(())
@@ -84,14 +87,15 @@ impl TenantStore {
 /// Adds a delta to a session's files, within a transaction.
 pub(super) fn add_delta(
     transaction: &mut Transaction<'_>,
-    (tenant, seal): Owner<'_>,
+    (tenant, _): Owner<'_>,
     session: &str,
-    delta: &str,
+    delta: &StoredText,
 ) -> Result<(), Cause> {
     touch(transaction, tenant, session)?;
+    delta.keep(transaction)?;
     transaction.execute(
-        "INSERT INTO session_file (tenant, session, delta) VALUES (?1, ?2, ?3)",
-        params![tenant, session, seal_text(seal, delta)?],
+        "INSERT INTO session_file (tenant, session, delta, object) VALUES (?1, ?2, ?3, ?4)",
+        params![tenant, session, delta.inline(), delta.object()],
     )?;
     Ok(())
 }

@@ -25,6 +25,9 @@ use crate::tenant::Tenant;
 /// Maximum number of findings that are kept.
 const FINDINGS: usize = 1_000;
 
+/// Number of objects that are checked between two queries.
+const OBJECTS: u32 = 100;
+
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Inspection {
@@ -72,7 +75,32 @@ impl Store {
         for table in TABLES {
             self.inspect_table(table, &seals, &mut inspection).await?;
         }
+        self.inspect_objects(&mut inspection).await?;
         Ok(inspection)
+    }
+
+    /// Reads the objects outside the database, and checks that no row refers to a missing one.
+    async fn inspect_objects(&self, into: &mut Inspection) -> Result<(), StoreError> {
+        let mut add = |key: String, problem: String| {
+            if into.findings.len() < FINDINGS {
+                into.findings.push(Finding { table: "blob", key, problem });
+            }
+        };
+        let missing = self.read(|transaction| {
+            transaction.query(MISSING_OBJECTS, &[], |row| row.get::<String>(0))
+        });
+        for object in missing.await? {
+            add(object, "rows refer to the object, but it is not in the table".to_owned());
+        }
+        let mut after = String::new();
+        loop {
+            let checked = self.check_objects(&after, OBJECTS).await?;
+            let Some((last, _)) = checked.last() else { return Ok(()) };
+            after.clone_from(last);
+            for (object, problem) in checked {
+                problem.into_iter().for_each(|problem| add(object.clone(), problem));
+            }
+        }
     }
 
     async fn inspect_table(
@@ -217,7 +245,9 @@ fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Caus
                 parse::<Message>(&text("whole")?)?;
             }
         }
-        "session_file" => drop(parse::<Json>(&text("delta")?)?),
+        "session_file" if row.get::<Option<String>>("object")?.is_none() => {
+            parse::<Json>(&text("delta")?)?;
+        }
         "integration" => drop(parse::<Integration>(&text("body")?)?),
         "memory" => drop(text("text")?),
         "secret" => {
@@ -251,6 +281,10 @@ fn sum(
         false => Err(format!("its size is {found} bytes, but {counted} are recorded")),
     })
 }
+
+const MISSING_OBJECTS: &str = "SELECT object FROM turn WHERE object IS NOT NULL
+     UNION SELECT object FROM session_file WHERE object IS NOT NULL
+     EXCEPT SELECT object FROM blob WHERE status = 'ready'";
 
 const SESSION_BYTES: &str =
     "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + OCTET_LENGTH(value)), 0) AS BIGINT)

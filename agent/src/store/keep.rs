@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::blob::GRACE;
 use super::db::{Transaction, params};
 use super::{Store, TenantStore, now};
 use crate::error::{Cause, StoreError};
@@ -52,6 +53,8 @@ pub struct Pruned {
     pub runs_without_events: u64,
     /// Number of sessions, with their messages, state, files and memory.
     pub sessions: u64,
+    /// Number of objects outside the database, of files that no run and no session has any longer.
+    pub objects: u64,
 }
 
 /// The condition for a run at the top of a tree that ended before ?1. A run also counts as the top
@@ -111,6 +114,9 @@ impl Store {
             }
             tokio::time::sleep(PAUSE).await;
         }
+        if let Some(old) = cutoff(Some(GRACE)) {
+            pruned.objects = self.remove_unused_objects(old).await?;
+        }
         Ok(pruned)
     }
 
@@ -121,6 +127,10 @@ impl Store {
     pub async fn prunable(&self) -> Result<Pruned, StoreError> {
         let (runs, events) = (cutoff(self.retention.runs), cutoff(self.retention.events));
         let unused = cutoff(Some(self.ttl));
+        let objects = match cutoff(Some(GRACE)) {
+            Some(old) => self.unused_objects(old).await?,
+            None => 0,
+        };
         self.read(move |transaction| {
             let mut count = |query: &str, times: &[i64]| -> Result<u64, Cause> {
                 let params: Vec<_> = times.iter().map(super::db::ToValue::to_value).collect();
@@ -143,6 +153,7 @@ impl Store {
             Ok(prunable)
         })
         .await
+        .map(|prunable| Pruned { objects, ..prunable })
     }
 
     /// Registers this process as a user of the store, so that a copy of the store is refused. Then
@@ -165,11 +176,12 @@ impl Store {
         let Some(_lock) = super::lease::acquire(of, LOCK.to_owned()).await? else { return Ok(()) };
         let pruned = self.prune().await?;
         if pruned != Pruned::default() {
-            let Pruned { runs, runs_without_events, sessions } = pruned;
+            let Pruned { runs, runs_without_events, sessions, objects } = pruned;
             tracing::info!(
                 runs,
                 runs_without_events,
                 sessions,
+                objects,
                 "removed what is not kept any longer"
             );
         }

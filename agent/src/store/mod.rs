@@ -1,12 +1,14 @@
 //! The store: sessions with their key-value state, the state and the memory of tenants, and the
 //! journal of runs. It is one SQLite file, which several processes of a machine can share, or a
-//! schema of a PostgreSQL database, which several machines can share.
+//! schema of a PostgreSQL database, which several machines can share. Large files can be objects
+//! outside the database; see [`BlobStore`].
 //!
 //! A [`Store`] is the database; its content belongs to tenants. [`Store::tenant`] returns a
 //! [`TenantStore`], which has all functions that access data. So no function accesses data without
 //! a tenant.
 
 mod address;
+mod blob;
 mod client;
 mod copy;
 mod db;
@@ -51,6 +53,7 @@ use lease::Leases;
 use seal::RecordSeal;
 
 pub use address::StoreAddress;
+pub use blob::{BlobStore, S3Bucket};
 pub use client::Integration;
 pub use copy::{CopiedTable, CopyPhase, CopyProgress, StoreCopy, copy_store};
 pub use db::StoreTransaction;
@@ -77,6 +80,7 @@ pub struct Store {
     leases: Arc<Leases>,
     ttl: Duration,
     retention: Retention,
+    blobs: Option<BlobStore>,
 }
 
 /// The tenant whose rows a transaction accesses, and the encryption of its records.
@@ -131,7 +135,7 @@ impl Store {
 
     fn of(db: Database, ttl: Duration) -> Store {
         let leases = Leases::new(db.clone());
-        Store { db, leases, ttl, retention: Retention::default() }
+        Store { db, leases, ttl, retention: Retention::default(), blobs: None }
     }
 
     /// Runs `work` in a transaction that only reads.

@@ -9,9 +9,10 @@ use wattle_machine::Envelope;
 use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode};
 
+use super::blob::StoredText;
 use super::db::{Row, Transaction, params};
 use super::files::add_delta;
-use super::seal::{RecordSeal, open_bytes, open_text};
+use super::seal::{RecordSeal, open_bytes, open_text, seal_text};
 use super::{Owner, now};
 use crate::error::Cause;
 use crate::journal::{CallTime, Priority, QueuedRun, RecordedCall, RunRecord, Status, Turn};
@@ -182,22 +183,29 @@ pub(super) fn keep_files(
     Ok(())
 }
 
-/// Returns the file changes that a run and its child runs recorded, starting at the run's turn
+/// Returns the stored file changes that a run and its child runs recorded, starting at the run's turn
 /// `from`, in the order in which they were recorded. A change of the run itself has the number of
 /// its turn.
 pub(super) fn tree_files(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
     (run, from): (&str, u32),
-) -> Result<Vec<(u32, String)>, Cause> {
-    let query = "SELECT body, CASE WHEN run = ?2 THEN number END FROM turn
+) -> Result<Vec<(u32, StoredText)>, Cause> {
+    let query = "SELECT body, object, CASE WHEN run = ?2 THEN number END FROM turn
                  WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
                      SELECT id FROM run WHERE tenant = ?1 AND root = ?2)) ORDER BY place";
     let (mut files, mut next) = (Vec::new(), from);
     transaction.each(query, params![tenant, run, from], |row| {
-        let own: Option<u32> = row.get(1)?;
-        let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
-        files.extend(turn.files.map(|delta| (own.unwrap_or(next), delta)));
+        let own: Option<u32> = row.get(2)?;
+        let changed = match row.get(1)? {
+            Some(object) => Some(StoredText::Object(object)),
+            None => {
+                let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
+                let inline = |delta: String| seal_text(seal, delta).map(StoredText::Inline);
+                turn.files.map(inline).transpose()?
+            }
+        };
+        files.extend(changed.map(|delta| (own.unwrap_or(next), delta)));
         next = own.map_or(next, |own| own.saturating_add(1));
         Ok(ControlFlow::Continue(()))
     })?;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use wattle_machine::Envelope;
 use wattle_rt::tape::{CallId, encode};
 
+use super::blob::StoredText;
 use super::db::{Access, ToValue as _, Transaction, Value, params};
 use super::keep::{cutoff, prune_runs};
 use super::lease::check_fence;
@@ -195,17 +196,20 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
+    fn turn(&self, run: &str, mut turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(async move {
             let (of, root) = (run.clone(), root_of(&events));
+            let files = self.store_files(&mut turn).await?;
             self.write_run(Access::Write, &of, move |transaction, (tenant, seal)| {
                 let mut places = Places::of_turn(transaction, tenant, &run, events.len() + 1)?;
+                files.iter().try_for_each(|files| files.keep(transaction))?;
+                let object = files.as_ref().and_then(StoredText::object);
                 transaction.execute(
-                    "INSERT INTO turn (tenant, run, number, place, body) VALUES (?1, ?2, (
+                    "INSERT INTO turn (tenant, run, number, place, body, object) VALUES (?1, ?2, (
                          SELECT COALESCE(MAX(number) + 1, 0) FROM turn
-                         WHERE tenant = ?1 AND run = ?2), ?3, ?4)",
-                    params![tenant, run, places.next(), record(seal, &turn)?],
+                         WHERE tenant = ?1 AND run = ?2), ?3, ?4, ?5)",
+                    params![tenant, run, places.next(), record(seal, &turn)?, object],
                 )?;
                 write_events(transaction, (tenant, seal), &run, &events, &mut places)
             })
@@ -281,16 +285,36 @@ impl Journal for TenantStore {
 
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         let run = run.to_owned();
-        Box::pin(self.read(move |transaction, (tenant, seal)| {
-            let query = "SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number";
-            transaction
-                .query(query, params![tenant, run], |row| parse(&open_text(seal, row.get(0)?)?))
-        }))
+        let stored = self.read(move |transaction, (tenant, seal)| {
+            let query =
+                "SELECT body, object FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number";
+            transaction.query(query, params![tenant, run], |row| {
+                let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
+                Ok((turn, row.get::<Option<String>>(1)?))
+            })
+        });
+        Box::pin(async move {
+            let mut turns = Vec::new();
+            for (mut turn, object) in stored.await? {
+                if let Some(object) = object {
+                    turn.files = Some(self.load_text(StoredText::Object(object)).await?);
+                }
+                turns.push(turn);
+            }
+            Ok(turns)
+        })
     }
 
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {
         let run = run.to_owned();
-        Box::pin(self.read(move |transaction, of| tree_files(transaction, of, (&run, 0))))
+        let stored = self.read(move |transaction, of| tree_files(transaction, of, (&run, 0)));
+        Box::pin(async move {
+            let mut files = Vec::new();
+            for (turn, delta) in stored.await? {
+                files.push((turn, self.load_text(delta).await?));
+            }
+            Ok(files)
+        })
     }
 
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {

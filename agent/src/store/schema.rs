@@ -254,6 +254,22 @@ const MIGRATIONS: &[&str] = &[
         copied INTEGER NOT NULL
     ) STRICT;
 ",
+    // Objects outside the database, and the rows that refer to them.
+    "
+    CREATE TABLE blob (
+        object TEXT PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        bytes INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        status TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX blob_of_content ON blob (tenant, digest);
+    ALTER TABLE turn ADD COLUMN object TEXT;
+    ALTER TABLE session_file ADD COLUMN object TEXT;
+    CREATE INDEX turn_of_object ON turn (object) WHERE object IS NOT NULL;
+    CREATE INDEX file_of_object ON session_file (object) WHERE object IS NOT NULL;
+",
 ];
 
 /// Checks the version of the file, and migrates it to the newest version. The source of a copy, and

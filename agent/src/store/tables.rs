@@ -1,4 +1,4 @@
-//! Locks, the processes that hold them, and requests to those processes are not content.
+//! The tables of a store's content, in both engines.
 //!
 //! Locks, their holders, and requests to these processes are not content.
 
@@ -91,7 +91,14 @@ pub(super) const TABLES: &[Table] = &[
     table(
         "turn",
         3,
-        &[("tenant", Text), ("run", Text), ("number", Integer), ("place", Integer), ("body", Text)],
+        &[
+            ("tenant", Text),
+            ("run", Text),
+            ("number", Integer),
+            ("place", Integer),
+            ("body", Text),
+            ("object", Text),
+        ],
     ),
     table(
         "call",
@@ -146,9 +153,27 @@ pub(super) const TABLES: &[Table] = &[
         2,
         &[("tenant", Text), ("name", Text), ("hosts", Text), ("nonce", Bytes), ("sealed", Bytes)],
     ),
+    table(
+        "blob",
+        1,
+        &[
+            ("object", Text),
+            ("tenant", Text),
+            ("digest", Text),
+            ("bytes", Integer),
+            ("used", Integer),
+            ("status", Text),
+        ],
+    ),
     numbered(
         "session_file",
-        &[("number", Integer), ("tenant", Text), ("session", Text), ("delta", Text)],
+        &[
+            ("number", Integer),
+            ("tenant", Text),
+            ("session", Text),
+            ("delta", Text),
+            ("object", Text),
+        ],
     ),
     table(
         "token",

@@ -9,7 +9,9 @@ use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
 use wattle_agent::machine::Dollars;
 
-use crate::config::{Layer, Sandbox, SearchEngine, Span, StoreLocation, count, dollars, switch};
+use crate::config::{
+    BlobLocation, Layer, Sandbox, SearchEngine, Span, StoreLocation, count, dollars, switch,
+};
 
 /// Declares groups of options. Each option sets the field of [`Layer`] after its arrow.
 macro_rules! groups {
@@ -181,6 +183,9 @@ groups! {
         /// Keep sessions and runs in this file or database
         #[arg(long, value_name = "FILE|URL")]
         store: Option<StoreLocation> => |value| value.map(Some);
+        /// Keep files of more than 256 KiB in this folder or bucket
+        #[arg(long, value_name = "URL")]
+        blobs: Option<BlobLocation> => |value| value.map(Some);
         /// Act for this tenant [default: default]
         #[arg(long, value_name = "NAME")]
         tenant: Option<String> => |value| value;

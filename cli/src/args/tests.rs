@@ -9,7 +9,7 @@ const AI: &str = "ai-calls ai-tokens embed-model";
 const SEARCH: &str = "search-engine search-url search-key-env";
 const WRITE: &str = "write apply exec";
 const POLICY: &str = "allow ask deny";
-const STORE: &str = "store tenant";
+const STORE: &str = "store blobs tenant";
 const PROCESS: &str = "sandbox verbose root";
 
 /// Every command, with its own options and its options for settings.

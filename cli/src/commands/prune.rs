@@ -62,10 +62,11 @@ fn as_text(pruned: Pruned, compiled: Freed, indexes: Freed) -> String {
     let count = |count: u64, noun| counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     let freed = |freed: Freed| format!("{}, {}", counted(freed.files, "file"), size(freed.bytes));
     format!(
-        "store     {}, {}, events of {}\ncompiled  {}\nsearch    {}",
+        "store     {}, {}, events of {}, {}\ncompiled  {}\nsearch    {}",
         count(pruned.runs, "run"),
         count(pruned.sessions, "session"),
         count(pruned.runs_without_events, "run"),
+        count(pruned.objects, "large file"),
         freed(compiled),
         freed(indexes)
     )

@@ -1,4 +1,4 @@
-//! The setting that names the store.
+//! The settings that name the store and the location of its large files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::Store;
+use wattle_agent::capability::egress::Url;
 
 use super::places::Places;
 use super::value::Value;
@@ -88,5 +89,112 @@ impl Value for StoreLocation {
 
     fn to_json(&self) -> Json {
         json!(self.to_string())
+    }
+}
+
+/// The location of the files that are too large for the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BlobLocation {
+    /// A folder.
+    Folder(PathBuf),
+    /// An S3 bucket, and the prefix of the names in it.
+    Bucket { bucket: String, prefix: String },
+}
+
+impl BlobLocation {
+    /// Returns the folder, or `None` for a bucket.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            BlobLocation::Folder(folder) => Some(folder),
+            BlobLocation::Bucket { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for BlobLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlobLocation::Folder(folder) => write!(f, "file://{}", folder.display()),
+            BlobLocation::Bucket { bucket, prefix } if prefix.is_empty() => {
+                write!(f, "s3://{bucket}")
+            }
+            BlobLocation::Bucket { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
+        }
+    }
+}
+
+impl FromStr for BlobLocation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlobLocation, String> {
+        const FORMS: &str = "a location of large files is a folder `file:///…` or a bucket \
+                             `s3://BUCKET/PREFIX`";
+        let url = Url::parse(text).map_err(|_| FORMS.to_owned())?;
+        let is_plain = url.query().is_none()
+            && url.fragment().is_none()
+            && url.port().is_none()
+            && url.username().is_empty()
+            && url.password().is_none();
+        match (url.scheme(), url.host_str()) {
+            ("file", None) if is_plain => {
+                url.to_file_path().map(BlobLocation::Folder).map_err(|()| FORMS.to_owned())
+            }
+            ("s3", Some(bucket)) if is_plain => Ok(BlobLocation::Bucket {
+                bucket: bucket.to_owned(),
+                prefix: url.path().trim_matches('/').to_owned(),
+            }),
+            _ => Err(FORMS.to_owned()),
+        }
+    }
+}
+
+impl Value for BlobLocation {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        String::from_toml(value, folder)?.parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_of_large_files_is_a_folder_or_a_bucket() {
+        let folder = |path: &str| Ok(BlobLocation::Folder(PathBuf::from(path)));
+        let bucket = |bucket: &str, prefix: &str| {
+            Ok(BlobLocation::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        };
+        for (text, location) in [
+            ("file:///srv/blobs", folder("/srv/blobs")),
+            ("file:///srv/a%20b", folder("/srv/a b")),
+            ("s3://files", bucket("files", "")),
+            ("s3://files/wattle/one/", bucket("files", "wattle/one")),
+        ] {
+            assert_eq!(text.parse::<BlobLocation>(), location, "{text}");
+        }
+        for text in [
+            "",
+            "blobs",
+            "/srv/blobs",
+            "file://host/srv",
+            "s3://",
+            "s3:///x",
+            "https://x/y",
+            "s3://key:secret@files",
+            "s3://files?region=x",
+            "s3://files:80/x",
+        ] {
+            let error = text.parse::<BlobLocation>().unwrap_err();
+            assert!(error.contains("`s3://BUCKET/PREFIX`"), "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::classes::ModelClasses;
 use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
-use super::store::StoreLocation;
+use super::store::{BlobLocation, StoreLocation};
 use super::value::{KeepTime, Sandbox, SearchEngine, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
@@ -293,6 +293,9 @@ keys! {
     keep_events as "keep.events" "WATTLE_KEEP_EVENTS": KeepTime = |_| KeepTime(Retention::default().events), Class::Never;
     /// The store of sessions and runs: a file, or the URL `postgres://…` of a database.
     store "WATTLE_STORE": Option<StoreLocation> = |places| places.store.clone().map(StoreLocation::File), Class::NeedsTrust;
+    /// The location of files of more than 256 KiB: a folder `file:///…` or a bucket `s3://…`.
+    /// Without it, the store contains them.
+    blobs "WATTLE_BLOBS": Option<BlobLocation> = |_| None, Class::NeedsTrust;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
     /// The confinement of the process itself: `on` or `off`.

@@ -5,17 +5,20 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::HostFiles;
 use wattle_agent::ledger::Keys;
-use wattle_agent::model::CLASS_PREFIX;
-use wattle_agent::{Retention, Store, StoreError, StoredSecrets, Tenant, TenantStore};
+use wattle_agent::model::{ApiKey, CLASS_PREFIX};
+use wattle_agent::{
+    BlobStore, Retention, S3Bucket, Store, StoreError, StoredSecrets, Tenant, TenantStore,
+};
 
-use crate::config::{Config, Places, StoreLocation};
+use crate::config::{BlobLocation, Config, Places, StoreLocation};
 use crate::fault::Fault;
 use crate::output;
 
 use super::models::{NamedEndpoint, endpoint};
-use super::remote::mask_key;
+use super::remote::{mask_key, variable};
 
 /// Opens the store for the tenant of the settings, and creates it if it is absent. Records that
 /// contain a key or a secret are encrypted.
@@ -27,11 +30,53 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let tenant = tenant(config)?;
     let store = open_at(location(config)?, config.session_ttl.value.0).map_err(no_store)?;
     let (runs, events) = (config.keep_runs.value.0, config.keep_events.value.0);
-    let store = store.keeping(Retention { runs, events }).tenant(&tenant);
+    let store = store.keeping(Retention { runs, events });
+    let store = match &config.blobs.value {
+        Some(location) => store.with_blobs(blobs(location)?),
+        None => store,
+    };
+    let store = store.tenant(&tenant);
     Ok(match keys(config) {
         Some(keys) => store.sealing(output::mask().clone(), keys),
         None => store,
     })
+}
+
+/// Opens the location of large files. The keys of a bucket come from the environment.
+///
+/// # Errors
+/// If the folder cannot be created, a variable of the bucket is missing, or one is invalid.
+fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
+    let failed = |error: StoreError| {
+        Fault::configuration(error.to_string()).hint("name another location with `--blobs URL`")
+    };
+    let (bucket, prefix) = match location {
+        BlobLocation::Folder(folder) => return BlobStore::folder(folder).map_err(failed),
+        BlobLocation::Bucket { bucket, prefix } => (bucket.clone(), prefix.clone()),
+    };
+    let needed = |name: &str| {
+        variable(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+            Fault::configuration(format!("`blobs` is a bucket, but `{name}` is not set"))
+                .hint("set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`")
+        })
+    };
+    let secret_key = needed("AWS_SECRET_ACCESS_KEY")?;
+    const SESSION: &str = "AWS_SESSION_TOKEN";
+    let session_token = variable(SESSION);
+    let secrets = [("AWS_SECRET_ACCESS_KEY", Some(&secret_key)), (SESSION, session_token.as_ref())];
+    for (name, value) in secrets {
+        value.and_then(|value| ApiKey::new(value)).iter().for_each(|key| mask_key(key, name));
+    }
+    let bucket = S3Bucket {
+        bucket,
+        prefix,
+        endpoint: variable("AWS_ENDPOINT_URL"),
+        region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
+        key_id: needed("AWS_ACCESS_KEY_ID")?,
+        secret_key,
+        session_token,
+    };
+    BlobStore::bucket(&bucket, &Egress::new(Policy::default())).map_err(failed)
 }
 
 /// Opens the store at a location. All stores that a process opens in the same database share one
@@ -151,6 +196,9 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
         if let Some(folder) = store.folder() {
             files = files.hide(folder.join("keys"), "the folder of keys");
         }
+    }
+    if let Some(folder) = config.blobs.value.as_ref().and_then(BlobLocation::folder) {
+        files = files.hide(folder, "the folder of large files");
     }
     match places.cache {
         Some(cache) => files.hide(cache, "the folder of caches"),

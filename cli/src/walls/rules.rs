@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wattle_agent::capability::git::find_git;
 
 use super::Needs;
-use crate::config::{Config, Places, StoreLocation};
+use crate::config::{BlobLocation, Config, Places, StoreLocation};
 use crate::setup::make_private;
 
 /// A file or folder with everything below it, and the allowed access.
@@ -109,7 +109,8 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     add(workdir, std::slice::from_ref(&config.root.value));
     let store = config.store.value.as_ref().and_then(StoreLocation::folder);
     let store = store.map(|folder| folder_of(&folder.join("keys")));
-    let ours = [store, places.state.clone(), places.cache.clone()]
+    let blobs = config.blobs.value.as_ref().and_then(BlobLocation::folder).map(Path::to_owned);
+    let ours = [store, blobs, places.state.clone(), places.cache.clone()]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>();
@@ -198,6 +199,7 @@ mod tests {
         let flags = Layer {
             root: Some(at("work")),
             store: Some(Some(StoreLocation::File(at("data/s.db")))),
+            blobs: Some(Some(BlobLocation::Folder(at("blobs")))),
             catalog: Some(vec![at("tools")]),
             git_remote: Some(Some("/srv/site.git".parse().unwrap())),
             publish_root: Some(Some(at("public"))),
@@ -207,7 +209,10 @@ mod tests {
         let plain =
             rules(&config, &Needs { reads: vec![at("a.wat")], ..Needs::default() }, &places);
         let at = |name: &str| at(name).to_str().unwrap().to_owned();
-        assert_eq!(paths(&plain, Reach::Write), [at("work"), at("data"), at("state"), at("cache")]);
+        assert_eq!(
+            paths(&plain, Reach::Write),
+            [at("work"), at("data"), at("blobs"), at("state"), at("cache")]
+        );
         assert!(paths(&plain, Reach::Run).is_empty());
         for read in ["tools", "config", "a.wat"] {
             assert!(paths(&plain, Reach::Read).contains(&&*at(read)), "{read}");

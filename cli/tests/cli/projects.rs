@@ -83,6 +83,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("keep.runs", "\"1ms\"", Fate::Never),
     ("keep.events", "\"1ms\"", Fate::Never),
     ("store", "\"x\"", Fate::Refused),
+    ("blobs", "\"file:///x\"", Fate::Refused),
     ("orient", "true", Fate::Applies),
     ("orient", "false", Fate::Applies),
     ("verbose", "true", Fate::Applies),

@@ -22,7 +22,7 @@ fn a_store_is_copied_and_used_at_its_new_place() {
     let place = filled();
     let url = wattle_cases::postgres::url().unwrap_or_else(|| "m.db".to_owned());
     let there = wattle(&place, &["store", "copy", "s.db", &url]).code(0);
-    assert_eq!(there.stdout.lines().count(), 18, "{there:?}");
+    assert_eq!(there.stdout.lines().count(), 19, "{there:?}");
     assert!(there.stdout.contains("variable               1 rows  "), "{there:?}");
     assert!(there.stderr.contains("both stores have the same content"), "{there:?}");
     let back = wattle(&place, &["store", "copy", &url, "b.db", "--json"]).code(0);
@@ -96,7 +96,10 @@ fn prune_removes_what_is_not_kept() {
     file.set_times(times.set_accessed(long_ago).set_modified(long_ago)).unwrap();
     let prune = |args: &[&str]| wattle(&place, &[&["prune"], args].concat()).code(0);
     let dry = prune(&["--dry-run"]);
-    assert!(dry.stdout.starts_with("store     1 run, 0 sessions, events of 0 runs\n"), "{dry:?}");
+    assert!(
+        dry.stdout.starts_with("store     1 run, 0 sessions, events of 0 runs, 0 large files\n"),
+        "{dry:?}"
+    );
     assert!(dry.stdout.ends_with("search    1 file, 0 B\n"), "{dry:?}");
     assert!(dry.stderr.contains("nothing was removed") && old.exists());
     let kept = place.wattle(["prune"]).env("WATTLE_STORE", "s.db");

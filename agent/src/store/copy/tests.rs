@@ -79,7 +79,10 @@ fn fill_session(transaction: &mut Transaction<'_>, n: i64, words: bool) -> Resul
     put("changed", params![tenant, format!("r{n}/1"), None::<i64>])?;
     put("changed", params![tenant, format!("r{n}/2"), bytes])?;
     put("secret", params![tenant, "token", "[]", bytes, bytes])?;
-    put("session_file", params![number, tenant, session, "[]"])?;
+    let object = format!("object{n}");
+    put("blob", params![object, tenant, "digest", 9_i64, n, "ready"])?;
+    put("session_file", params![number, tenant, session, "[]", None::<i64>])?;
+    put("session_file", params![number + 1, tenant, session, "", object])?;
     put("token", params![bytes_of(n), tenant, "laptop", "run", n, None::<i64>])?;
     put("conversation", params![tenant, session, bytes_of(n)])?;
     put("integration", params![tenant, format!("shop{n}"), n, "{}"])?;
@@ -120,7 +123,7 @@ fn fill_run(transaction: &mut Transaction<'_>, n: i64) -> Result<(), Cause> {
         ],
     )?;
     for k in 0..2_i64 {
-        put("turn", params![tenant, run, k, k + 1, "{}"])?;
+        put("turn", params![tenant, run, k, k + 1, "{}", none])?;
         put("event", params![tenant, run, k + 1, run, k + 3, "{}"])?;
         put("event", params![tenant, run, k + 10, run, k + 13, "{}"])?;
         let digest = vec![7_u8; 16];

@@ -26,6 +26,8 @@ pub(in crate::store) enum FailureKind {
     Busy,
     /// The user is not allowed to execute the statement.
     Permission,
+    /// The objects outside the database cannot be read or written.
+    Objects,
     /// Any other failure.
     Other,
 }
@@ -38,7 +40,7 @@ pub(in crate::store) struct DbError {
 }
 
 impl DbError {
-    pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> DbError {
+    pub(in crate::store) fn new(kind: FailureKind, message: impl Into<String>) -> DbError {
         DbError { kind, message: message.into() }
     }
 
@@ -62,6 +64,9 @@ impl DbError {
                 "raise `max_connections` of the database server, or start fewer processes"
             }
             FailureKind::Permission => "grant the user of the store's URL all rights on its schema",
+            FailureKind::Objects => {
+                "check that the location of `--blobs` can be reached, and its keys and rights"
+            }
             FailureKind::Other => return None,
         })
     }

@@ -24,6 +24,20 @@ const MIGRATIONS: &[&str] = &[
         source TEXT NOT NULL,
         copied BIGINT NOT NULL
     )",
+    // Objects outside the database, and the rows that refer to them.
+    "CREATE TABLE blob (
+        object TEXT COLLATE \"C\" PRIMARY KEY,
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        digest TEXT COLLATE \"C\" NOT NULL,
+        bytes BIGINT NOT NULL,
+        used BIGINT NOT NULL,
+        status TEXT COLLATE \"C\" NOT NULL
+    );
+    CREATE INDEX blob_of_content ON blob (tenant, digest);
+    ALTER TABLE turn ADD COLUMN object TEXT COLLATE \"C\";
+    ALTER TABLE session_file ADD COLUMN object TEXT COLLATE \"C\";
+    CREATE INDEX turn_of_object ON turn (object) WHERE object IS NOT NULL;
+    CREATE INDEX file_of_object ON session_file (object) WHERE object IS NOT NULL",
 ];
 
 /// Maximum number of attempts to create the schema while other processes create it, too.

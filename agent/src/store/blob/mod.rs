@@ -1,0 +1,380 @@
+//! Objects outside the database: the texts of files that are too large for its rows.
+//!
+//! ```text
+//! text ─► upload ─► row of `blob`: uploading ─► object ─► ready ◄─► unused ─► removing ─► gone
+//!                                                          ▲
+//!                     rows of `turn` and `session_file` ───┘ refer to an object by its name
+//! ```
+//!
+//! An object is written before a row refers to it, and its name contains the hash of its content.
+//! Equal texts of a tenant share an object. A sweep removes an object only if no row refers to it,
+//! and only in two steps that are an hour apart, so that neither a slow writer nor a slow reader
+//! loses one.
+
+mod s3;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
+mod tests;
+
+use std::fmt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as ObjectPath;
+use object_store::{Error, ObjectStore, ObjectStoreExt};
+use wattle_capability::egress::Egress;
+
+use super::db::{DbError, FailureKind, Row, Transaction, params};
+use super::seal::{open_text, seal_text};
+use super::{Owner, Store, TenantStore, now};
+use crate::error::{Cause, StoreError};
+use crate::journal::Turn;
+
+pub use s3::S3Bucket;
+
+/// Maximum size of a text that is stored in a row, in bytes.
+const INLINE: usize = 256 << 10;
+
+/// Time for which an object that no row refers to is kept.
+pub(super) const GRACE: Duration = Duration::from_secs(3_600);
+
+const READ: &str = "read";
+
+/// Maximum number of objects that one transaction changes.
+const BATCH: i64 = 100;
+
+/// A folder or a bucket for the texts of files that are too large for rows of the database. Cheap
+/// to clone.
+///
+/// All processes that share a store must use the same location, and no other store may use it.
+#[derive(Clone)]
+pub struct BlobStore {
+    objects: Arc<dyn ObjectStore>,
+    prefix: ObjectPath,
+    shown: Arc<str>,
+}
+
+impl BlobStore {
+    /// Opens a folder. A missing folder is created, with access for its owner only.
+    ///
+    /// # Errors
+    /// If the folder cannot be created or opened.
+    pub fn folder(folder: &Path) -> Result<BlobStore, StoreError> {
+        let shown: Arc<str> = folder.display().to_string().into();
+        let open = || -> Result<LocalFileSystem, Cause> {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            Ok(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true))
+        };
+        let opened = open().map_err(|cause| StoreError::at("open", Some(shown.to_string()), cause));
+        Ok(BlobStore { objects: Arc::new(opened?), prefix: ObjectPath::default(), shown })
+    }
+
+    /// Opens an S3 bucket. Nothing is sent until an object is read or written.
+    ///
+    /// # Errors
+    /// If the endpoint or the prefix is invalid.
+    pub fn bucket(bucket: &S3Bucket, egress: &Egress) -> Result<BlobStore, StoreError> {
+        let shown: Arc<str> = bucket.to_string().into();
+        let opened = s3::open(bucket, egress);
+        let opened = opened.map_err(|cause| StoreError::at("open", Some(shown.to_string()), cause));
+        let (objects, prefix) = opened?;
+        Ok(BlobStore { objects: Arc::new(objects), prefix, shown })
+    }
+
+    fn path(&self, object: &str) -> ObjectPath {
+        // Folders of moderate size.
+        let folder = object.get(..2).unwrap_or_default();
+        self.prefix.clone().join(folder).join(object)
+    }
+
+    fn failed(&self, what: &str, object: &str, error: &Error) -> Cause {
+        let at = &self.shown;
+        let message = format!("failed to {what} the object `{object}` in `{at}`: {error}");
+        match (what, error) {
+            // A missing object is lost; it is not the location that fails.
+            (READ, Error::NotFound { .. }) => message.into(),
+            _ => DbError::new(FailureKind::Objects, message).into(),
+        }
+    }
+
+    async fn put(&self, object: &str, content: Bytes) -> Result<(), Cause> {
+        let done = self.objects.put(&self.path(object), content.into()).await;
+        done.map(drop).map_err(|error| self.failed("write", object, &error))
+    }
+
+    /// Reads an object, and checks its content.
+    async fn get(&self, object: &str) -> Result<Bytes, Cause> {
+        let failed = |error| self.failed(READ, object, &error);
+        let found = self.objects.get(&self.path(object)).await.map_err(failed)?;
+        let content = found.bytes().await.map_err(failed)?;
+        let hashed = content.clone();
+        let hash = move || Ok(blake3::hash(&hashed).to_hex());
+        let digest = off_the_runtime(content.len(), hash).await?;
+        match object.starts_with(digest.as_str()) {
+            true => Ok(content),
+            false => Err(format!("the object `{object}` in `{}` was changed", self.shown).into()),
+        }
+    }
+
+    /// Removes an object. A missing object is not an error.
+    async fn remove(&self, object: &str) -> Result<(), Cause> {
+        match self.objects.delete(&self.path(object)).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("remove", object, &error)),
+        }
+    }
+}
+
+impl fmt::Debug for BlobStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobStore({})", self.shown)
+    }
+}
+
+/// A text of a row, or the object that contains it. Either may be encrypted.
+#[derive(Clone, Debug)]
+pub(super) enum StoredText {
+    /// The text as it is stored in the row.
+    Inline(String),
+    /// The name of an object.
+    Object(String),
+}
+
+impl StoredText {
+    /// Returns the text of a row whose columns are `text` and `object`.
+    pub(super) fn of_row(row: &Row, text: &str, object: &str) -> Result<StoredText, Cause> {
+        Ok(match row.get(object)? {
+            Some(object) => StoredText::Object(object),
+            None => StoredText::Inline(row.get(text)?),
+        })
+    }
+
+    /// Returns the text that the row contains. It is empty if an object contains the text.
+    pub(super) fn inline(&self) -> &str {
+        match self {
+            StoredText::Inline(text) => text,
+            StoredText::Object(_) => "",
+        }
+    }
+
+    /// Returns the name of the object, if there is one.
+    pub(super) fn object(&self) -> Option<&str> {
+        match self {
+            StoredText::Inline(_) => None,
+            StoredText::Object(object) => Some(object),
+        }
+    }
+
+    /// Keeps the object, within the transaction that adds a row with this text.
+    ///
+    /// # Errors
+    /// If the object was removed because the writer took too long.
+    pub(super) fn keep(&self, transaction: &mut Transaction<'_>) -> Result<(), Cause> {
+        let Some(object) = self.object() else { return Ok(()) };
+        let keep = "UPDATE blob SET status = 'ready', used = ?2
+                    WHERE object = ?1 AND status IN ('ready', 'unused')";
+        match transaction.execute(keep, params![object, now()])? {
+            0 => Err(format!("the object `{object}` was removed before it was used").into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Store {
+    /// Stores texts of more than 256 KiB as objects in `blobs`. Without it, they are stored in the
+    /// database.
+    #[must_use]
+    pub fn with_blobs(self, blobs: BlobStore) -> Store {
+        Store { blobs: Some(blobs), ..self }
+    }
+
+    fn blobs(&self) -> Result<&BlobStore, Cause> {
+        Ok(self.blobs.as_ref().ok_or(
+            "a file is an object outside the database\nhint: name the location of the objects \
+             with `--blobs`, as when the file was written",
+        )?)
+    }
+
+    /// Removes objects that were last used before `old` and to which no row refers. Objects are
+    /// removed at the second call that finds them so. Returns their number.
+    pub(super) async fn remove_unused_objects(&self, old: i64) -> Result<u64, StoreError> {
+        let Some(blobs) = &self.blobs else { return Ok(0) };
+        let mut removed = 0;
+        loop {
+            let objects = self.write(move |transaction| take_unused(transaction, old)).await?;
+            if objects.is_empty() {
+                return Ok(removed);
+            }
+            for object in objects {
+                blobs.remove(&object).await.map_err(|cause| self.failed("write", cause))?;
+                let forget = move |transaction: &mut Transaction<'_>| {
+                    let delete = "DELETE FROM blob WHERE object = ?1 AND status = 'removing'";
+                    Ok(transaction.execute(delete, params![object])?)
+                };
+                removed += self.write(forget).await?;
+            }
+        }
+    }
+
+    /// Counts the objects that [`remove_unused_objects`](Store::remove_unused_objects) would remove.
+    pub(super) async fn unused_objects(&self, old: i64) -> Result<u64, StoreError> {
+        match self.blobs {
+            Some(_) => self.read(move |transaction| count_unused(transaction, old)).await,
+            None => Ok(0),
+        }
+    }
+
+    /// Returns the objects, each with its problem if it cannot be read, as pages of `limit`.
+    pub(super) async fn check_objects(
+        &self,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Option<String>)>, StoreError> {
+        let after = after.to_owned();
+        let objects = self.read(move |transaction| {
+            let query = "SELECT object FROM blob WHERE status IN ('ready', 'unused')
+                         AND object > ?1 ORDER BY object LIMIT ?2";
+            transaction.query(query, params![after, limit], |row| row.get::<String>(0))
+        });
+        let mut checked = Vec::new();
+        for object in objects.await? {
+            let problem = match self.blobs() {
+                Ok(blobs) => blobs.get(&object).await.err(),
+                Err(cause) => Some(cause),
+            };
+            checked.push((object, problem.map(|cause| cause.to_string())));
+        }
+        Ok(checked)
+    }
+}
+
+impl TenantStore {
+    /// Returns the stored form of a text. Uploads a large text, unless an object contains it
+    /// already.
+    pub(super) async fn store_text(&self, text: String) -> Result<StoredText, StoreError> {
+        let failed = |cause| self.store.failed("write", cause);
+        let (size, seal) = (text.len(), self.seal.clone());
+        let seal = move || {
+            let stored = seal_text(seal.as_deref(), text)?;
+            Ok((blake3::hash(stored.as_bytes()).to_hex().to_string(), stored))
+        };
+        let (digest, stored) = off_the_runtime(size, seal).await.map_err(failed)?;
+        let blobs = match &self.store.blobs {
+            Some(blobs) if size > INLINE => blobs,
+            _ => return Ok(StoredText::Inline(stored)),
+        };
+        let (object, size) = (format!("{digest}-{}", ulid::Ulid::generate()), stored.len());
+        let new = object.clone();
+        let known = self.write(move |transaction, of| {
+            let known = find_content(transaction, of, &digest)?;
+            if known.is_none() {
+                let size = i64::try_from(size).unwrap_or(i64::MAX);
+                transaction.execute(
+                    "INSERT INTO blob (object, tenant, digest, bytes, used, status)
+                     VALUES (?1, ?2, ?3, ?4, ?5, 'uploading')",
+                    params![new, of.0, digest, size, now()],
+                )?;
+            }
+            Ok(known)
+        });
+        if let Some(known) = known.await? {
+            return Ok(StoredText::Object(known));
+        }
+        blobs.put(&object, stored.into()).await.map_err(failed)?;
+        let new = object.clone();
+        let finished = self.write(move |transaction, _| {
+            let finish = "UPDATE blob SET status = 'ready', used = ?2
+                          WHERE object = ?1 AND status = 'uploading'";
+            Ok(transaction.execute(finish, params![new, now()])?)
+        });
+        match finished.await? {
+            0 => Err(failed("the upload of a file took more than an hour".into())),
+            _ => Ok(StoredText::Object(object)),
+        }
+    }
+
+    /// Moves a turn's changes of files to an object if they are large.
+    pub(super) async fn store_files(
+        &self,
+        turn: &mut Turn,
+    ) -> Result<Option<StoredText>, StoreError> {
+        let is_large = |files: &String| files.len() > INLINE && self.store.blobs.is_some();
+        match turn.files.take_if(|files| is_large(files)) {
+            Some(files) => self.store_text(files).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns a text from its stored form.
+    pub(super) async fn load_text(&self, stored: StoredText) -> Result<String, StoreError> {
+        let load = async {
+            let stored = match stored {
+                StoredText::Inline(text) => text.into(),
+                StoredText::Object(object) => self.store.blobs()?.get(&object).await?,
+            };
+            let (size, seal) = (stored.len(), self.seal.clone());
+            let open = move || open_text(seal.as_deref(), String::from_utf8(stored.into())?);
+            off_the_runtime(size, open).await
+        };
+        load.await.map_err(|cause| self.store.failed("read", cause))
+    }
+}
+
+/// Does work on a text of this size, in bytes: work on a large text on a thread that may block.
+async fn off_the_runtime<T: Send + 'static>(
+    size: usize,
+    work: impl FnOnce() -> Result<T, Cause> + Send + 'static,
+) -> Result<T, Cause> {
+    match size > INLINE {
+        true => tokio::task::spawn_blocking(work).await?,
+        false => work(),
+    }
+}
+
+/// Returns the object with this content, and marks it as used now.
+fn find_content(
+    transaction: &mut Transaction<'_>,
+    (tenant, _): Owner<'_>,
+    digest: &str,
+) -> Result<Option<String>, Cause> {
+    let query = "UPDATE blob SET status = 'ready', used = ?3 WHERE object = (
+                     SELECT object FROM blob WHERE tenant = ?1 AND digest = ?2
+                     AND status IN ('ready', 'unused') LIMIT 1)
+                 AND status IN ('ready', 'unused') RETURNING object";
+    let found = transaction.first(query, params![tenant, digest, now()])?;
+    found.map(|row| row.get(0)).transpose()
+}
+
+/// The condition for an object that was last used before ?1 and to which no row refers.
+const UNREFERENCED: &str = "used < ?1
+     AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.object = blob.object)
+     AND NOT EXISTS (SELECT 1 FROM session_file WHERE session_file.object = blob.object)";
+
+/// Returns the number of objects that [`take_unused`] would return.
+fn count_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<u64, Cause> {
+    let query = format!(
+        "SELECT COUNT(*) FROM blob WHERE status = 'removing'
+         OR status IN ('unused', 'uploading') AND {UNREFERENCED}"
+    );
+    Ok(transaction.one(&query, params![old])?.get::<i64>(0)?.cast_unsigned())
+}
+
+/// Marks objects that were last used before `old` and to which no row refers: those in use as
+/// unused, and those that were already unused as being removed. Returns the objects to remove.
+fn take_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<Vec<String>, Cause> {
+    let removing = format!(
+        "UPDATE blob SET status = 'removing'
+         WHERE status IN ('unused', 'uploading') AND {UNREFERENCED}"
+    );
+    transaction.execute(&removing, params![old])?;
+    let unused = format!(
+        "UPDATE blob SET status = 'unused', used = ?2 WHERE status = 'ready' AND {UNREFERENCED}"
+    );
+    transaction.execute(&unused, params![old, now()])?;
+    let query = "SELECT object FROM blob WHERE status = 'removing' ORDER BY object LIMIT ?1";
+    transaction.query(query, params![BATCH], |row| row.get(0))
+}
