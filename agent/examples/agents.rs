@@ -1,8 +1,7 @@
-//! Declares two agents in files, one of which asks the other.
+//! Declares two agents in files; one of them delegates to the other.
 //!
 //! The model is a function of the system prompt, so the example needs no network. The coordinator
-//! calls the program `ask_clerk`, which starts a run of the clerk. Both runs work on the same
-//! files.
+//! calls the program `ask_clerk`, which starts a run of the clerk. Both runs share their files.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
@@ -57,7 +56,7 @@ impl Assembler {
         let (settings, agents) = (&Settings::default(), &self.agents);
         let base = AgentBase { host: &self.host, settings, agents, max_steps: None };
         let agent = AgentSpec::of_origin(seed.origin)?.parts(base)?;
-        // A run that another agent started works on the files of its parent.
+        // A child run works on the files of its parent.
         let files = seed.files.cloned();
         let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, 1 << 20)));
         let guard = Arc::new(Preflight::new(agent.policy, None));

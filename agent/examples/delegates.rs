@@ -1,7 +1,7 @@
-//! Lets an agent ask another one. Both agents are declared in code.
+//! Lets one agent delegate to another. Both are declared in code.
 //!
 //! The writer asks the clerk through the program `ask_clerk`. The clerk's run is a child of the
-//! writer's: it works on the same files, and its report is part of the writer's report.
+//! writer's: it shares the writer's files, and its report is part of the writer's report.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 

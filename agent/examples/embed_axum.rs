@@ -1,5 +1,5 @@
-//! Serves an agent with axum: one route answers with the report of the run, and another one streams
-//! its events.
+//! Serves an agent with axum: one route returns the report of a run, and another streams its
+//! events.
 //!
 //! If a client disconnects, its run ends: dropping the future or the stream of a run cancels it.
 
@@ -24,7 +24,7 @@ const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 {"reply": "ToolCall::Response(\"still four\")"}
 "#;
 
-/// Responds with the report of the run.
+/// Runs the agent on the input and returns the run's report.
 async fn run(
     State(agent): State<Agent>,
     input: String,

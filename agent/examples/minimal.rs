@@ -1,8 +1,8 @@
-//! Runs a task to its end and prints the answer.
+//! Runs a task to completion and prints the answer.
 //!
 //! The model plays a recording, so the example needs no network. An application passes a
 //! `RemoteModel` instead. The first reply calls a program of the built-in catalog, and the second
-//! one is the answer.
+//! is the answer.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
@@ -22,7 +22,7 @@ const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 async fn main() -> Result<(), Box<dyn Error>> {
     let agent = Agent::builder(Cassette::parse(RECORDING)?).build()?;
 
-    // The files of the run are in memory, at most 1 MiB.
+    // The run's files are kept in memory, at most 1 MiB.
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let run = agent.execute("Write the sum of two and two to sum.txt.").files(Arc::clone(&files));
     let report = run.await?;

@@ -1,7 +1,7 @@
 //! Gives an agent a Rust closure as a tool.
 //!
-//! The model calls the tool like every other program, and programs that the model writes call it,
-//! too. Arguments that do not match the schema of the input do not reach the closure.
+//! The model calls the tool like any other program, and programs written by the model can call it,
+//! too. Arguments that do not match the input schema never reach the closure.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 

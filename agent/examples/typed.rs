@@ -1,7 +1,7 @@
 //! Parses the answer of a run into a Rust type.
 //!
-//! The schema of the type is sent with the task. The recorded model first gives an answer that does
-//! not match it. The run reports the fault to the model, which then corrects its answer.
+//! The schema of the type is sent with the task. The first recorded answer does not match the
+//! schema. The run reports the error to the model, which then corrects its answer.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
@@ -21,7 +21,7 @@ struct City {
     population: u32,
 }
 
-/// A recording whose first answer has a population that is not a number.
+/// A recording whose first answer contains a population that is not a number.
 const RECORDING: &str = r#"{"wattle_cassette": 1, "model": "recorded"}
 {"reply": "{\"name\": \"Oslo\", \"population\": \"many\"}"}
 {"reply": "{\"name\": \"Oslo\", \"population\": 724290}"}

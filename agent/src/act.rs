@@ -15,8 +15,8 @@ use wattle_rt::{
 use crate::error::HostError;
 use crate::refusal::{denied, unknown_program};
 
-/// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model
-/// becomes part of the returned execution.
+/// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model is
+/// reported in the returned execution.
 ///
 /// # Errors
 /// If the host itself failed.
@@ -29,7 +29,7 @@ pub async fn perform(
     perform_within(runtime, catalog, grants, call, runtime.limits().time).await
 }
 
-/// Executes a call like [`perform`]. A program that sets no time limit of its own runs for at most
+/// Executes a call like [`perform`]. A program without its own time limit runs for at most
 /// `default`.
 pub(crate) async fn perform_within(
     runtime: &Runtime,
@@ -78,8 +78,8 @@ pub(crate) async fn perform_within(
     }
 }
 
-/// Returns the grants of a program, with the context values that the agent's declaration gives it.
-/// They replace the values of the program that starts it.
+/// Returns a program's grants with the context values that the agent declares for it. These replace
+/// the calling program's values.
 pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
     match entry.context().is_empty() && grants.config::<Context>().is_none() {
         true => Arc::clone(grants),
@@ -90,8 +90,8 @@ pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
     }
 }
 
-/// Returns the trusted capabilities that the program declares and `grants` lacks. This is checked
-/// before the arguments, so that the refusal names the actual obstacle.
+/// Returns the trusted capabilities that the program declares but `grants` does not contain. This
+/// is checked before the arguments, so that the error names the actual cause.
 fn missing_trust(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
     TRUSTED.iter().copied().filter(|name| uses.contains(name) && !grants.allows(name)).collect()
@@ -100,23 +100,23 @@ fn missing_trust(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
 /// A program that is ready to run.
 struct PreparedProgram {
     program: Program,
-    /// The fixes that were applied to its text, each with its line.
+    /// The fixes that were applied to its source, each with its line number.
     fixes: Vec<String>,
 }
 
 /// Maximum number of findings that one diagnostic lists.
 const MAX_FINDINGS: usize = 4;
 
-/// Maximum size of a string that is auto-fixed, in bytes. Each round of fixes parses the whole text
-/// again.
+/// Maximum size of a source text that is auto-fixed, in bytes. Each round of fixes parses the whole
+/// text again.
 const MAX_FIXED_BYTES: usize = 64 << 10;
 
-/// Maximum number of applied fixes that are listed one by one.
+/// Maximum number of applied fixes that are listed individually.
 const MAX_LISTED_FIXES: usize = 8;
 
 /// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied. A safe
 /// fix corrects text that is invalid and can have only one meaning. The error lists the findings
-/// for the text as the model wrote it.
+/// for the model's original text.
 async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<PreparedProgram, String> {
     let first = match runtime.prepare(source).await {
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
@@ -153,8 +153,8 @@ fn describe_fixes(applied: &[Diagnostic]) -> Vec<String> {
     listed.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
-/// Turns an outcome into the execution that the model reads. The execution has positions only in
-/// programs that the model wrote: the model has never seen the source of a catalog program.
+/// Converts an outcome to the execution that the model reads. It contains source positions only for
+/// programs that the model wrote, because the model has never seen the source of a catalog program.
 fn report(
     call: &Call,
     program: &Program,
@@ -170,7 +170,8 @@ fn report(
     let artifacts = artifacts
         .map(|wattle_rt::Artifact { name, data }| machine::Artifact { name, data })
         .collect();
-    // The model has not seen the text of a catalog program, so its lines mean nothing to it.
+    // The model has not seen the source of a catalog program, so its line numbers mean nothing to
+    // it.
     let written = matches!(call, Call::Wat { .. });
     match outcome.exit {
         Exit::Trapped(trap)
@@ -231,12 +232,12 @@ fn report(
     }
 }
 
-/// Maximum number of arguments that a message shows of a call, and maximum length of each, in
+/// Maximum number of a call's arguments that a message shows, and the maximum length of each, in
 /// characters.
 const MAX_SHOWN_ARGS: usize = 8;
 const MAX_ARG_CHARS: usize = 100;
 
-/// Describes a call for a message: `file_read("notes.txt")`.
+/// Formats a call for a message: `file_read("notes.txt")`.
 fn shown(call: &Call) -> String {
     let args = call.args();
     let quoted = args.iter().take(MAX_SHOWN_ARGS).map(|arg| quote(arg, MAX_ARG_CHARS));

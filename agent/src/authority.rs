@@ -3,25 +3,27 @@
 use serde::Serialize;
 use wattle_rt::{Argument, Program, Reach, Target};
 
-/// What a program may touch outside its run. Each list is sorted and has no duplicates.
+/// The resources outside its run that a program may access. Each list is sorted and has no
+/// duplicates.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Touched {
-    /// The host functions that reach outside the run, such as `fs.read`.
+    /// The host functions that access resources outside the run, such as `fs.read`.
     pub functions: Vec<String>,
-    /// The paths that are read.
+    /// The paths that the program may read.
     pub reads: Vec<String>,
-    /// The paths that are written.
+    /// The paths that the program may write.
     pub writes: Vec<String>,
-    /// The URLs that are requested.
+    /// The URLs that the program may request.
     pub urls: Vec<String>,
-    /// The keys of the state.
+    /// The state keys that the program may access.
     pub keys: Vec<String>,
-    /// The programs and agents that are started.
+    /// The programs, agents and tools that the program may call.
     pub programs: Vec<String>,
-    /// The services of the operator, such as the model.
+    /// The operator's services that the program may use, such as the model.
     pub services: Vec<String>,
-    /// The functions whose target is known only when the program runs, with the kind of target.
+    /// The functions whose targets are known only at run time, with the kind of target, such as
+    /// `fs.read: any path`.
     pub unknown: Vec<String>,
 }
 

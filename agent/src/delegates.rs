@@ -1,9 +1,8 @@
 //! Delegation: runs of other agents, which the programs of a run start.
 //!
-//! A child run is a run like any other, with its own id, conversation and record. It shares the
-//! files of its parent and the limits of its [`RunTree`]. Its id is derived from the call that
-//! starts it. If a run is stopped and the call is repeated, the call therefore finds the same child
-//! run again.
+//! A child run is an ordinary run with its own id, conversation and record. It shares the files of
+//! its parent and the limits of its [`RunTree`]. Its id is derived from the call that starts it. If
+//! a run is stopped and the call is repeated, the call therefore finds the same child run again.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,7 @@ use crate::error::StoreError;
 use crate::journal::{ParentRun, PendingApproval, new_id};
 use crate::meter::Meter;
 
-/// Maximum number of levels below the run that a person or a client started.
+/// Maximum depth of a child run. The run that a person or a client started has depth 0.
 pub(crate) const MAX_DEPTH: usize = 3;
 
 /// Maximum number of child runs in one tree.
@@ -30,11 +29,11 @@ const MAX_CHILDREN: u32 = 256;
 /// child runs, and their child runs. All views of a tree share its limits.
 #[derive(Clone, Debug)]
 pub struct RunTree {
-    /// The number of levels above the run.
+    /// The depth of the run in its tree; 0 for the root run.
     pub(crate) depth: usize,
-    /// The parent run and the run at the top, or `None` if the run is itself at the top.
+    /// The parent run and the root run, or `None` if the run is itself the root.
     above: Option<ParentRun>,
-    /// Counts the usage of the run's child runs until it is charged to the run.
+    /// The meter that counts the usage of the run's child runs until it is charged to the run.
     pub(crate) child_usage: Meter,
     shared: Arc<Shared>,
 }
@@ -43,11 +42,11 @@ pub struct RunTree {
 struct Shared {
     /// Number of child runs.
     children: AtomicU32,
-    /// Maximum number of tokens of all runs together.
+    /// Maximum total number of tokens of all runs in the tree.
     max_tokens: Option<u64>,
-    /// The tokens used so far.
+    /// Number of tokens used so far.
     tokens: Mutex<u64>,
-    /// Held while a run of the tree records a turn.
+    /// The lock that a run of the tree holds while it records a turn.
     recording: tokio::sync::Mutex<()>,
 }
 
@@ -64,39 +63,39 @@ impl RunTree {
         RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
     }
 
-    /// Creates the tree of a child run that only needs to be ended. No parent run waits for it.
+    /// Creates the tree of a child run that is only being ended. No parent run waits for it.
     pub(crate) fn ending(above: ParentRun) -> RunTree {
         RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::new(None) }
     }
 
-    /// Returns the id of the run at the top. `own` is the id of this run.
+    /// Returns the id of the root run. `own` is the id of this run.
     pub(crate) fn root<'a>(&'a self, own: &'a str) -> &'a str {
         self.above.as_ref().map_or(own, |above| above.root.as_str())
     }
 
-    /// Returns the parent run and the run at the top, or `None` if the run is itself at the top.
+    /// Returns the parent run and the root run, or `None` if the run is itself the root.
     pub(crate) fn parent(&self) -> Option<ParentRun> {
         self.above.clone()
     }
 
-    /// Returns true if the run is at the top.
+    /// Returns true if the run is the root of its tree.
     pub(crate) fn is_top(&self) -> bool {
         self.above.is_none()
     }
 
-    /// Waits until no other run of the tree records a turn. No other run can record one until the
-    /// guard is dropped.
+    /// Locks the tree for recording a turn. No other run of the tree can record one until the guard
+    /// is dropped.
     pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.shared.recording.lock().await
     }
 
-    /// Counts the usage of a request.
+    /// Adds the usage of a request to the tokens used.
     pub(crate) fn charge(&self, usage: &Usage) {
         let mut tokens = self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         *tokens = tokens.saturating_add(usage.total());
     }
 
-    /// Returns the limit on tokens, if it is used up.
+    /// Returns the token limit if it is used up.
     pub(crate) fn exhausted(&self) -> Option<u64> {
         let tokens = *self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.max_tokens.filter(|max| tokens >= *max)
@@ -129,26 +128,26 @@ impl RunTree {
 pub struct ChildRequest {
     /// The id of the child run.
     pub id: String,
-    /// The name of its agent.
+    /// The name of the child run's agent.
     pub agent: String,
-    /// The message.
+    /// The message to the agent.
     pub message: String,
     /// The tree as the child run sees it.
     pub tree: RunTree,
-    /// Cancels the child run.
+    /// The cancellation of the child run.
     pub cancel: Cancel,
 }
 
 /// The reason why a child run stopped.
 pub enum ChildEnd {
-    /// It has ended.
+    /// The child run has ended.
     Ended {
-        /// The ending.
+        /// The ending of the child run.
         ending: Ending,
         /// Model usage of the run and of its own child runs.
         usage: Usage,
     },
-    /// It waits for a person's answers.
+    /// The child run waits for these approvals.
     Waits(Vec<PendingApproval>),
 }
 
@@ -164,7 +163,7 @@ pub trait ChildRuns: Send + Sync {
     }
 }
 
-/// The reason why there is no child run.
+/// The error of a child run that cannot be started or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// The agent does not exist.
@@ -178,13 +177,13 @@ pub enum ChildError {
     Store(#[from] StoreError),
 }
 
-/// The names of the agents that the programs of one run may ask. Clones share them. The programs of
-/// traits add names.
+/// The names of the agents that a run's programs may ask. Clones share the list. A trait's programs
+/// can add names.
 #[derive(Clone, Debug, Default)]
 pub struct DelegateNames(Arc<Mutex<Vec<String>>>);
 
 impl DelegateNames {
-    /// Adds names.
+    /// Adds the names that are not yet known.
     pub(crate) fn add(&self, names: &[String]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for name in names {
@@ -202,12 +201,12 @@ impl DelegateNames {
 /// The agents that the programs of one run may ask.
 pub(crate) struct RunDelegates {
     pub(crate) run: String,
-    /// Their names.
+    /// The names of the agents.
     pub(crate) names: DelegateNames,
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
     pub(crate) cancel: Cancel,
-    /// If true, a child run waits for a person, and so does this run.
+    /// If true, a child run waits for a person, and therefore this run does, too.
     pub(crate) waits: AtomicBool,
 }
 
@@ -276,11 +275,11 @@ impl Delegates for RunDelegates {
     }
 }
 
-/// The separator between the id of a child run and that of its call.
+/// The separator between the id of a child run and the id of its call.
 pub(crate) const SEPARATOR: char = '/';
 
-/// Converts a child run's question to a question of the run above it. The question names the call
-/// that waits, even if that call belongs to a run further down.
+/// Converts a child run's question into its parent's question. The question names the waiting call,
+/// even if that call belongs to a run nested more deeply.
 fn question(child: &str, waiting: PendingApproval) -> String {
     let PendingApproval { call, question } = waiting;
     match call.contains(SEPARATOR) {
@@ -304,7 +303,7 @@ pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
     }
 }
 
-/// Returns the answer of a run that has ended.
+/// Returns the answer of a run that has ended, or the failure if it has none.
 fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
     let failed = |code| {
         let text = ending.text();

@@ -36,7 +36,7 @@ use call::CallState;
 pub(crate) use contribute::run_catalog;
 pub use job::Job;
 
-/// Drives a job to its end: asks the model, reads the answer, runs its calls and returns the
+/// Drives a job to completion: asks the model, reads the answer, runs its calls and returns the
 /// observations, until the model answers or a limit is reached. Failures inside the run are part of
 /// the report.
 pub async fn run(
@@ -194,7 +194,7 @@ impl Suspended {
     }
 }
 
-/// Returns the messages of a run with this ending that its session keeps.
+/// Returns the messages that a session keeps from a run with this ending.
 fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
     if matches!(ending, Ending::Failed { .. } | Ending::Blocked { .. }) {
         return Vec::new();
@@ -204,8 +204,8 @@ fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
     messages.iter().cloned().chain(close).collect()
 }
 
-/// Waits until the run's time is up, and returns the limit in milliseconds. Waits forever if there
-/// is no limit.
+/// Waits until the run's time limit expires, and returns the limit in milliseconds. Waits forever
+/// if there is no limit.
 async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) -> u64 {
     match timeout {
         Some(timeout) => {
@@ -308,7 +308,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Offers the programs and agents that traits added to the run.
+    /// Offers the model the programs and agents that traits have added.
     fn offer_added(&mut self, state: &State) {
         self.catalog = run_catalog(self.host, state);
         self.functions = function_tools(state.programs());
@@ -343,7 +343,7 @@ impl<'a> Performer<'a> {
         (state, effects)
     }
 
-    /// Emits the events of the turn during which the run was stopped, unless they were already
+    /// Emits the events of the turn during which the run was stopped, unless they are already
     /// recorded. New events follow the recorded ones.
     fn emit_again(&self, resumed: &ResumePoint) {
         let mut events = self.stamp.number(events_of(&resumed.effects));

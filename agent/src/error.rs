@@ -5,14 +5,14 @@ use std::path::Path;
 use wattle_rt::{Bug, EngineError};
 use wattle_shell::ToolboxError;
 
-/// A failure of the host itself. It ends the run, and is not reported to a program or a model as
-/// its own failure.
+/// A failure of the host itself. It ends the run, and is never reported as a failure of a program
+/// or a model.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A host function panicked.
     #[error(transparent)]
     Bug(#[from] Bug),
-    /// The engine cannot be created, or failed.
+    /// The engine failed or could not be created.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The shell's commands cannot be loaded.
@@ -39,14 +39,14 @@ impl StoreError {
         StoreError::at("open", Some(path.display().to_string()), cause.into())
     }
 
-    /// Returns true if the store cannot be used at the moment: its database cannot be reached or
+    /// Returns true if the store is temporarily unusable: its database cannot be reached or
     /// written, its disk is full, or it is too slow. The same operation may succeed later.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         crate::store::is_outage(&self.cause)
     }
 
-    /// Creates the error for content that is invalid.
+    /// Creates the error for invalid content of the store.
     pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
         StoreError::at("read", None, cause.into())
     }
@@ -55,7 +55,7 @@ impl StoreError {
         move |cause| StoreError::at(what, None, cause)
     }
 
-    /// Creates the error for a store at a path or a URL, which must not contain a password.
+    /// Creates the error for a store at a path or a URL. A URL must not contain a password.
     pub(crate) fn at(what: &'static str, at: Option<String>, cause: Cause) -> StoreError {
         StoreError { what, at, cause }
     }

@@ -16,15 +16,15 @@ use crate::wiring::Access;
 pub struct ExampleFault {
     /// The line of the file where the example begins.
     pub line: usize,
-    /// The differences.
+    /// The differences from the expected result.
     pub differences: Vec<Difference>,
 }
 
 /// A difference between an example's result and its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The part that differs: `code`, `results`, `result`, `file a.txt`, `key a`; `run` if nothing
-    /// ran.
+    /// The part that differs: `code`, `results`, `result`, `file a.txt` or `key a`; `run` if the
+    /// example could not be executed.
     pub what: String,
     /// The actual value.
     pub found: String,
@@ -41,7 +41,7 @@ impl Difference {
         Difference { what: what.into(), found: found.into(), expected: Some(expected.into()) }
     }
 
-    /// Creates the difference of an example that could not be executed.
+    /// Creates the difference for an example that could not be executed.
     fn not_run(why: impl Into<String>) -> Difference {
         Difference { what: "run".to_owned(), found: why.into(), expected: None }
     }

@@ -1,4 +1,4 @@
-//! The catalog's programs as functions that a model calls.
+//! Presents the programs of the catalog as functions that a model can call.
 
 use wattle_catalog::{Arg, ArgumentSchema, Catalog, Entry, TypeHint};
 use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};

@@ -1,4 +1,4 @@
-//! The run's history, which its programs can read: the run's id and its steps so far.
+//! The history that a run's programs can read: the run's id and its steps so far.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::trace::CallOutcome;
 
 /// Maximum number of steps that are kept. The oldest are dropped first.
 const MAX_STEPS: usize = 100;
-/// Maximum number of characters of a call's argument and of its output.
+/// Maximum length of a call's argument, and of its output, in characters.
 const MAX_CHARS: usize = 200;
 
 /// The steps of one run, added as they finish.

@@ -29,7 +29,7 @@ use crate::reload::{CatalogDiff, CatalogReloader};
 use crate::settings::Settings;
 use crate::tenant::Tenant;
 
-/// The reason why web search is unavailable unless the operator configures an engine.
+/// The reason why web search is unavailable if the operator has not configured an engine.
 pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `search.engine` to \
                              `searxng` (with `search.url`), `brave` or `page`";
 
@@ -44,19 +44,19 @@ pub struct Host {
     reloader: Arc<CatalogReloader>,
     /// The programs of one agent, or `None` for the whole catalog.
     agent: Option<Arc<AgentPrograms>>,
-    /// The listings of sessions.
+    /// The listings that were chosen for sessions.
     listings: Arc<Cache<ListingKey, Arc<Listing>>>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
     collector: Option<Collector>,
     mask: Mask,
-    /// Permits for child runs that are active at each level below the top. A run on one level waits
-    /// only for runs on the level below.
+    /// Permits for active child runs, one semaphore for each depth below the root. A run waits only
+    /// for runs that are one level deeper.
     children: Arc<[Semaphore; MAX_DEPTH]>,
 }
 
-/// A session with its tenant, and the agent that it talks to.
+/// The tenant, the session and the name of its agent.
 type ListingKey = (Tenant, String, Option<Arc<str>>);
 
 /// The programs of an agent's runs.
@@ -66,15 +66,15 @@ pub struct AgentPrograms {
     pub name: Arc<str>,
     /// The programs that the agent is offered.
     pub offered: Catalog,
-    /// The programs of its traits, which the host calls.
+    /// The programs of the agent's traits, which the host calls.
     pub internal: Catalog,
     /// Values that all programs can read.
     pub context: BTreeMap<String, String>,
 }
 
-/// Returns the maximum number of child runs that are active at one level. Each of them blocks a
-/// program of its caller, which keeps its slot in the engine. Therefore the maximum leaves slots
-/// for the programs of all levels, even at the deepest nesting of programs.
+/// Returns the maximum number of child runs that are active at one level. Each child run blocks a
+/// program of its caller, and that program keeps its slot in the engine. The maximum therefore
+/// leaves slots for the programs of all levels, even if programs are nested as deeply as possible.
 fn concurrent_children(runtime: &Runtime) -> usize {
     let slots = (runtime.limits().instances >> 2) as usize;
     (slots.saturating_sub(2) / MAX_DEPTH).max(1)
@@ -120,20 +120,20 @@ impl Host {
         Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))
     }
 
-    /// Sets the mask of everything that this process records.
+    /// Sets the mask for everything that this process records.
     #[must_use]
     pub fn with_mask(self, mask: Mask) -> Host {
         Host { mask, ..self }
     }
 
-    /// Returns the mask of everything that this process records. The caller adds the keys of its
+    /// Returns the mask for everything that this process records. The caller adds the keys of its
     /// endpoints; each run adds its model's key and its secrets.
     #[must_use]
     pub fn mask(&self) -> &Mask {
         &self.mask
     }
 
-    /// Adds a run's key and secrets to the mask. Must be called before anything about the run is
+    /// Adds a run's key and secrets to the mask. It must be called before anything about the run is
     /// recorded.
     pub(crate) async fn mask_run(&self, model: &dyn Model, grants: &Grants) {
         model.key().inspect(|key| self.mask.add_key(key));
@@ -166,27 +166,27 @@ impl Host {
         Ok(Host { toolbox: Toolbox::new(Some(folder))?, ..self })
     }
 
-    /// Sets the web search engine, or the reason why there is none.
+    /// Sets the web search engine, or the reason why none is available.
     #[must_use]
     pub fn with_engine(self, engine: Result<Engine, String>) -> Host {
         Host { engine: engine.map(Arc::new), ..self }
     }
 
-    /// Waits until a child run may be active at this level. Level 1 is directly below the top.
-    /// Returns `None` if there is no such level.
+    /// Waits for a permit to run a child run at this level. Level 1 contains the children of root
+    /// runs. Returns `None` if the level does not exist.
     pub(crate) async fn child_permit(&self, level: usize) -> Option<SemaphorePermit<'_>> {
         // The semaphores are never closed.
         self.children.get(level.checked_sub(1)?)?.acquire().await.ok()
     }
 
-    /// Returns the runtime.
+    /// Returns the runtime that executes programs.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
     /// Returns the host for runs of an agent that is offered only some programs. These programs can
-    /// still start all others.
+    /// still start any other program.
     #[must_use]
     pub fn for_agent(&self, programs: AgentPrograms) -> Host {
         let AgentPrograms { name, offered, internal, context } = programs;
@@ -217,8 +217,8 @@ impl Host {
         }
     }
 
-    /// Returns the programs that the host itself calls: all programs, including those of the traits
-    /// of the host's agent.
+    /// Returns the programs that the host itself calls: all programs, including those of the
+    /// agent's traits.
     #[must_use]
     pub fn internal_programs(&self) -> Catalog {
         let all = self.all_programs();
@@ -312,8 +312,8 @@ impl Host {
     }
 
     /// Returns the programs that a session's prompts list. They stay the same in all runs of the
-    /// session, so that the prompt stays the same byte for byte while programs come and go. Without
-    /// a session, they are chosen again each time.
+    /// session, so that the prompt stays byte-for-byte identical while programs come and go.
+    /// Without a session, they are chosen again each time.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));

@@ -15,7 +15,8 @@ use crate::settings::Settings;
 /// Maximum number of concurrent model requests from programs.
 const MAX_CONCURRENT: usize = 8;
 
-/// The model that programs may ask. Its requests have the same deadlines as the loop's own.
+/// The model that programs may ask. Their requests have the same deadlines as those of the run's
+/// loop.
 pub struct ModelInference {
     model: Arc<dyn Model>,
     timeouts: Timeouts,
@@ -28,8 +29,8 @@ pub struct ModelInference {
 }
 
 impl ModelInference {
-    /// Creates the port through which programs ask `model`. The settings' temperature and token
-    /// limit apply unless a program sets its own.
+    /// Creates the port through which programs ask `model`. The temperature and the token limit of
+    /// the settings apply unless a program sets its own.
     pub fn new(model: Arc<dyn Model>, settings: &Settings) -> Self {
         let Settings { timeouts, temperature, max_tokens, .. } = *settings;
         let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
@@ -64,8 +65,7 @@ impl ModelInference {
         self.meter.add(self.prices.priced(self.model.name(), usage));
     }
 
-    /// Waits for a free slot and then for the request, in total at most as long as a request of the
-    /// loop may take.
+    /// Waits for a free slot, and then for the request, at most [`turn_deadline`].
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, ModelError>>,

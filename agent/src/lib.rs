@@ -1,6 +1,6 @@
 //! Agents: models that answer each step with a program, and the runtime that runs the program.
 //!
-//! [`run`] drives the loop of `wattle_machine` to its end. It asks the [`model`], runs the
+//! [`run`] drives the loop of `wattle_machine` to completion. It asks the [`model`], runs the
 //! requested programs on the shared [`Host`] with the grants of the [`Job`], and reports each event
 //! to the [`Sink`].
 //!

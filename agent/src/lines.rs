@@ -6,10 +6,10 @@ use std::path::Path;
 
 use wattle_capability::files::append_line;
 
-/// Maximum length of a line of a trace or a ledger, in bytes. A longer line is skipped.
+/// Maximum length of a trace or ledger line, in bytes. A longer line is skipped.
 pub(crate) const LINE_BYTES: usize = 4 << 20;
 
-/// A line of the file.
+/// A line read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// The line's bytes, without the line break.
@@ -95,8 +95,8 @@ impl<R: BufRead> LineReader<R> {
 }
 
 /// Appends a line in one write, so that runs that share a file do not interleave their lines. If
-/// the file was replaced with a link, the link is not followed, because anybody may have written to
-/// the workdir.
+/// the file was replaced with a link, the link is not followed, because others may write to the
+/// workdir.
 pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
     append_line(path, &[line, b"\n"].concat())
 }

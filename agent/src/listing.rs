@@ -1,23 +1,23 @@
 //! The programs that are listed in a prompt and offered to a model as functions.
 //!
 //! The lists depend on the catalog alone, so that all sessions of an agent have the same prompt and
-//! the same functions, which providers can cache. Only a deployment with very many programs has a
-//! part that depends on the session's first message.
+//! the same functions, which providers can cache. A part of the prompt depends on the session's
+//! first message only if the deployment adds very many programs.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList};
 use wattle_rt::Grants;
 
-/// Maximum number of a deployment's own programs that a prompt describes. The prompt only names the
-/// others.
+/// Maximum number of programs added by the deployment that a prompt describes. For the rest, the
+/// prompt lists only the names.
 const MAX_DESCRIBED: usize = 100;
 
 /// Maximum number of programs that are offered as functions. Endpoints accept at most 128
 /// functions, and a few of them are not programs.
 const MAX_OFFERED: usize = 120;
 
-/// Maximum number of programs that are kept because they match the first message.
+/// Maximum number of further programs that are described because they match the first message.
 const MAX_MATCHING: usize = 20;
 
 /// The built-in programs that come first in a prompt, because a model needs them for any task.
@@ -42,7 +42,7 @@ const BASE: &[&str] = &[
 /// the prompt.
 const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
 
-/// The built-in programs that the host calls. No prompt lists them.
+/// The built-in programs that only the host calls. No prompt lists them.
 const HOSTS: &[&str] = &["current_time", "recall"];
 
 /// The program that ends a run. The text dialect has its own call for that.
@@ -60,7 +60,7 @@ pub struct Listing {
     matching: Vec<String>,
 }
 
-/// A program's line, and the trusted capabilities that a run needs for the program to be listed.
+/// The line of a program, and the trusted capabilities without which it is not listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedProgram {
     line: ProgramLine,
@@ -68,9 +68,8 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt. All programs are listed. The message matters only if the
-    /// deployment has more than 100 programs. It then decides which of the remaining ones are
-    /// described after the others.
+    /// Chooses the programs of a prompt. The message matters only if the deployment adds more than
+    /// 100 programs. It then determines which programs after the first 100 are described.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
@@ -100,8 +99,8 @@ impl Listing {
         listed.into_iter().any(|listed| listed.line.name == program)
     }
 
-    /// Returns the programs that the prompt of a run with these grants lists. In the native
-    /// dialect, only programs that are not offered as functions are listed.
+    /// Returns the programs listed in the prompt of a run with these grants. In the native dialect,
+    /// only programs that are not offered as functions are listed.
     pub(crate) fn programs(&self, grants: &Grants, dialect: Dialect) -> ProgramList {
         let offered = match dialect {
             Dialect::Text => 0,
@@ -154,7 +153,7 @@ fn line(entry: &Entry) -> ProgramLine {
         type_hint: arg.shown_format().to_owned(),
         optional: arg.default.is_some(),
     });
-    // The names and arguments of built-in programs say what they do; `help` has the rest.
+    // The names and arguments of built-in programs are self-explanatory; `help` shows the details.
     let description = match entry.origin() {
         Origin::BuiltIn(_) => String::new(),
         _ => entry.meta().description.clone(),

@@ -16,7 +16,7 @@ pub(crate) struct Manual {
     catalog: Catalog,
 }
 
-/// A subject that has a page.
+/// A topic with a page in the manual.
 #[derive(Clone, Copy)]
 enum Topic<'a> {
     Program(&'a Entry),
@@ -31,8 +31,8 @@ impl Manual {
         Manual { capabilities: capabilities.to_vec(), catalog }
     }
 
-    /// Returns all topics. Programs come first, because a call to a program does more than a call
-    /// to a function.
+    /// Returns all topics. Programs come first, because a program call does more than a function
+    /// call.
     fn topics(&self) -> impl Iterator<Item = Topic<'_>> {
         let programs = self.catalog.iter().map(|entry| Topic::Program(entry));
         let capabilities = self.capabilities.iter().map(Topic::Capability);

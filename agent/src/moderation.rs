@@ -25,10 +25,10 @@ const FAILED_MESSAGE: &str =
 /// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// Maximum number of characters of a message that the classifier reads.
+/// Maximum number of characters that the classifier reads from a message.
 const CLASSIFIED_CHARS: usize = 20_000;
 
-/// A guard that checks messages: its filters, and the reaction to their findings.
+/// A guard that checks messages with its filters and decides how to treat them.
 #[derive(Clone)]
 pub struct Moderation {
     filters: Vec<Arc<dyn MessageFilter>>,
@@ -37,7 +37,7 @@ pub struct Moderation {
     on_failure: OnFailure,
 }
 
-/// The reaction to a message that could not be checked.
+/// The treatment of a message that could not be checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
     /// The message is blocked.
@@ -47,7 +47,7 @@ pub enum OnFailure {
     Open,
 }
 
-/// A check of a user's message.
+/// A filter that checks a user's message.
 pub trait MessageFilter: Send + Sync {
     /// Returns the category of the violation, or `None` if there is none. The error says why the
     /// check failed. `meter` counts the usage of the run's model.
@@ -188,8 +188,8 @@ impl Classifier {
         self.verdict(&reply.text)
     }
 
-    /// Parses the model's answer. An answer in any other form is a failure, so that an unchecked
-    /// message is not accepted.
+    /// Parses the model's answer. An answer in any other form is a failure, so that no unchecked
+    /// message is accepted.
     fn verdict(&self, answer: &str) -> Result<Option<String>, String> {
         let line =
             answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

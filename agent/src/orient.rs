@@ -1,8 +1,8 @@
 //! Gathers the orientation of a run: the names in the workdir, and the first lines of the files
 //! that the user's message names.
 //!
-//! The files are read as a program of the run would read them: through the run's overlay, and under
-//! its policy. Entries that the policy denies, or that need a user's approval, are left out.
+//! The files are read in the same way as by a program of the run: through the run's overlay and
+//! under its policy. Entries that the policy denies, or that need a user's approval, are left out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
 use wattle_rt::{Grants, Guard, Target};
 
-/// Maximum time for gathering. When this time is up, the run begins without the missing parts.
+/// Maximum duration of this work. After that, the run starts without the missing parts.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of names that are shown.
 const MAX_NAMES: usize = 20;
 
-/// Maximum number of entries of the workdir that are examined.
+/// Maximum number of workdir entries that are examined.
 const MAX_EXAMINED: usize = 1_000;
 
 /// Maximum number of files whose first lines are shown.
 const MAX_FILES: usize = 5;
 
-/// Maximum number of lines of a file that are shown, and maximum length of a line, in characters.
+/// Maximum number of lines shown per file, and maximum length of a line, in characters.
 const MAX_LINES: usize = 3;
 const MAX_LINE_CHARS: usize = 200;
 
-/// Number of bytes of a file that are read. A character has at most four bytes.
+/// Number of bytes read per file. A character has at most four bytes.
 const HEAD_BYTES: usize = 4 * MAX_LINES * (MAX_LINE_CHARS + 1);
 
-/// Number of bytes of a message that are searched for paths: the first and the last ones.
+/// Number of bytes at each end of a message that are searched for paths.
 const SEARCHED_BYTES: usize = 32 << 10;
 
 /// Maximum number of strings in a message that are tried as paths.
@@ -44,7 +44,7 @@ const MAX_TRIED: usize = 64;
 /// Maximum length of a path in a message, in bytes.
 const MAX_PATH_BYTES: usize = 300;
 
-/// The files at the top of the workdir that the host writes or that serve tools: they say nothing
+/// The files in the root of the workdir that the host writes or that serve tools. They say nothing
 /// about a task.
 const NOT_SHOWN: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE, REPOSITORY];
 
@@ -71,7 +71,7 @@ fn gather(
         read: under(files, guard, "fs.read"),
         deadline,
     };
-    // A workdir that cannot be listed, or is too large to be, has no names to show.
+    // A workdir that cannot be listed or is too large is shown without names.
     let mut names = workdir.listed.list("/").unwrap_or_default();
     names.retain(|entry| !NOT_SHOWN.contains(&entry.name.as_str()));
     names.sort_by_key(|entry| entry.name.starts_with('.'));
@@ -84,8 +84,7 @@ fn gather(
     Orientation { entries, more, files: heads }
 }
 
-/// Returns a handle to the files that applies the run's guard, as if the given function accessed
-/// them.
+/// Returns a handle to the files that applies the run's guard, as if `function` accessed them.
 fn under(files: &Files, guard: Option<&Arc<dyn Guard>>, function: &'static str) -> Files {
     let guard = guard.cloned();
     let admit: PathGuard = Arc::new(move |target: Target, path: &str| match &guard {
@@ -157,7 +156,7 @@ impl Workdir {
 fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        // A character may be cut at the end.
+        // The last character may be truncated.
         Err(error) if error.error_len().is_none() && bytes.len() == HEAD_BYTES => {
             std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?
         }
@@ -200,7 +199,7 @@ fn candidates(message: &str, entries: &[WorkdirEntry]) -> Vec<String> {
             }
         }
     }
-    // Of texts at the same position, the longest is tried first.
+    // Among strings at the same position, the longest is tried first.
     found.sort_by_key(|(at, text)| (*at, std::cmp::Reverse(text.len())));
     let mut seen = BTreeSet::new();
     found.retain(|(_, text)| seen.insert(*text));
@@ -249,7 +248,7 @@ fn position(text: &str, name: &str) -> Option<usize> {
         let before = text.get(..*at).and_then(|text| text.chars().next_back());
         let mut after = text.get(at + name.len()..).unwrap_or_default().chars();
         let follows = after.next();
-        // A dot ends a sentence, or continues a name.
+        // A dot may end a sentence or continue a name.
         let is_longer = follows == Some('.') && after.next().is_some_and(char::is_alphanumeric);
         !before.is_some_and(|c| continues(c) || c == '.')
             && !follows.is_some_and(continues)

@@ -30,7 +30,7 @@ pub(crate) use run::RunOutput;
 /// Maximum length of a serialized schema, in bytes.
 const MAX_TEXT: usize = 256 << 10;
 
-/// Maximum number of parts of a schema, with references expanded.
+/// Maximum number of parts in a schema, with references expanded.
 const MAX_PARTS: usize = 16_384;
 
 /// Maximum number of violations that are reported.
@@ -44,7 +44,7 @@ const DEFAULT_ATTEMPTS: u32 = 2;
 
 /// The schema of a run's answer: a compiled JSON Schema. Cheap to clone.
 ///
-/// Nothing is fetched, and a schema that refers to itself is rejected, so that validation has a
+/// No external schema is fetched, and a recursive schema is rejected, so that validation has a
 /// bounded cost. Formats such as `date-time` are checked. Patterns are regular expressions without
 /// backreferences and look-around.
 #[derive(Clone)]
@@ -76,10 +76,10 @@ impl OutputSchema {
         Ok(Self { name: name.into(), schema, compiled })
     }
 
-    /// Compiles the schema of a type. Its name is that of the type.
+    /// Compiles the schema of a type. The schema is named after the type.
     ///
     /// # Errors
-    /// If the schema is too large, or the type contains itself.
+    /// If the schema is too large, or the type is recursive.
     pub fn of<T: schemars::JsonSchema>() -> Result<Self, SchemaError> {
         let name: String = T::schema_name().chars().take(MAX_NAME).collect();
         let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
@@ -92,7 +92,7 @@ impl OutputSchema {
         &self.name
     }
 
-    /// Returns the JSON Schema.
+    /// Returns the schema as JSON.
     #[must_use]
     pub fn schema(&self) -> &Json {
         &self.schema
@@ -102,9 +102,8 @@ impl OutputSchema {
     /// JSON object or array in the text.
     ///
     /// # Errors
-    /// If no value can be read from the answer with certainty, or the value violates the schema.
-    /// The error is the reason, or the first violations of the schema, each with its location as a
-    /// JSON pointer.
+    /// If the value cannot be determined unambiguously, or it violates the schema. The error is the
+    /// reason, or the first violations of the schema, each with its location as a JSON pointer.
     pub fn validate(&self, answer: &str) -> Result<Json, Vec<String>> {
         let value = value::of_answer(answer).map_err(|why| vec![why])?;
         match self.compiled.faults(&value, MAX_FAULTS) {
@@ -181,12 +180,12 @@ impl OutputError {
     }
 }
 
-/// The output that a run must have.
+/// The output settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputSettings {
-    /// The schema.
+    /// The schema that the answer must match.
     pub schema: OutputSchema,
-    /// Maximum number of requests for a corrected answer. 2 by default.
+    /// Maximum number of requests for a corrected answer (default 2).
     pub max_attempts: u32,
 }
 
@@ -197,7 +196,7 @@ impl OutputSettings {
         Self { schema, max_attempts: DEFAULT_ATTEMPTS }
     }
 
-    /// Returns the machine's contract. `native` is true if the model's provider can constrain
+    /// Returns the contract for the machine. `native` is true if the model's provider can constrain
     /// answers to a schema.
     pub(crate) fn contract(&self, native: bool) -> OutputContract {
         OutputContract {

@@ -12,15 +12,15 @@ use wattle_rt::{Code, Failure, Grants, NestedContext, Outcome, Program, RunError
 use crate::act::with_context;
 use crate::refusal::{denied, unknown_program};
 
-/// The port through which programs start programs of the catalog. It has no grants: a nested
-/// program gets the grants of its parent.
+/// The port through which programs start catalog programs. It has no grants: a nested program gets
+/// its parent's grants.
 pub struct Programs {
     runtime: Runtime,
     catalog: Catalog,
 }
 
 impl Programs {
-    /// Creates the port of a catalog.
+    /// Creates a port for the programs of a catalog.
     #[must_use]
     pub fn new(runtime: Runtime, catalog: Catalog) -> Self {
         Programs { runtime, catalog }
@@ -83,9 +83,9 @@ impl par::Programs for Programs {
                         Code::EACCESS,
                         format!("{name} was denied before it ran: {why}"),
                     ),
-                    // The panic continues in the program that asked, and ends its run, too.
+                    // The panic is propagated to the calling program, so that its run ends, too.
                     RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
-                    // The run that asked meets the same failure at its next step, and ends there.
+                    // The calling run encounters the same failure at its next step and ends there.
                     RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
                 },
             )

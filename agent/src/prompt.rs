@@ -13,7 +13,7 @@ use crate::listing::Listing;
 use crate::refusal::how_to_grant;
 use crate::settings::Settings;
 
-/// Gathers the parts from the runtime, the settings and the grants.
+/// Collects the parts from the runtime, the settings and the grants.
 pub(crate) fn parts(
     runtime: &Runtime,
     settings: &Settings,

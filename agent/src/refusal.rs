@@ -28,8 +28,8 @@ pub(crate) fn how_to_grant(capability: &str) -> &'static str {
     }
 }
 
-/// Returns the refusal of a program that needs `missing` capabilities. Capabilities of trusted runs
-/// have their own wording.
+/// Returns the refusal of a program that lacks the `missing` capabilities. The wording differs for
+/// capabilities of trusted runs.
 pub fn denied(missing: &[&str]) -> String {
     let (trusted, others): (Vec<&str>, Vec<&str>) =
         missing.iter().partition(|name| TRUSTED.contains(name));

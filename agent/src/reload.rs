@@ -11,7 +11,7 @@ use wattle_rt::Runtime;
 /// Minimum time between two reloads of the folders.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of programs that are compiled at once.
+/// Maximum number of programs that are compiled concurrently.
 const MAX_CONCURRENT: usize = 8;
 
 /// The changes of the catalog since the last report.
@@ -58,8 +58,8 @@ impl CatalogDiff {
     }
 }
 
-/// The catalog of a host, and the folders that contain it. A caller that takes the catalog keeps
-/// that version.
+/// The catalog of a host, and the folders from which it is read. A caller keeps the version that it
+/// received.
 pub(crate) struct CatalogReloader {
     folders: RwLock<Folders>,
     reported: tokio::sync::Mutex<LastReport>,
@@ -95,7 +95,8 @@ impl CatalogReloader {
 
     /// Reloads the folders, at most once a second, and compiles the changed programs. A program
     /// that does not compile keeps its previous version. Returns the changes since the last call.
-    /// One caller reloads at a time; concurrent callers return at once and use the current catalog.
+    /// One caller reloads at a time; concurrent callers return immediately and use the current
+    /// catalog.
     pub(crate) async fn refresh(&self, runtime: &Runtime) -> CatalogDiff {
         let Ok(mut reported) = self.reported.try_lock() else { return CatalogDiff::default() };
         if reported.checked.elapsed() >= MIN_INTERVAL {

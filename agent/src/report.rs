@@ -15,17 +15,17 @@ pub struct Report {
     /// The ending of the run. Its text is the result.
     pub ending: Ending,
     /// The messages of the run that the session keeps. They begin with the user's message and end
-    /// with an answer. If a run was stopped early, the last message says how the run ended. Empty
-    /// if the run failed, so that the same message can be sent again. Also empty if the message was
-    /// blocked, so that no later run sends it to the model.
+    /// with an answer. If a run was stopped early, the last message says how the run ended. The
+    /// list is empty if the run failed, so that the same message can be sent again. It is also
+    /// empty if the message was blocked, so that no later run sends it to the model.
     pub turns: Vec<Message>,
     /// Number of steps that executed calls.
     pub steps: u32,
     /// Model usage of the run.
     pub usage: Usage,
-    /// The data that programs left for the application.
+    /// The data that programs stored for the application.
     pub artifacts: Vec<Artifact>,
-    /// The last seal of its trace, or `None` if the trace is not sealed.
+    /// The last seal of the trace, or `None` if the trace is not sealed.
     pub sealed: Option<FinalSeal>,
 }
 

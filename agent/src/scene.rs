@@ -34,8 +34,8 @@ const PICTURE: &[u8] = include_bytes!("scene.png");
 /// `https://search.example/search?q=…&format=json`, in the format of SearXNG.
 const ENGINE: &str = "https://search.example";
 
-/// An environment that consists of fixtures. A program that runs in it sees only these files, this
-/// state and these answers.
+/// An environment that consists of fixtures. A program that runs in it sees only the files, the
+/// state and the answers of the fixtures.
 /// ```
 /// use wattle_agent::{Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits};
 ///
@@ -94,7 +94,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Returns the state of session and tenant. The name of a key determines which of the two
+    /// Returns the session's and the tenant's state. A key's name determines which of the two
     /// contains it.
     fn kv(&self) -> Kv {
         Kv {
@@ -135,7 +135,7 @@ impl Scene {
         }
     }
 
-    /// Returns the grants of a run in the scene: the access, and the scene's clock and random
+    /// Returns the grants of a run in the scene: `access`, with the scene's clock and random
     /// numbers.
     #[must_use]
     pub fn grants(&self, access: Access) -> Grants {
@@ -274,7 +274,7 @@ impl http::Backend for RecordedNetwork {
     }
 }
 
-/// A shell that returns scripted outputs for certain lines.
+/// A shell that returns scripted outputs for specific command lines.
 struct ScriptedShell(Vec<ShellAnswer>);
 
 impl Shell for ScriptedShell {
@@ -319,7 +319,8 @@ impl ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Returns the answer to a question that contains these strings.
+    /// Returns the first scripted answer whose condition is a substring of one of `texts`, or the
+    /// next answer without a condition.
     fn answer(&self, texts: &[&str]) -> Result<String, Failure> {
         let matches =
             |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));

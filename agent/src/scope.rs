@@ -1,13 +1,13 @@
 //! Scopes of tokens.
 
-/// The rights of a token's bearer. Each scope includes the previous ones.
+/// The rights of a token's bearer. Each scope includes the preceding ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Read runs, sessions, files and traces.
+    /// The right to read runs, sessions, files and traces.
     Read,
-    /// Start, answer and cancel runs, and change sessions, files and variables.
+    /// The right to start, answer and cancel runs, and to change sessions, files and variables.
     Run,
-    /// Manage tokens and integrations, and release runs.
+    /// The right to manage tokens and integrations, and to release runs.
     Admin,
 }
 

@@ -20,14 +20,14 @@ pub struct Settings {
     pub machine: wattle_machine::Settings,
     /// Maximum duration of a run. `None` means no limit.
     pub timeout: Option<Duration>,
-    /// The sampling temperature; 0 to 2.
+    /// The sampling temperature, from 0 to 2.
     pub temperature: f32,
-    /// Maximum number of tokens of one answer.
+    /// Maximum number of tokens in one answer.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning, or `None` for the model's own default.
+    /// The effort that the model spends on reasoning, or `None` for the model's default.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The choice between functions and an answer, in the native dialect. The last turn of a run
-    /// that has used up its steps must always answer.
+    /// The choice between functions and an answer, in the native dialect. In the last turn of a run
+    /// that has used up its steps, the model must always answer.
     pub tool_call: FunctionChoice,
     /// Deadlines and retries of model requests.
     pub timeouts: Timeouts,

@@ -1,4 +1,4 @@
-//! Receivers of a run's events.
+//! Defines receivers of a run's events, and numbers the events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,8 +21,8 @@ impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
 
 /// The numbering of a run's events. It adds the run's id, the number and the time to each event.
 ///
-/// Events that a journal keeps are numbered without gaps. A live event, such as a piece of an
-/// answer, has the number of the last kept event before it.
+/// Recorded events are numbered without gaps. A live event, such as a piece of an answer, has the
+/// number of the previous recorded event.
 pub(crate) struct Stamp<'a> {
     run_id: &'a str,
     root_run_id: String,
@@ -31,12 +31,12 @@ pub(crate) struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Creates the numbering of a top-level run whose next event has the number `next`.
+    /// Creates the numbering for a root run whose next event has the number `next`.
     pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
         Stamp { run_id, root_run_id: run_id.to_owned(), next: AtomicU64::new(next), sink }
     }
 
-    /// Returns the numbering of a run in the tree of `root`.
+    /// Returns the numbering for a run in the tree of `root`.
     pub(crate) fn under(self, root: &str) -> Self {
         Stamp { root_run_id: root.to_owned(), ..self }
     }
@@ -51,7 +51,7 @@ impl<'a> Stamp<'a> {
         self.next.store(next, Ordering::Relaxed);
     }
 
-    /// Returns the events with the next numbers.
+    /// Numbers events, starting with the next number.
     pub(crate) fn number<'e>(&self, events: impl IntoIterator<Item = &'e Event>) -> Vec<Envelope> {
         let number = |event: &Event| {
             let seq = self.next.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl<'a> Stamp<'a> {
     }
 }
 
-/// Returns the events among effects.
+/// Returns the events that the effects emit.
 pub(crate) fn events_of(effects: &[Effect]) -> impl Iterator<Item = &Event> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Emit(event) => Some(event),

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Span(pub Duration);
 
 impl Span {
-    /// The beginning of errors about strings that are not durations.
+    /// Prefix of the error message for a string that is not a duration.
     pub const EXPECTED: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";
 }
 

@@ -26,8 +26,8 @@ use wattle_rt::Grants;
 use crate::host::Host;
 use crate::issues::IssueState;
 
-/// The resources of a run. The caller that starts a run sets them, and no program or model can
-/// extend them.
+/// The resources of a run. They are set by the caller that starts the run, and no program or model
+/// can extend them.
 #[derive(Clone)]
 pub struct Access {
     /// The run's files.
@@ -56,7 +56,8 @@ pub struct Access {
     pub budget: Budget,
     /// The search engine, or the reason why there is none.
     pub engine: Result<Arc<Engine>, String>,
-    /// The file that contains the search index of the workdir. With `None`, the index is in memory.
+    /// The file that contains the search index of the workdir. If `None`, the index is kept in
+    /// memory.
     pub index: Option<PathBuf>,
     /// The embedding model for searches in the files and the memory.
     pub embedder: Option<Embedder>,
@@ -66,15 +67,15 @@ pub struct Access {
     pub trusted: Option<Trusted>,
 }
 
-/// The additional resources of a trusted run. A part that the operator has not configured reports
-/// what is missing.
+/// The additional resources of a trusted run. If the operator has not configured a part, its
+/// functions report what is missing.
 #[derive(Clone)]
 pub struct Trusted {
     /// The workdir's repository.
     pub repository: Arc<dyn Repository>,
-    /// The public folder.
+    /// The folder that contains the public files.
     pub public: Option<Arc<Files>>,
-    /// The image generator.
+    /// The image generator, if one is configured.
     pub image_generator: Option<Arc<dyn ImageGenerator>>,
 }
 

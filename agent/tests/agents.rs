@@ -1,4 +1,4 @@
-//! Tests declared agents: their files, and finding one by a reference.
+//! Tests declared agents: their files, and their resolution from references.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -70,7 +70,7 @@ fn every_field_is_read_and_written() {
     assert_eq!(AgentSpec::of_json(&json).unwrap(), agent, "{json}");
     let mut origin = serde_json::json!({"by": "test"});
     agent.write_to(&mut origin);
-    // A run has no use for the examples.
+    // A run does not contain the agent's examples.
     let without = AgentSpec { examples: Vec::new(), ..agent };
     assert_eq!(AgentSpec::of_origin(&origin).unwrap(), without);
 }
@@ -221,7 +221,7 @@ async fn a_program_reads_the_context_of_its_agent_and_no_other() {
     };
     assert_eq!(run(&all.select(&tools("tone")).unwrap(), "tone").await, "dry");
     assert_eq!(run(&all, "tone").await, "no value \"tone\": this program has no context");
-    // The program that it starts is not the agent's tool.
+    // The nested program is not one of the agent's tools.
     let nested = run(&all.select(&tools("outer")).unwrap(), "outer").await;
     assert!(nested.ends_with("no value \"tone\": this program has no context"), "{nested}");
 }
@@ -249,7 +249,7 @@ fn the_manual_has_every_field() {
     }
 }
 
-/// Returns the names of all functions in the Rust files below a folder.
+/// Returns the names of all functions in the Rust files under a folder.
 fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Copies of stores: between the engines in both directions, continued, and refused.
+//! Tests copies of stores: between the engines in both directions, continued, and refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;
@@ -58,7 +58,7 @@ fn turn() -> Turn {
     Turn { spent: Usage::default(), input, effects: Vec::new(), seq: 1, elapsed_ms: 0, files }
 }
 
-/// Fills a store with records, some of which are encrypted with the key.
+/// Fills a store with records, some of which are encrypted.
 async fn fill(of: &TenantStore, keys: &Path) {
     of.extend("s", vec![Message::user(KEY), Message::assistant("zero \u{0}")]).await.unwrap();
     for state in [of.state("s"), of.variables()] {
@@ -116,7 +116,7 @@ async fn filled(folder: &Path, name: &str) -> StoreAddress {
     file(&path)
 }
 
-/// Executes statements in a file, as an interrupted copy would leave it.
+/// Executes statements in a database file, to simulate an interrupted copy.
 fn sql(path: &Path, statements: &str) {
     rusqlite::Connection::open(path).unwrap().execute_batch(statements).unwrap();
 }

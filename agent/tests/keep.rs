@@ -1,4 +1,4 @@
-//! Tests which data is removed over time, and which is kept, on both engines.
+//! Tests which data is removed over time and which data is kept, on both engines.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod place;
@@ -15,7 +15,7 @@ use wattle_agent::{Pruned, Retention, Store, Tenant, TenantStore};
 const HOUR: Duration = Duration::from_secs(3_600);
 const NOTHING: Retention = Retention { runs: Some(Duration::ZERO), events: None };
 
-/// The places of a test: SQLite, and PostgreSQL if it is installed.
+/// Returns the store locations of a test: SQLite, and PostgreSQL if it is installed.
 fn places() -> Vec<Place> {
     [Some(Place::new()), Place::in_postgres()].into_iter().flatten().collect()
 }
@@ -34,7 +34,7 @@ fn turn() -> Turn {
     Turn { spent: Usage::default(), input, effects: Vec::new(), seq: 1, elapsed_ms: 0, files: None }
 }
 
-/// Opens a run with a turn and three events.
+/// Opens a run and records a turn with three events.
 async fn open(store: &TenantStore, run: RunRecord) {
     let event = |seq| Envelope {
         root_run_id: run.id.clone(),
@@ -53,7 +53,7 @@ async fn end(store: &TenantStore, run: &str) {
     store.end(run, RunEnd::default()).await.unwrap();
 }
 
-/// Returns the ids of all runs and of child runs.
+/// Returns the ids of all root runs, and of all runs in the trees of `tops`.
 async fn runs(store: &TenantStore, tops: &[&str]) -> Vec<String> {
     let mut filters = vec![RunFilter::default()];
     filters.extend(
@@ -68,7 +68,7 @@ async fn runs(store: &TenantStore, tops: &[&str]) -> Vec<String> {
     found
 }
 
-/// Waits until the data written so far has an age greater than zero.
+/// Waits long enough for the data written so far to have an age greater than zero.
 async fn pass() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }
@@ -172,7 +172,7 @@ async fn opening_a_run_removes_a_few_old_ones() {
         pass().await;
         open(&of, record("new", None, None)).await;
         let left = runs(&of, &[]).await.len();
-        // At most 20 are removed, and fewer if that takes long.
+        // Opening a run removes at most 20 old runs, or fewer if the removal takes long.
         assert!((11..31).contains(&left), "{left} are left; the others are for a server");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests memory in the store: its owners, its limits, its search, and what the file reveals.
+//! Tests the store's memory: its owners, limits, search, and the content of its file.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;
@@ -54,7 +54,7 @@ async fn all_sessions_find_an_item_of_the_tenant_and_only_its_own_finds_that_of_
     assert_eq!(both, [shared, own]);
     assert!(!other.remove(None, own).await.unwrap());
     assert_eq!(listed(&one).await, ["tea for two", "Ada drinks tea"]);
-    // The items of a session end with it.
+    // The items of a session are removed with the session.
     assert!(store.remove("one").await.unwrap());
     assert_eq!(listed(&one).await, ["Ada drinks tea"]);
     assert_eq!(found(&one, "tea").await, [shared]);

@@ -74,11 +74,11 @@ async fn a_recording_plays_what_was_recorded() {
     let recorder = Recorder::create(source, &path, Mask::default()).unwrap();
     let one = ask(&recorder, &asked).await.unwrap();
     recorder.stream(ModelRequest::new(&asked[..1]), &mut |_| {}).await.unwrap();
-    // The recording so far can be read while it continues.
+    // The recording can be read while it is being written.
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
     drop(recorder);
 
-    // A second recorder appends to the first one's turns, and adds a missing line end.
+    // A second recorder appends to the turns of the first and adds a missing line break.
     std::fs::write(&path, std::fs::read_to_string(&path).unwrap().trim_end()).unwrap();
     let next = Cassette::parse(&format!("{HEADER}{{\"reply\":\"three\"}}")).unwrap();
     ask(&Recorder::create(Arc::new(next), &path, Mask::default()).unwrap(), &[]).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_strict_recording_names_the_first_difference() {
     }
 }
 
-/// Each run has its own nonce, and a recording fits every run.
+/// Each run has its own nonce, and a recording can be played in any run.
 #[tokio::test]
 async fn a_recording_fits_a_run_with_another_nonce() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! Tests the store on a PostgreSQL server: concurrent first starts, lost connections, leases, and
-//! errors that say what to do. Skipped if PostgreSQL is not installed.
+//! errors with hints. Skipped if PostgreSQL is not installed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;
@@ -80,7 +80,7 @@ async fn each_change_is_made_once_although_connections_are_lost() {
         })
         .collect();
     for task in adding {
-        // A run that was added twice would be an error, since its id is unique.
+        // Adding a run twice would fail, because its id is unique.
         task.await.unwrap();
     }
     cutting.abort();
@@ -107,7 +107,7 @@ async fn a_process_that_was_paused_too_long_cannot_write_to_its_run() {
     drop(lock);
     other.pause("r").await.unwrap();
     drop(taken);
-    // The release of a lock in PostgreSQL takes a moment.
+    // PostgreSQL takes a moment to release a lock.
     while paused.lock("run:r").await.unwrap().is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -16,7 +16,7 @@ use wattle_agent::model::{
 use wattle_agent::rt::{Code, Exit, Limits, Outcome};
 use wattle_agent::{Access, Host, ModelInference, Settings};
 
-/// A model that echoes each question. Longer questions are answered sooner.
+/// A model that echoes each question. It answers longer questions sooner.
 struct Echo;
 
 impl Model for Echo {
@@ -125,7 +125,7 @@ async fn each_program_gets_its_recorded_answer_in_any_order() {
     let outcome = run(&host, access(&host, Some(recorder)), MAP, &["ai_summarize", &items]).await;
     assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
 
-    // The order of the recorded turns and the order of the requests do not matter.
+    // Neither the order of the recorded turns nor the order of the requests matters.
     let recorded = std::fs::read_to_string(&path).unwrap();
     let (header, turns) = recorded.split_once('\n').unwrap();
     let backwards: Vec<&str> = turns.lines().rev().collect();
@@ -157,7 +157,7 @@ async fn embeddings_are_recorded_beside_answers() {
     assert!(
         ended.failure.unwrap().failure.reason.contains("the recording has ended: it has 2 turns")
     );
-    // A model without embeddings reports that; its recording has none either.
+    // A hand-written recording can contain vectors, too.
     let by_hand = Cassette::parse(
         "{\"wattle_cassette\":1}\n{\"reply\":{\"vector\":[1]}}\n{\"reply\":\"hi\"}\n",
     )

@@ -1,5 +1,5 @@
-//! Tests that records with a key or a secret are exact for the program, and cannot be read in the
-//! store's file.
+//! Tests that records with a key or a secret are read back unchanged, and that the store's files do
+//! not reveal them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::borrow::Cow;
@@ -112,7 +112,7 @@ async fn a_record_with_a_key_or_secret_is_exact_and_unreadable_in_the_file() {
         write(&store, &text).await;
         check(&store, &text).await;
         assert!(!is_in_a_file(folder.path(), "begin"), "{text}");
-        // Another process reads it without knowing the key and the secret.
+        // Another process reads the records without knowing the key and the secret.
         let other = open(folder.path()).sealing(Mask::default(), keys(folder.path()));
         check(&other, &text).await;
     }

@@ -1,4 +1,4 @@
-//! Tests key-value state in the store: its owner, and the atomicity of updates.
+//! Tests the store's key-value state: its owner and the atomicity of updates.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;
@@ -35,7 +35,7 @@ async fn a_tenants_state_outlives_its_sessions_and_is_invisible_to_other_tenants
     set(&of(&store, "b").variables(), "k", "of b").await;
     set(&of(&store, "a").state("a"), "k", "of the session a").await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    // The start of a session drops expired sessions.
+    // Starting a session removes expired sessions.
     of(&store, "a").history("new").await.unwrap();
     assert_eq!(get(&of(&store, "a").state("a"), "k").await, None);
     drop(store);
@@ -68,7 +68,7 @@ async fn keys_are_listed_by_prefix_in_byte_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn updates_are_atomic_across_connections() {
     let place = Place::new();
-    // Two stores in one place behave like two processes.
+    // Two stores in one location behave like two processes.
     let stores: Vec<Store> = (0..2).map(|_| place.open(HOUR)).collect();
     let tasks: Vec<_> = (0..8)
         .map(|n| {

@@ -152,7 +152,7 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
 }
 
 /// Calls a function as bob with the names of alice's data, and checks that it finds nothing. The
-/// test fails if a function of the store has no arm here.
+/// test fails if a function of the store has no match arm here.
 async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     let set = || Box::new(|_| Ok(Some(b"bob's".to_vec())));
     match function {
@@ -313,7 +313,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     }
 }
 
-/// Functions that do not access data: they open the file, or name a tenant.
+/// Functions that do not access data, such as those that open the store or name a tenant.
 const WITHOUT_DATA: &[&str] = &[
     "Store::open",
     "Store::in_memory",
@@ -324,11 +324,11 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::observe",
     "Store::tenant",
     "Store::with_blobs",
-    // They find tenants by a secret or for the operator.
+    // These functions find tenants by a secret or for the operator.
     "Store::token",
     "Store::tenants_with_open_runs",
     "Store::queue_state",
-    // They are for the operator, and return numbers and problems, but no content.
+    // These functions are for the operator. They return numbers and problems, but no content.
     "Store::keeping",
     "Store::inspect",
     "Store::keep_tidy",
@@ -350,7 +350,7 @@ fn functions() -> BTreeSet<String> {
     for file in std::fs::read_dir(source.join("store")).unwrap() {
         let path = file.unwrap().path();
         if path.is_dir() {
-            // The engines know no tenants.
+            // The engines have no notion of tenants.
             continue;
         }
         let text = std::fs::read_to_string(path).unwrap();
@@ -378,14 +378,15 @@ fn functions() -> BTreeSet<String> {
     found
 }
 
-/// Calls each function as bob, each in a new place that `make` creates.
+/// Calls each function as bob, each in a new location created by `make`.
 async fn check_all(make: impl Fn() -> Place) {
     let functions = functions();
     assert!(functions.len() >= 28, "{functions:?}");
     for function in functions {
         let folder = tempfile::tempdir().unwrap();
         let (keys, place) = (folder.path().join("keys"), make());
-        // Idle sessions expire at once, but bob's calls must drop none of alice's.
+        // Idle sessions expire immediately, but bob's calls must not remove any of alice's
+        // sessions.
         let store = place.open(Duration::ZERO);
         let tenant = |name: &str| store.tenant(&Tenant::new(name).unwrap());
         let (alice, bob) = (tenant("alice"), tenant("bob"));
@@ -439,7 +440,7 @@ async fn keys_with_separators_are_not_confused() {
     }
 }
 
-/// Creates a store in the format before tenants were part of every key.
+/// Creates a store in the format from before tenants were part of every key.
 fn old_store(path: &Path) {
     let old = rusqlite::Connection::open(path).unwrap();
     old.execute_batch(include_str!("data/store-5.sql")).unwrap();
@@ -508,7 +509,8 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let path = folder.path().join("s.db");
     old_store(&path);
     let old = rusqlite::Connection::open(&path).unwrap();
-    // The migration creates a table of this name late, and fails because it exists.
+    // The migration creates a table with this name near its end, and fails because the table
+    // exists.
     old.execute_batch("CREATE TABLE new_changed (x)").unwrap();
     let tables = |file: &rusqlite::Connection| -> String {
         file.query_row(
@@ -581,7 +583,7 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     let recorded = roots();
     let expected = [("other", "other"), ("top", "top"), ("below", "top")];
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
-    // The same file, as a program before the migration wrote it.
+    // The same file as written by a version before the migration.
     file.execute_batch(
         "ALTER TABLE run DROP COLUMN places;
          ALTER TABLE run DROP COLUMN needs;

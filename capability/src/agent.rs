@@ -1,8 +1,8 @@
-//! `agent`: other agents, which a program can ask to do part of its run's task.
+//! `agent`: delegation of a part of the run's task to other agents.
 //!
-//! The other agent's run is a child of this one. It has its own conversation and its own id, the
-//! same files, at most the grants of this run, and a share of its budget. Meanwhile, the clock of
-//! the calling program is suspended.
+//! The other agent's run is a child of the calling run. It has its own conversation and its own id,
+//! and shares the files. It has at most the grants of the calling run and a share of its budget.
+//! The clock of the calling program is paused until the child run ends.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ capability! {
 pub struct Delegation {
     /// The agent's name.
     pub agent: String,
-    /// The message.
+    /// The message, which must contain the whole task.
     pub message: String,
-    /// The key of the call, which is the same if the call is repeated. `None` if the run is not
+    /// The idempotency key of the call: a repeated call has the same key. `None` if the run is not
     /// recorded.
     pub key: Option<String>,
 }
@@ -38,21 +38,21 @@ pub struct Delegation {
 pub enum Delegated {
     /// The agent's answer.
     Answer(String),
-    /// The agent's run waits for a person's answers to these questions.
+    /// The agent's run is suspended until a user answers these questions.
     Waits(Vec<String>),
 }
 
 /// The port to other agents.
 ///
-/// The code of a failure is `EACCESS` if this run may not ask the agent, `ENOENT` if the agent is
-/// unknown, `EREMOTE` if its run failed, `ECANCEL` if its run was cancelled, and `EBUDGET` or
+/// A failure has the code `EACCESS` if the calling run may not ask the agent, `ENOENT` if the agent
+/// is unknown, `EREMOTE` if its run failed, `ECANCEL` if its run was cancelled, and `EBUDGET` or
 /// `ETIME` if its run reached a limit.
 pub trait Delegates: Send + Sync {
-    /// Returns the answer of an agent.
+    /// Sends the message to the agent, and returns the outcome of its run.
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated>;
 }
 
-/// The grant of `agent`.
+/// The `agent` grant: access to other agents.
 pub struct Agents(pub Arc<dyn Delegates>);
 
 impl Config for Agents {

@@ -1,8 +1,8 @@
-//! `ai`: questions that a program asks a model, within a budget.
+//! `ai`: questions from programs to a model, within a budget.
 //!
-//! Every request to the model counts as a call, including the second one for a rejected answer.
-//! Calls are counted when they start, so that failing calls are also limited. Tokens are counted
-//! when they are known, so the last call may exceed the budget.
+//! Every request to the model counts as a call, including the retry after a rejected answer. Calls
+//! are counted when they start, so failed calls count too. Tokens are counted after the answer has
+//! arrived, so the last call may exceed the budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -50,9 +50,9 @@ capability! {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// The temperature, 0 to 2. Default: the run's.
+    /// The temperature, from 0 to 2. Default: the run's temperature.
     pub temperature: Option<f32>,
-    /// Maximum number of tokens in the answer. Default: the run's.
+    /// Maximum number of tokens in the answer. Default: the run's limit.
     pub max_tokens: Option<u32>,
 }
 
@@ -63,9 +63,9 @@ pub struct Question {
     pub instruction: String,
     /// The text that the task is about.
     pub text: String,
-    /// The settings of the answer.
+    /// The settings of the request.
     pub options: Options,
-    /// A previous answer to the same question, if it was rejected.
+    /// The previous answer to this question, if it was rejected.
     pub rejected: Option<RejectedAnswer>,
 }
 
@@ -91,13 +91,13 @@ pub struct Reply {
 /// A string's embedding. Strings with similar meanings have similar vectors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
-    /// The vector.
+    /// The components of the vector.
     pub vector: Vec<f64>,
     /// Number of tokens in the string. 0 if the provider does not report it.
     pub tokens: u64,
 }
 
-/// The port to a model. A provider that fails is reported as `EREMOTE`, a timeout as `ETIME`.
+/// The port to a model. A failure of the provider is reported as `EREMOTE`, a timeout as `ETIME`.
 pub trait Inference: Send + Sync {
     /// Answers a question.
     fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
@@ -106,12 +106,12 @@ pub trait Inference: Send + Sync {
     fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
-/// The budget for all uses of `ai` by a run's programs.
+/// The budget for `ai`, shared by all programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Maximum number of requests. Default 50.
     pub calls: u32,
-    /// Maximum number of tokens in questions and answers together. Default 500,000.
+    /// Maximum total number of tokens in questions and answers. Default 500,000.
     pub tokens: u64,
 }
 
@@ -121,7 +121,7 @@ impl Default for Budget {
     }
 }
 
-/// The grant of `ai` with a model, within a budget that all programs with this grant share.
+/// The `ai` grant: a model, and a budget shared by all programs that have this grant.
 pub struct Ai {
     model: Arc<dyn Inference>,
     budget: Budget,
@@ -139,7 +139,7 @@ impl Ai {
         Ai { model, budget, calls: AtomicU32::new(0), tokens: AtomicU64::new(0) }
     }
 
-    /// Counts the requests and tokens that the run used before it was resumed.
+    /// Charges the budget for the requests and tokens that the run used before it was resumed.
     pub fn charge(&self, calls: u32, tokens: u64) {
         // The closure always returns a value, so the update cannot fail.
         let add = |used: u32| Some(used.saturating_add(calls));
@@ -147,8 +147,8 @@ impl Ai {
         self.count_tokens(tokens);
     }
 
-    /// Asks the model. Secrets in its answer are replaced with references, since a program reads
-    /// it.
+    /// Asks the model. Replaces secrets in its answer with references, because a program receives
+    /// the answer.
     async fn ask(&self, passage: &Passage, question: Question) -> Result<String, Failure> {
         self.count_call()?;
         match self.model.ask(question).await {
@@ -198,7 +198,7 @@ impl Ai {
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Asks the model. If `read` rejects the answer, asks again and sends the reason.
+    /// Asks the model. If `read` rejects the answer, asks once more and includes the reason.
     async fn ask_until<T>(
         &self,
         passage: &Passage,
@@ -218,8 +218,8 @@ impl Ai {
     }
 }
 
-/// Checks that a program's question contains no secret. Returns the [`Passage`] through which the
-/// answer goes.
+/// Checks that the parts of a question contain no secret. Returns the [`Passage`] that removes
+/// secrets from the answer.
 async fn check(run: &Run, parts: &[(&str, &str)]) -> Result<Passage, Failure> {
     let passage = Passage::of(run, AI.name);
     for (what, text) in parts {
@@ -288,8 +288,8 @@ async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Fa
     run.config::<Ai>()?.ask_until(&passage, question, read).await
 }
 
-/// Returns the label in an answer: the answer itself, or the only label that occurs as a word in
-/// the answer.
+/// Returns the label that an answer names: the label that equals the answer or, failing that, the
+/// only label that the answer contains as a word.
 fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     let plain = |text: &str| {
         text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.".contains(c)).to_lowercase()
@@ -303,7 +303,8 @@ fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     })
 }
 
-/// Returns true if a word or phrase occurs in a string with no letter or digit beside it.
+/// Returns true if a string contains a word or phrase with no letter or digit directly before or
+/// after it.
 fn has_word(text: &str, word: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     !word.is_empty()

@@ -1,4 +1,4 @@
-//! `arr`: arrays of strings that the host stores for the run. Programs refer to them by handles.
+//! `arr`: arrays of strings that the host stores for the run. Programs refer to them by handle.
 
 mod numbers;
 mod rows;
@@ -136,8 +136,8 @@ capability! {
 pub struct Handle(pub i32);
 
 impl Record for Handle {
-    /// Records the items instead of the handle, because in a replay the handle may belong to
-    /// another array.
+    /// Records the items instead of the handle, because the handle may refer to a different array
+    /// in a replay.
     fn record(&self, run: &mut Run) -> RecordedValue {
         RecordedValue::Items(
             Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default(),
@@ -170,7 +170,7 @@ impl Arrays {
         run.state()
     }
 
-    /// Creates an array of the items.
+    /// Creates an array from the items, and returns its handle.
     ///
     /// # Errors
     /// `ENOMEM` if the run's memory limit is reached.
@@ -219,9 +219,9 @@ impl Arrays {
     }
 }
 
-/// A sort order by name, such as `num`, or `-num` for descending.
+/// A named sort order, such as `num`, or `-num` for descending order.
 pub(crate) struct Order<'a> {
-    /// The name, without its sign.
+    /// The name, without a leading `-`.
     pub(crate) by: &'a str,
     descending: bool,
 }
@@ -230,7 +230,7 @@ impl<'a> Order<'a> {
     /// Parses an order whose name is one of `names`.
     ///
     /// # Errors
-    /// `EPARSE` with the valid names.
+    /// `EPARSE` if the order is unknown. The message lists the valid names.
     pub(crate) fn read(text: &'a str, names: &[&str]) -> Result<Self, Failure> {
         let order = Order { by: text.trim_start_matches('-'), descending: text.starts_with('-') };
         if names.contains(&order.by) && text.len() - order.by.len() <= 1 {
@@ -244,21 +244,21 @@ impl<'a> Order<'a> {
         Err(Failure::new(Code::EPARSE, message))
     }
 
-    /// Sorts stably.
+    /// Sorts items in this order, stably.
     pub(crate) fn sort<T>(&self, items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
         items.sort_by(|a, b| if self.descending { compare(b, a) } else { compare(a, b) });
     }
 }
 
-/// Parses a finite number; allows surrounding whitespace.
+/// Parses a finite number, with optional surrounding whitespace.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
-/// Pairs every item with its number.
+/// Parses every item as a number, and pairs it with the number.
 ///
 /// # Errors
-/// `EPARSE` with the first item that is not a number.
+/// `EPARSE` if an item is not a number. The message quotes the first such item.
 pub(crate) fn numbered<T>(
     items: Vec<T>,
     text: impl Fn(&T) -> &[u8],
@@ -335,11 +335,11 @@ fn slice(run: &mut Run, h: i32, start: i32, end: Option<i32>) -> Result<Handle, 
 /// Scratch memory per item of a stable sort, in bytes.
 const SORT_SCRATCH: usize = size_of::<Vec<u8>>();
 
-/// Scratch memory per item of a sort by number, in bytes, besides the copy of the item's bytes: the
-/// numbered items, the buffer of the sort, and the sorted copy.
+/// Scratch memory per item of a sort by number, in bytes: the numbered items, the sort's buffer and
+/// the sorted copy. The copied bytes of the items are counted separately.
 const NUMBERED_SCRATCH: usize = 2 * size_of::<(f64, &Vec<u8>)>() + size_of::<Vec<u8>>();
 
-/// Scratch memory per item of the search for duplicates, in bytes: a hash set with free slots.
+/// Scratch memory per item for removing duplicates, in bytes: a hash set with free slots.
 const UNIQ_SCRATCH: usize = 2 * size_of::<(&[u8], bool)>();
 
 fn sort(run: &mut Run, h: i32) -> Result<(), Failure> {

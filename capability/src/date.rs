@@ -1,8 +1,8 @@
 //! `date`: dates and times as strings.
 //!
-//! A date is RFC 3339, such as `2026-03-01T12:00:00Z`. In a named zone, the name follows in
+//! A date is written as in RFC 3339, such as `2026-03-01T12:00:00Z`. The name of a zone follows in
 //! brackets: `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). Functions also accept
-//! `2026-03-01`, and times without a zone as UTC.
+//! `2026-03-01`, and interpret times without a zone as UTC.
 
 use jiff::civil::{Time, Weekday};
 use jiff::fmt::rfc2822;
@@ -69,7 +69,8 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     }
 }
 
-/// Parses a date in any form that the functions accept. A string without an offset is in `zone`.
+/// Parses a date in any form that the functions accept. A string without an offset is interpreted
+/// in `zone`.
 fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let s = s.trim();
     if s.len() > MAX_LENGTH {
@@ -123,8 +124,8 @@ fn parse(
     Ok(render(&date))
 }
 
-/// Parses a date by a strftime format. A date without a zone is in `zone`. A date without a time is
-/// at midnight.
+/// Parses a date in a strftime format. A date without a zone is interpreted in `zone`, and a date
+/// without a time as midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
         Failure::new(
@@ -141,7 +142,7 @@ fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     }
     let broken = BrokenDownTime::parse(format, s.trim()).map_err(bad)?;
     if let Ok(timestamp) = broken.to_timestamp() {
-        // The text contains an offset or the name of a zone, or is in seconds since 1970.
+        // The text contains an offset or the name of a zone, or is a number of seconds since 1970.
         let offset = broken.offset().map(TimeZone::fixed);
         return match broken.to_zoned() {
             Ok(date) if broken.iana_time_zone().is_some() => Ok(date),
@@ -177,7 +178,7 @@ fn format_date(
     }
 }
 
-/// Returns the unit with a name, which may be singular or plural.
+/// Parses the name of a unit, which may be singular or plural.
 fn unit(name: &str) -> Result<Unit, Failure> {
     Ok(match name.strip_suffix('s').unwrap_or(name) {
         "second" => Unit::Second,

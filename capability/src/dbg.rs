@@ -1,4 +1,4 @@
-//! `dbg`: lines for the trace. Neither the user nor the model sees them as results.
+//! `dbg`: debug output in the trace. It is not part of the results that the user and the model see.
 
 use std::fmt::Write;
 
@@ -24,13 +24,13 @@ capability! {
     fn dump(label: str, value: any) = dump;
 }
 
-/// Maximum number of items of an array or map that are printed.
+/// Maximum number of printed items of an array or map.
 const ITEMS: usize = 10;
 /// Maximum length of a printed string, in characters.
 const TEXT: usize = 200;
 /// Maximum length of a printed item, in characters.
 const ITEM: usize = 40;
-/// Maximum number of printed bytes of a value that is not text.
+/// Maximum number of printed bytes of a binary value.
 const BYTES: usize = 16;
 
 fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes every possible meaning of a value: an i32 may be a number, a pointer or a handle.
+/// Logs every possible interpretation of a value: an i32 may be a number, a pointer or a handle.
 fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let number = value.number;
     let mut readings = Vec::new();
@@ -69,7 +69,7 @@ fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Renders the first items, and the number of remaining ones.
+/// Renders the first items and the number of the remaining ones.
 fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(
     items: I,
     show: impl Fn(I::Item) -> String,
@@ -83,7 +83,7 @@ fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(
     text
 }
 
-/// Describes a value by its kind, length and first part.
+/// Describes a value: its format, its length and a preview.
 fn describe(bytes: &[u8]) -> String {
     let length = bytes.len();
     match std::str::from_utf8(bytes) {
@@ -93,7 +93,7 @@ fn describe(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns a string in quotes, or bytes as hexadecimal digits, truncated.
+/// Returns a truncated preview: a string in quotes, or binary data as hexadecimal digits.
 fn preview(bytes: &[u8], chars: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => quote(text, chars),
@@ -105,8 +105,8 @@ fn preview(bytes: &[u8], chars: usize) -> String {
     }
 }
 
-/// Returns the format of a string. For a string that is too long to parse, only its first bytes are
-/// examined.
+/// Returns the format of a string. A string that is too long to parse as JSON is classified by its
+/// first character.
 fn kind_of_text(text: &str) -> &'static str {
     const MAX_PARSED: usize = 64 << 10;
     let trimmed = text.trim();
@@ -133,7 +133,7 @@ fn kind_of_text(text: &str) -> &'static str {
     }
 }
 
-/// Returns the format of binary data, as determined by its magic number.
+/// Returns the format of binary data, based on its magic number.
 fn kind_of_bytes(bytes: &[u8]) -> &'static str {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n", "PNG image"),

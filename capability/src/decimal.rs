@@ -1,25 +1,25 @@
-//! Exact sums of decimal numbers, so that 0.1 and 0.2 make 0.3.
+//! Exact sums of decimal numbers, so that 0.1 + 0.2 is 0.3.
 
 use std::fmt;
 
-/// Maximum number of decimals.
+/// Maximum number of decimal places.
 const MAX_SCALE: usize = 18;
-/// Maximum number of digits of a parsed number; a sum may have a few more.
+/// Maximum number of digits of a parsed number. A sum may have a few more.
 const MAX_DIGITS: usize = 30;
 
 /// A decimal number: an integer divided by a power of ten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decimal {
     digits: i128,
-    /// The number of decimals.
+    /// The number of decimal places.
     scale: u32,
 }
 
 impl Decimal {
     pub(crate) const ZERO: Decimal = Decimal { digits: 0, scale: 0 };
 
-    /// Parses a number without an exponent; allows surrounding whitespace. Returns `None` for
-    /// anything else, and for a number with too many digits.
+    /// Parses a number without an exponent, with optional surrounding whitespace. Returns `None`
+    /// for any other text, and for a number with too many digits.
     pub(crate) fn read(text: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(text).ok()?.trim();
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -50,7 +50,7 @@ impl Decimal {
     }
 }
 
-/// Writes the number without zeros after its last decimal.
+/// Writes the number without trailing zeros after the decimal point.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.scale as usize;

@@ -75,22 +75,23 @@ capability! {
     async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST EKIND = rename;
 }
 
-/// The grant of `fs` on the run's files.
+/// The `fs` grant: access to the run's files.
 pub struct Fs(pub Arc<Files>);
 
 impl Config for Fs {
     const CAPABILITY: &'static str = "fs";
 }
 
-/// Returns the run's files for one function, such as `fs.read`, under the run's guard.
+/// Returns the run's files for use by `function`, such as `fs.read`. The run's guard checks each
+/// access.
 ///
 /// # Errors
-/// If the run has no grant of `fs`.
+/// If the run has no `fs` grant.
 pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
     confined(run, Gate::of(run, function))
 }
 
-/// Returns the run's files, restricted to what a gate admits.
+/// Returns the run's files, restricted to the accesses that a gate admits.
 pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     let files = &run.config::<Fs>()?.0;
     if gate.is_open() {
@@ -101,7 +102,7 @@ pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     Ok(Arc::new(files.guarded(Arc::new(admit))))
 }
 
-/// Runs a function on the files, on a thread for blocking work.
+/// Calls `work` with the run's files, on a thread for blocking tasks.
 pub(crate) async fn on_files<T: Send + 'static>(
     run: &Run,
     function: &'static str,
@@ -135,7 +136,7 @@ async fn append(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failur
 }
 
 async fn list(run: &mut Run, path: String) -> Result<Handle, Failure> {
-    // An empty path is the workdir, as in `ls`.
+    // An empty path means the workdir, as in `ls` without arguments.
     let path = if path.is_empty() { "/".to_owned() } else { path };
     let entries = on_files(run, "fs.list", move |files| files.list(&path)).await?;
     let names = entries.into_iter().map(|entry| match entry.kind {

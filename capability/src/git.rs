@@ -1,9 +1,9 @@
 //! `git`: commits and pushes the whole workdir, in trusted runs.
 //!
-//! A program supplies the message and nothing else. The operator chooses the repository, the
-//! author, the remote and the branch, and the host performs one fixed sequence of calls through a
-//! [`Repository`]. The real repository is the [`Broker`], the only code outside the command line's
-//! crate that starts a process.
+//! A program supplies only the message. The operator chooses the repository, the author, the remote
+//! and the branch, and the host performs one fixed sequence of calls through a [`Repository`]. The
+//! production implementation is the [`Broker`]. It is the only code outside the command-line crate
+//! that starts a process.
 
 mod broker;
 mod process;
@@ -38,28 +38,29 @@ const MAX_MESSAGE: usize = 8 << 10;
 
 /// The port to the workdir's repository.
 ///
-/// Failures: `EACCESS` if the repository is missing or not allowed, `EEXIST` if the remote has
-/// other commits, `EREMOTE` if the remote fails, `ETIME` if it does not answer in time.
+/// A failure has the code `EACCESS` if the repository is missing or not allowed, `EEXIST` if the
+/// remote has commits that the workdir lacks, `EREMOTE` if the remote fails, and `ETIME` if the
+/// call takes too long.
 pub trait Repository: Send + Sync {
-    /// Commits everything and pushes it. Returns a sentence that describes the outcome. If there is
-    /// nothing to commit, the call succeeds.
+    /// Commits all changes and pushes them. Returns a sentence that describes the outcome. Succeeds
+    /// even if there is nothing to commit.
     fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
-/// The grant of `git` on a repository.
+/// The `git` grant: the repository to commit to and push.
 pub struct Git(pub Arc<dyn Repository>);
 
 impl Config for Git {
     const CAPABILITY: &'static str = "git";
 }
 
-/// A repository that always fails, because the operator configured no remote or `git` is not
-/// installed. Holds the reason.
+/// A repository whose calls always fail, because the operator configured no remote or `git` is not
+/// installed. The string is the reason.
 #[derive(Clone, Debug)]
 pub struct NoRepository(pub String);
 
 impl NoRepository {
-    /// Creates the failure for a missing remote.
+    /// Returns the repository to use if the operator configured no remote.
     #[must_use]
     pub fn no_remote() -> Self {
         NoRepository(

@@ -1,12 +1,12 @@
-//! The guests of host functions. Each is compiled when it is first used, once per process, and
-//! cached on disk for later processes.
+//! The WebAssembly guests that host functions use. Each guest is compiled on first use, once per
+//! process, and cached on disk for later processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use wattle_rt::{Code, Failure, Guest};
 
-/// The cache folder of compiled guests. Default: none.
+/// The cache folder of compiled guests. If it is not set, nothing is cached on disk.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the folder where compiled guests are cached for other processes. Only the first call in a
@@ -15,7 +15,7 @@ pub fn keep_compiled_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }
 
-/// A guest that is compiled when it is first used.
+/// A guest that is compiled on first use.
 pub(crate) struct LazyGuest {
     name: &'static str,
     module: &'static [u8],
@@ -25,12 +25,12 @@ pub(crate) struct LazyGuest {
 }
 
 impl LazyGuest {
-    /// Creates a guest from its name and its module.
+    /// Creates a guest from its name and its module, without compiling it.
     pub(crate) const fn new(name: &'static str, module: &'static [u8]) -> LazyGuest {
         LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
-    /// Starts compiling the guest in the background, so that a later call spends less time waiting.
+    /// Starts compiling the guest in the background, so that a later call waits less.
     pub(crate) fn prepare(&'static self) {
         if self.compiled.get().is_none() {
             drop(tokio::task::spawn_blocking(|| self.compile()));

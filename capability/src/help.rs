@@ -1,4 +1,4 @@
-//! `help`: the manual, for programs and the models that run them.
+//! `help`: the manual, for programs and for the models that write them.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ capability! {
 
 /// The port to the manual.
 pub trait Manual: Send + Sync {
-    /// Returns the page of the topic with this name, or the best matches for any other words.
-    /// Returns `None` if nothing matches.
+    /// Returns the page of the topic with this name. For any other words, returns the best matches,
+    /// or `None` if there are none.
     fn about(&self, topic: &str) -> Option<String>;
 }
 
-/// The grant of `help` with a manual.
+/// The `help` grant: a manual.
 pub struct Help(pub Arc<dyn Manual>);
 
 impl Config for Help {

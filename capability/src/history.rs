@@ -1,10 +1,10 @@
-//! The history of a run: its id and its steps so far. Its programs can read it.
+//! The history of a run, which its programs can read: the run's id and its steps so far.
 
 use std::sync::Arc;
 
 use wattle_rt::Config;
 
-/// The port to the history of a run of the agent loop.
+/// The port to the history of an agent's run.
 pub trait RunHistory: Send + Sync {
     /// Returns the run's id.
     fn run_id(&self) -> &str;
@@ -14,7 +14,7 @@ pub trait RunHistory: Send + Sync {
 }
 
 /// The grant that lets programs read the history of the agent's run. Programs that run without an
-/// agent do not have it.
+/// agent do not have this grant.
 pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
 impl Config for RunHistoryGrant {

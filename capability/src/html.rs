@@ -1,4 +1,4 @@
-//! `html`: the text, links and elements of pages. The guest for pages parses the markup.
+//! `html`: the text, links and elements of HTML pages. The `pages` guest parses the markup.
 
 use wattle_rt::{Code, Failure, MemoryCharge, Run, capability, quote};
 
@@ -38,7 +38,7 @@ capability! {
 /// Maximum length of a selector, in bytes.
 const MAX_SELECTOR: usize = 4_096;
 
-/// Charges the run's account for a page, and checks that the guest accepts a page of this size.
+/// Charges the run's account for a page. Fails if the page is too large for the guest.
 fn hold(run: &Run, html: &[u8]) -> Result<MemoryCharge, Failure> {
     if html.len() <= guest::PAGE_BYTES {
         return run.account().hold(html.len());

@@ -1,4 +1,4 @@
-//! `http`: requests to the network, through the egress guard. Headers and bodies may contain
+//! `http`: HTTP requests, which pass through the egress guard. Headers and bodies may contain
 //! references to secrets (see [`secrets`](crate::secrets)).
 
 use std::num::NonZeroUsize;
@@ -47,16 +47,16 @@ capability! {
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }
 
-/// The grant of `http` with a backend.
+/// The `http` grant: a backend for requests.
 pub struct Http {
-    /// The transport of the requests.
+    /// The transport for requests.
     pub backend: Arc<dyn Backend>,
-    /// Maximum number of concurrent requests of one `get_all`.
+    /// Maximum number of concurrent requests per call of `get_all`.
     pub max_concurrent: NonZeroUsize,
 }
 
 impl Http {
-    /// Creates a grant with 16 concurrent requests per `get_all`.
+    /// Creates a grant that allows 16 concurrent requests per call of `get_all`.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Http { backend, max_concurrent: crate::MAX_CONCURRENT }
     }
@@ -80,15 +80,16 @@ impl Deref for ChargedResponse {
     }
 }
 
-/// Receives a response on a run's account.
+/// Sends a request, and charges the response to a run's account.
 ///
 /// Memory for the largest possible body is reserved before the request is sent. Once the response
 /// has arrived, only the memory for the actual body stays reserved, until the response is dropped.
-/// A request waits until there is enough memory for it and for the conversion of one page.
+/// A request is not sent until the account has enough memory for it and for the conversion of one
+/// page.
 ///
 /// # Errors
-/// The errors of `sending`; `ENOMEM` if there is still not enough memory at `until`; `EBUDGET` if
-/// the run has received too much.
+/// The errors of `sending`; `ENOMEM` if there is not enough memory by `until`; `EBUDGET` if the run
+/// has received too many bytes.
 pub(crate) async fn receive(
     account: &Account,
     until: Instant,
@@ -111,7 +112,7 @@ async fn send(
     Sender::of(run).send(&*http.backend, function, request).await
 }
 
-/// Sends a run's requests through its [`Passage`], within its account and its deadline.
+/// A sender of a run's requests, which uses the run's [`Passage`], account and deadline.
 #[derive(Clone)]
 struct Sender {
     passage: Passage,
@@ -141,8 +142,8 @@ impl Sender {
 /// The header that lets a server recognize a repeated request.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Adds an `Idempotency-Key` to a request that is not idempotent, unless the program has set one.
-/// A call that is repeated after a crash has the same key; every other call has a different one.
+/// Adds an `Idempotency-Key` to a request that is not idempotent, unless the program has set one. A
+/// call that is repeated after a crash gets the same key. Every other call gets a different one.
 fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
     let is_idempotent = request.method != Method::POST && request.method != Method::PATCH;
     if is_idempotent || request.headers.contains_key(IDEMPOTENCY_KEY) {
@@ -164,8 +165,8 @@ fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the body of a response with a status below 400. For any other status, fails and quotes
-/// the body.
+/// Returns the body of a response with a status below 400. For any other status, fails with a
+/// message that quotes the body.
 fn successful_body(url: &str, answer: ChargedResponse) -> Result<Vec<u8>, Failure> {
     if answer.status.as_u16() < 400 {
         return Ok(answer.response.body.into());
@@ -217,7 +218,7 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
     Arrays::make(run, items)
 }
 
-/// Fetches one of many URLs. Returns the response or the failure as JSON.
+/// Fetches one URL of a `get_all` call. Returns the response or the failure as JSON.
 async fn fetch_item(backend: &dyn Backend, sender: &Sender, url: &[u8]) -> String {
     let mut item = Map::new();
     item.insert("url".to_owned(), String::from_utf8_lossy(url).into());

@@ -27,22 +27,23 @@ capability! {
     async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 
-/// Maximum number of images per run; failed attempts count.
+/// Maximum number of images per run, including failed attempts.
 const PER_RUN: u32 = 2;
 /// Maximum length of a prompt, in bytes.
 const MAX_PROMPT: usize = 4_000;
 /// Maximum size of an image, in bytes.
 const MAX_IMAGE: usize = 16 << 20;
 
-/// The port to an image generator. Its failures are reported as `EREMOTE`, and timeouts as `ETIME`.
+/// The port to an image generator. A failure of the generator is reported as `EREMOTE`, a timeout
+/// as `ETIME`.
 pub trait ImageGenerator: Send + Sync {
     /// Returns an image's bytes. If the generator returns a URL, the image is fetched through the
     /// passage.
     fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
-/// The grant of `image` with a generator, or `None` if the operator configured no generator. The
-/// programs of a run share the budget.
+/// The `image` grant: a generator, or `None` if the operator configured none. The programs of a run
+/// share one image budget.
 pub struct Image {
     generator: Option<Arc<dyn ImageGenerator>>,
     attempts: AtomicU32,
@@ -80,7 +81,7 @@ enum Kind {
     Gif,
 }
 
-/// File extensions of the formats.
+/// The file extensions, with their formats.
 const EXTENSIONS: &[(&str, Kind)] = &[
     ("png", Kind::Png),
     ("jpg", Kind::Jpeg),

@@ -1,4 +1,4 @@
-//! `issue`: tickets about features that programs and models miss.
+//! `issue`: tickets about features that programs and models need but do not have.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,33 +27,32 @@ capability! {
 const MAX_TICKETS: u32 = 20;
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
-/// Maximum length of each of the need and the attempts, in characters.
+/// Maximum length of the fields `need` and `tried`, in characters each.
 const MAX_TEXT: usize = 4_000;
 
-/// A ticket; its JSON is one line.
+/// A ticket. It is serialized as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ticket {
-    /// The time of filing, in milliseconds since 1970.
+    /// The time when the ticket was filed, in milliseconds since 1970.
     pub ts: i64,
-    /// The id of the run that filed it, if it was a run of the agent loop.
+    /// The id of the run that filed the ticket, if it was a run of the agent loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The missing feature, in a few words.
     pub title: String,
     /// The need and the reason for it.
     pub need: String,
-    /// The attempts so far; may be empty.
+    /// The attempts so far. May be empty.
     pub tried: String,
 }
 
-/// The port to a tracker of tickets. If a ticket cannot be stored, the failure is `EREMOTE`.
+/// The port to an issue tracker. If a ticket cannot be stored, the failure is `EREMOTE`.
 pub trait IssueTracker: Send + Sync {
     /// Files a ticket.
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()>;
 }
 
-/// The grant of `issue` with a tracker. All programs that share the grant may file 20 tickets in
-/// total.
+/// The `issue` grant: a tracker. All programs that share the grant may file 20 tickets in total.
 pub struct Issues {
     tracker: Arc<dyn IssueTracker>,
     filed: AtomicU32,

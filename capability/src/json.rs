@@ -1,5 +1,5 @@
-//! `json`: reading and changing JSON documents by path or with a jq filter. Numbers keep their
-//! spelling.
+//! `json`: reading and changing JSON documents by path or with a jq filter. Numbers are kept as
+//! written.
 
 pub(crate) mod document;
 mod jq;
@@ -114,7 +114,8 @@ capability! {
 /// Maximum size of a document, in bytes.
 const MAX_DOCUMENT: usize = 16 << 20;
 
-/// The last parsed document. Programs often read many values of one document.
+/// The last parsed document. It is cached because programs often read many values from one
+/// document.
 #[derive(Default)]
 struct LastDocument(Option<ParsedDocument>);
 
@@ -129,7 +130,7 @@ struct ParsedDocument {
 /// memory and at least two bytes of source.
 pub(crate) const MEMORY_PER_BYTE: usize = 32;
 
-/// Parses a document, or returns the last one if its source is the same.
+/// Parses a document, or returns the cached one if its source is the same.
 fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let account = run.account().clone();
     let LastDocument(last) = run.state();
@@ -237,7 +238,7 @@ fn has(run: &mut Run, doc: &str, path: &str) -> Result<bool, Failure> {
 fn push(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Failure> {
     let parsed = Path::read(path)?;
     let mut document = read(run, doc)?.clone();
-    // A missing array is created.
+    // A missing array is not an error, because `put` creates it.
     if let Ok(found) = parsed.find(&document)
         && !matches!(found, Document::Array(_) | Document::Null)
     {
@@ -247,7 +248,7 @@ fn push(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Fai
     Ok(document.to_string())
 }
 
-/// Returns an item of a map or an array as JSON.
+/// Converts an item of a map or an array to JSON.
 fn part(text: &[u8]) -> String {
     Document::read_or_text(&String::from_utf8_lossy(text)).to_string()
 }
@@ -297,8 +298,8 @@ fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure
     table::write(read(run, doc)?, sep)
 }
 
-/// Returns a serde value in the form that programs see, for callers that do not need a number's
-/// exact digits.
+/// Converts a serde value to the form that programs see: a string without its quotes, anything else
+/// as JSON. A number may lose its exact digits.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

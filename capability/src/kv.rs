@@ -1,8 +1,8 @@
 //! `kv`: key-value state that outlives a program.
 //!
-//! A key belongs to the session; a key that starts with `tenant:` belongs to the tenant and is
-//! shared by all its sessions. Every write is atomic, even across processes: no other write happens
-//! between reading the old value and writing the new one.
+//! A key belongs to the session, unless it starts with `tenant:`. Such a key belongs to the tenant
+//! and is shared by all of its sessions. Every write is atomic, even across processes: no other
+//! write can happen between reading the old value and writing the new one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ capability! {
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
 
-/// Prefix of the keys of the tenant's state.
+/// Prefix of the keys that refer to the tenant's state.
 pub(crate) const TENANT: &str = "tenant:";
 
 /// Maximum length of a key, in bytes.
@@ -63,18 +63,18 @@ const MAX_KEY: usize = 1_024;
 /// Maximum size of a value, in bytes.
 const MAX_VALUE: usize = 8 << 20;
 
-/// The storage of the state of one session or one tenant.
+/// The storage for the state of one session or one tenant.
 ///
-/// All writes go through `update`, which computes the new value from the old one atomically. The
-/// new value `None` removes the key. A backend that fails returns `EREMOTE`.
+/// All writes go through `update`, which computes the new value from the old one atomically. A new
+/// value of `None` removes the key. A failure of the backend is reported as `EREMOTE`.
 pub trait Backend: Send + Sync {
     /// Returns the value of a key.
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
-    /// Replaces the value of a key with the result of `change`, atomically.
+    /// Atomically replaces the value of a key with the result of `change`.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
-    /// Updates a key like [`update`](Backend::update), but only once per `call`. If the call was
-    /// already made, `change` receives the old value of that call again, and nothing is replaced. A
-    /// backend whose state ends with its process need not track calls.
+    /// Updates a key like [`update`](Backend::update), but only once per `call`. If the call is
+    /// repeated, `change` receives the same old value as the first time, and nothing is replaced. A
+    /// backend whose state does not outlive its process need not track calls.
     fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);
         self.update(key, change)
@@ -87,7 +87,7 @@ pub trait Backend: Send + Sync {
 /// kept.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
-/// The grant of `kv` on the state of a session and of its tenant.
+/// The `kv` grant: the state of a session and of its tenant.
 pub struct Kv {
     /// The state of the session.
     pub session: Arc<dyn Backend>,
@@ -96,8 +96,8 @@ pub struct Kv {
 }
 
 impl Kv {
-    /// Returns the backend of a key or a prefix, and the name of the key or the prefix in that
-    /// backend.
+    /// Returns the backend for a key or a prefix, and the key or the prefix as that backend stores
+    /// it.
     pub fn locate<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
         match key.strip_prefix(TENANT) {
             Some(name) => (&*self.tenant, name),
@@ -119,7 +119,7 @@ impl Config for Kv {
     const CAPABILITY: &'static str = "kv";
 }
 
-/// State in memory.
+/// State that is kept in memory and ends with the process.
 #[derive(Default)]
 pub struct InMemory {
     entries: Mutex<Entries>,
@@ -128,7 +128,7 @@ pub struct InMemory {
 #[derive(Default)]
 struct Entries {
     values: BTreeMap<String, Vec<u8>>,
-    /// The size of all keys and values, in bytes.
+    /// The total size of all keys and values, in bytes.
     bytes: usize,
 }
 
@@ -181,7 +181,7 @@ impl Entries {
 
 impl InMemory {
     fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
-        // A change that panics replaces nothing, so the entries are valid.
+        // A panic in a change leaves the entries unmodified, so a poisoned lock is safe to use.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -217,8 +217,8 @@ pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
     let kv = run.config::<Kv>()?;
     let (backend, name) = kv.locate(&k);
     let name = validate(name)?;
-    // The size of the value is unknown until it is read. If the account has no space for the
-    // largest one, the actual size is charged after the read.
+    // The size of the value is unknown until it is read. If the account has no room for the largest
+    // value, the actual size is charged after the read.
     let account = run.account();
     let mut held = account.hold(MAX_VALUE).unwrap_or_else(|_| account.nothing());
     let value = backend.get(name).await?.ok_or_else(|| no_key(&k))?;
@@ -244,7 +244,7 @@ async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
     let scope = prefix.strip_suffix(start).unwrap_or_default();
     let keys = backend.keys(start.to_owned()).await?;
     let size = keys.iter().map(|key| key.len() + size_of::<String>()).sum();
-    // The keys and the array exist at the same time.
+    // The keys are charged separately, because they exist at the same time as the array.
     let _held = run.account().hold(size)?;
     Arrays::make(run, keys.into_iter().map(|key| format!("{scope}{key}")))
 }
@@ -284,7 +284,7 @@ async fn cas(
     .await
 }
 
-/// Updates a key, and returns the result of the change.
+/// Updates a key with the first result of `change`, and returns the second.
 async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,

@@ -1,7 +1,7 @@
-//! The host functions of the Wattle agent runtime. Each namespace is a file that starts with its
-//! table of functions.
+//! The host functions of the Wattle agent runtime. Each namespace has its own file, which starts
+//! with the table of its functions.
 //!
-//! A capability reaches the world only through the port of its grant: `kv` through a
+//! A capability reaches the outside world only through the port of its grant: `kv` through a
 //! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`], `agent`
 //! through [`agent::Delegates`], `tool` through [`tool::ToolBox`], `par` through [`par::Programs`],
 //! `help` through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
@@ -53,7 +53,7 @@ pub use wattle_rt::PortFuture;
 use wattle_rt::{Capability, Code, Failure, Grants};
 pub use wattle_schema as schema;
 
-/// All capabilities of this crate, in the order of prompt and manual.
+/// All capabilities of this crate, in the order used by the prompt and the manual.
 pub const ALL: &[Capability] = &[
     sys::SYS,
     str::STR,
@@ -86,17 +86,18 @@ pub const ALL: &[Capability] = &[
     image::IMAGE,
 ];
 
-/// Default maximum number of concurrent requests or programs of one call.
+/// Default maximum number of concurrent requests or programs per call.
 const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
 
 /// The capabilities without effects outside the run.
 pub const PURE: &[&str] =
     &["sys", "str", "arr", "map", "json", "date", "math", "url", "html", "dbg"];
 
-/// The capabilities of trusted runs only: their effects reach people outside, and cannot be undone.
+/// The capabilities that only trusted runs have. Their effects are visible to the public and cannot
+/// be undone.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
-/// Creates the grants that every run starts from: the capabilities without effects outside the run.
+/// Creates the grants that every run starts with: the capabilities without effects outside the run.
 #[must_use]
 pub fn pure_grants() -> Grants {
     PURE.iter().copied().fold(Grants::new(), Grants::allow)
@@ -106,14 +107,15 @@ pub fn pure_grants() -> Grants {
 /// further.
 const MAX_TEXT: usize = 64 << 20;
 
-/// Maximum length of a value that a message quotes, in characters.
+/// Maximum length of a value that is quoted in a message, in characters.
 const QUOTED: usize = 40;
 
 fn too_large() -> Failure {
     Failure::new(Code::ENOMEM, "the result would have more than 64 MiB; work on smaller pieces")
 }
 
-/// Joins parts with commas, in brackets. Fails if the result is too large.
+/// Joins parts with commas, and encloses them in brackets. Fails if the result exceeds
+/// [`MAX_TEXT`].
 fn join_in_brackets(
     open: char,
     close: char,

@@ -1,4 +1,5 @@
-//! The manual of the function tables: text for people and models, JSON for machines.
+//! The manual, generated from the function tables: as text for users and models, and as JSON for
+//! machines.
 //!
 //! All output is a pure function of the tables, so that it can be saved to a file and compared byte
 //! for byte.
@@ -17,8 +18,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Capability, Code, Function, Param, Signature, Ty};
 
-/// Returns the page of a capability (`str`) or a function. A function may be written as in programs
-/// (`str.cat`, `$str.cat` or `str.cat?`). Returns `None` if no table contains it.
+/// Returns the page of a capability (`str`) or a function. A function may be written as in a
+/// program (`str.cat`, `$str.cat` or `str.cat?`). Returns `None` if the topic is unknown.
 #[must_use]
 pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
     let topic = topic.trim().trim_start_matches('$').trim_end_matches('?');
@@ -29,7 +30,7 @@ pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
         .or_else(|| capabilities.iter().find(|c| c.name == topic).map(capability))
 }
 
-/// Describes a capability: its description, and a line for each function.
+/// Renders the page of a capability: its description, and a line for each function.
 #[must_use]
 pub fn capability(capability: &Capability) -> String {
     let mut text = format!("{}: {}\n", capability.name, capability.about);
@@ -39,7 +40,8 @@ pub fn capability(capability: &Capability) -> String {
     text
 }
 
-/// Describes a function: signature, description, types, errors, and an example with its output.
+/// Renders the page of a function: signature, description, types, errors, and an example with its
+/// output.
 #[must_use]
 pub fn function(function: &Function) -> String {
     let mut text = format!("{}\n{}\n", function.signature, function.about);
@@ -88,8 +90,8 @@ pub fn markdown(capabilities: &[Capability]) -> String {
     text
 }
 
-/// Renders the manual as JSON: an array of `{name, version, about, functions}`, with functions as
-/// in [`function_json`].
+/// Renders the manual as JSON: an array of `{name, version, about, functions}`, with each function
+/// rendered by [`function_json`].
 #[must_use]
 pub fn json(capabilities: &[Capability]) -> Json {
     let functions = |c: &Capability| c.functions.iter().map(function_json).collect::<Vec<_>>();
@@ -120,8 +122,8 @@ pub fn function_json(function: &Function) -> Json {
 }
 
 /// Returns the JSON Schema of a function's arguments as one object. The schema is for callers that
-/// pass JSON values instead of pointers: an array is a list of strings, and a map is an object of
-/// strings.
+/// pass JSON values instead of pointers: they pass an `arr` as an array of strings, and a `map` as
+/// an object whose values are strings.
 #[must_use]
 pub fn schema(signature: &Signature) -> Json {
     let properties: Map<String, Json> =
@@ -131,7 +133,7 @@ pub fn schema(signature: &Signature) -> Json {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// Returns the JSON Schema of one value of a type.
+/// Returns the JSON Schema for values of the type.
 #[must_use]
 pub fn value_schema(ty: Ty) -> Json {
     match ty {

@@ -1,4 +1,4 @@
-//! `map`: maps from string to string, in insertion order, that the host stores for the run.
+//! `map`: maps from strings to strings in insertion order, which the host stores for the run.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -107,8 +107,8 @@ capability! {
 pub(crate) struct Handle(i32);
 
 impl Record for Handle {
-    /// Records alternating keys and values instead of the handle, because in a replay the handle
-    /// may belong to another map.
+    /// Records alternating keys and values instead of the handle, because the handle may refer to a
+    /// different map in a replay.
     fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|entries| &*entries);
         let texts =
@@ -137,12 +137,12 @@ impl Value for Handle {
 /// A value of a map.
 pub(crate) enum Entry {
     Text(Vec<u8>),
-    /// A list that `map.push` extends.
+    /// A list to which `map.push` appends.
     List(Vec<Vec<u8>>),
 }
 
 impl Entry {
-    /// Returns the value as a string: a list is a JSON array.
+    /// Returns the value as a string. A list is rendered as a JSON array.
     pub(crate) fn text(&self) -> Cow<'_, [u8]> {
         match self {
             Entry::Text(text) => Cow::Borrowed(text),
@@ -153,8 +153,8 @@ impl Entry {
         }
     }
 
-    /// Returns the value as a list: the items of a JSON array, or otherwise the value itself as the
-    /// only item.
+    /// Returns the value as a list. A JSON array is split into its items. Any other string becomes
+    /// the only item.
     fn items(&self) -> Cow<'_, [Vec<u8>]> {
         match self {
             Entry::List(items) => Cow::Borrowed(items),
@@ -168,7 +168,7 @@ impl Entry {
     }
 }
 
-/// Returns an item of a list as JSON: valid JSON other than strings is unchanged, and anything else
+/// Converts an item of a list to JSON. Valid JSON other than a string is kept, and anything else
 /// becomes a JSON string, so that [`Entry::items`] returns the original item.
 fn list_item(item: &[u8]) -> String {
     let text = String::from_utf8_lossy(item);
@@ -198,7 +198,7 @@ pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Entries, Failure> {
     })
 }
 
-/// Memory overhead of a map and of each entry, in bytes.
+/// Memory overhead of a map, and of each of its entries, in bytes.
 const ENTRY: usize = 64;
 
 fn make(run: &mut Run, entries: Entries) -> Result<Handle, Failure> {
@@ -211,7 +211,7 @@ fn make(run: &mut Run, entries: Entries) -> Result<Handle, Failure> {
     Ok(Handle(i32::try_from(maps.len()).unwrap_or(i32::MAX)))
 }
 
-/// Creates a map of strings.
+/// Creates a map from pairs of strings, and returns its handle.
 ///
 /// # Errors
 /// `ENOMEM` if the run's memory limit is reached.
@@ -269,7 +269,7 @@ fn incr_long(run: &mut Run, h: i32, key: &str, n: i64) -> Result<i64, Failure> {
     Ok(sum)
 }
 
-/// Returns a key's value as an integer, or `None` if it is missing.
+/// Parses a key's value as an integer. Returns `None` if the key is missing.
 fn parsed<T: FromStr>(run: &mut Run, h: i32, key: &str) -> Result<Option<T>, Failure> {
     let Some(value) = of(run, h)?.get(key) else { return Ok(None) };
     let number = std::str::from_utf8(&value.text()).ok().and_then(|text| text.trim().parse().ok());
@@ -311,7 +311,7 @@ fn push(run: &mut Run, h: i32, key: &str, item: &[u8]) -> Result<(), Failure> {
         Some(Entry::List(_)) => (0, None),
         Some(text) => (0, Some(text.items().into_owned())),
     };
-    // The list as JSON is charged, which may take several times the memory of the items.
+    // The charge is for the list as JSON, which may take several times the memory of the items.
     for item in parsed.iter().flatten() {
         run.charge(list_item(item).len())?;
     }
@@ -354,7 +354,7 @@ fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
     let order = Order::read(by, &["key", "value", "num"])?;
     let texts = map.iter().map(|(key, value)| (key.as_str(), value.text()));
     let mut entries: Vec<SortedEntry<'_>> = texts.enumerate().collect();
-    // The sorted entries and the sorted copy of the map.
+    // The charge covers the sorted entries and the sorted copy of the map.
     let size = entries.iter().map(|(_, (_, value))| value.len() + 2 * ENTRY).sum();
     let _scratch = account.hold(size)?;
     match order.by {

@@ -1,4 +1,4 @@
-//! `math`: functions of floats.
+//! `math`: functions on floats.
 
 use wattle_rt::{Failure, Run, capability};
 

@@ -1,9 +1,9 @@
-//! `memory`: items that outlive a session and are found by words and by meaning.
+//! `memory`: items that outlive a session and can be searched by words and by meaning.
 //!
 //! An item belongs to the tenant unless a program adds it for the session. Memory is meant for
-//! facts that later conversations need, and each conversation is a session of its own. Therefore
-//! `add` without a scope adds for the tenant. The scope `session` is for notes that end with the
-//! session. A search covers the tenant's items and those of the run's own session.
+//! facts that later conversations need, and each conversation is a separate session. Therefore,
+//! `add` without a scope adds an item for the tenant. The scope `session` is for notes that are
+//! dropped with the session. A search covers the items of the tenant and of the run's session.
 
 mod in_memory;
 mod item;
@@ -56,23 +56,25 @@ capability! {
     async remove(id: int) ! ENOENT EREMOTE = remove;
 }
 
-/// Default and maximum number of items of a search.
+/// Default and maximum number of items that a search returns.
 const FOUND: (usize, usize) = (5, 20);
 
-/// Default and maximum number of items of a list.
+/// Default and maximum number of items that `list` returns.
 const LISTED: (usize, usize) = (20, 100);
 
-/// Maximum length of a search's words, in characters. This is enough for a recent conversation.
+/// Maximum length of a search query, in characters. This is enough for the text of a recent
+/// conversation.
 const MAX_WORDS: usize = 20_000;
 
-/// Maximum length of the query whose embedding a search requests, in characters.
+/// Maximum length of the text that a search sends to the embedding model, in characters. Only the
+/// end of a longer text is sent.
 const MAX_EMBEDDED: usize = 2_000;
 
-/// The grant of `memory`.
+/// The `memory` grant: a memory and, optionally, a model for embeddings.
 pub struct MemoryGrant {
     memory: Arc<dyn Memory>,
     embedder: Option<Embedder>,
-    /// The limit on embeddings that are requested under this grant.
+    /// The limit on the number of embeddings requested under this grant.
     allowance: Allowance,
 }
 
@@ -121,8 +123,8 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
     if length > MAX_WORDS {
         return Err(bad(format!("there are {length} characters, more than {MAX_WORDS}")));
     }
-    // If there are more words than a query may have, the last ones count: the end of a conversation
-    // is the best guide to what is wanted.
+    // If there are more words than a query may have, the last ones are used, because the end of a
+    // conversation best describes what is relevant now.
     let last_first = words.split_whitespace().rev().collect::<Vec<_>>().join(" ");
     let Some(query) = Query::read(&last_first) else { return Ok(render(&[])) };
     let grant = run.config::<MemoryGrant>()?;
@@ -136,8 +138,8 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
     Ok(render(&grant.memory.items(ids).await?))
 }
 
-/// Returns the items that match by meaning. Returns `None` if there is no model for embeddings, or
-/// a rule denies the model or requires approval for it.
+/// Returns the items that match by meaning. Returns `None` if there is no model for embeddings, if
+/// the policy does not allow the model without approval, or if the model fails.
 async fn by_meaning(
     run: &mut Run,
     grant: &MemoryGrant,
@@ -159,7 +161,7 @@ async fn by_meaning(
     }
 }
 
-/// Returns the number of items to return for a program's argument; 0 means the default.
+/// Returns the number of items that a program's argument requests. 0 means the default.
 fn number(n: i32, (default, max): (usize, usize)) -> Result<usize, Failure> {
     match usize::try_from(n) {
         Ok(0) => Ok(default),

@@ -2,10 +2,10 @@
 
 use serde_json::Value as Json;
 
-/// Maximum number of positions in an answer where parsing JSON is tried.
+/// Maximum number of positions in an answer at which the parser tries to find JSON.
 const MAX_TRIES: usize = 32;
 
-/// Returns the answer without the tagged reasoning that may precede it.
+/// Returns the answer without any leading block of tagged reasoning, such as `<think>…</think>`.
 pub(crate) fn without_reasoning(reply: &str) -> &str {
     let reply = reply.trim();
     let rest = ["think", "thinking", "reasoning"].into_iter().find_map(|tag| {
@@ -15,14 +15,14 @@ pub(crate) fn without_reasoning(reply: &str) -> &str {
     rest.unwrap_or(reply)
 }
 
-/// Returns the JSON value of an answer, in source form and parsed: the whole answer, or the first
-/// object or array in it.
+/// Returns the JSON value in an answer, as source text and parsed. The value is the whole answer,
+/// the content of a leading code fence, or the first object or array in the answer.
 pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
     let reply = without_reasoning(reply);
     if let Ok(value) = serde_json::from_str(reply) {
         return Some((reply, value));
     }
-    // A value in a code fence may be of any type.
+    // Within a code fence, a value of any type is accepted.
     let fenced =
         reply.strip_prefix("```").and_then(|rest| rest.split_once('\n')?.1.split_once("```"));
     let fenced = fenced.map(|(inside, _)| inside.trim());

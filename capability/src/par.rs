@@ -1,9 +1,9 @@
 //! `par`: concurrent runs of catalog programs.
 //!
-//! Each program runs in its own instance, with exactly the grants of the calling run. It ends when
-//! that run reaches its deadline or is cancelled. Calls and log lines of the programs appear in the
-//! calling run's trace. Nesting is limited to three levels. While an exclusive program runs, no
-//! other program of the same call runs.
+//! Each program runs in its own instance, with exactly the grants of the calling run. A program is
+//! stopped when the calling run reaches its deadline or is cancelled. The programs' calls and log
+//! lines appear in the calling run's trace. Nesting is limited to three levels. While an exclusive
+//! program is running, no other program of the same call runs.
 
 mod team;
 
@@ -46,7 +46,7 @@ capability! {
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 
-/// The program of a call.
+/// The program that a call runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A catalog program, identified by its name.
@@ -55,13 +55,13 @@ pub enum Work {
     Inline(String),
 }
 
-/// The port to the catalog. It has no grants: each call supplies them.
+/// The port to the catalog. It holds no grants: each call passes its own.
 pub trait Programs: Send + Sync {
     /// Runs a program.
     ///
-    /// The call fails if the program cannot be run: `ENOENT` if it is unknown, `EPARSE` if it does
-    /// not compile or rejects the arguments, `EACCESS` if the grants lack a capability that it
-    /// needs.
+    /// The call fails if the program cannot be run: with `ENOENT` if the program is unknown, with
+    /// `EPARSE` if it does not compile or rejects the arguments, and with `EACCESS` if the grants
+    /// lack a capability that it needs.
     fn run(
         &self,
         work: Work,
@@ -73,20 +73,20 @@ pub trait Programs: Send + Sync {
     /// Checks that a program exists and compiles, without running it.
     fn check(&self, work: Work) -> PortFuture<'_, ()>;
 
-    /// Returns true if no other program may run at the same time.
+    /// Returns true if the program is exclusive: no other program may run at the same time.
     fn is_exclusive(&self, work: &Work) -> bool;
 }
 
-/// The grant of `par` on a catalog.
+/// The `par` grant: a catalog of programs.
 pub struct Par {
     /// The catalog.
     pub programs: Arc<dyn Programs>,
-    /// Maximum number of concurrent programs of one call.
+    /// Maximum number of concurrent programs per call.
     pub max_concurrent: NonZeroUsize,
 }
 
 impl Par {
-    /// Creates a grant with 16 concurrent programs per call.
+    /// Creates a grant that allows 16 concurrent programs per call.
     pub fn new(programs: Arc<dyn Programs>) -> Self {
         Par { programs, max_concurrent: crate::MAX_CONCURRENT }
     }
@@ -175,15 +175,15 @@ fn parse_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
 /// The effect of a call's failure on the other calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnFailure {
-    /// Later calls stop. Earlier ones continue, so that the reported failure does not depend on
-    /// timing.
+    /// Later calls are stopped. Earlier calls continue, so that the reported failure does not
+    /// depend on timing.
     StopLater,
     /// All other calls continue.
     Continue,
 }
 
-/// Runs the calls concurrently, and returns the output of each. If a failure stops later calls,
-/// the results end with the first failure.
+/// Runs the calls concurrently, and returns the output of each. If a failure stops later calls, the
+/// first failure is the last result.
 async fn run_all(
     run: &mut Run,
     calls: Vec<Result<Call, Failure>>,
@@ -213,12 +213,12 @@ async fn run_all(
     Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(|| Err(stopped()))).collect())
 }
 
-/// Returns the failure of a program that was stopped from outside.
+/// Creates the failure of a program that was stopped from outside.
 pub(crate) fn stopped() -> Failure {
     Failure::new(Code::ECANCEL, "the program was stopped from outside")
 }
 
-/// Returns a program's results, or the failure that ended it.
+/// Returns a program's results, or the failure that ended the program.
 pub(crate) fn result_of(outcome: Outcome) -> Result<Vec<Vec<u8>>, Failure> {
     match outcome.exit {
         Exit::Returned(Code::SUCCESS) => Ok(outcome.results),

@@ -1,8 +1,8 @@
 //! `publish`: copies the run's `content/` and `blog/` to the public folder, in trusted runs.
 //!
-//! Each file is replaced as a whole or not at all. A public file with the same content is not
-//! written. Files that were removed from the workdir stay public until the operator removes them.
-//! Links are never published.
+//! Each file is replaced atomically. A public file with the same content is not rewritten. Files
+//! that were removed from the workdir stay public until the operator removes them. Links are never
+//! published.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ capability! {
 
 /// The published folders.
 const FOLDERS: &[&str] = &["content", "blog"];
-/// Maximum number of files that are published at once.
+/// Maximum number of files per call.
 const MAX_FILES: usize = 10_000;
-/// Maximum size of all files together, in bytes.
+/// Maximum total size of the files, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// Maximum number of file names in the report.
+/// Maximum number of file names that the report lists.
 const MAX_NAMES: usize = 20;
 
-/// The grant of `publish` to a public folder, or `None` if the operator configured no such folder.
+/// The `publish` grant: the public folder, or `None` if the operator configured none.
 pub struct Publish(pub Option<Arc<Files>>);
 
 impl Config for Publish {
@@ -57,7 +57,7 @@ async fn publish(run: &mut Run) -> Result<String, Failure> {
 struct FoundFiles {
     files: Vec<String>,
     bytes: u64,
-    /// The number of links and devices that were found.
+    /// The number of links and special files, which are not published.
     others: usize,
 }
 
@@ -65,7 +65,7 @@ fn failure(error: FilesError) -> Failure {
     Failure::new(error.code(), error.to_string())
 }
 
-/// Checks that all files may be written, and then copies them.
+/// Checks that all files may be written, then copies them. Returns a report for the program.
 fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
     let mut found = FoundFiles::default();
     for folder in FOLDERS {

@@ -1,7 +1,7 @@
 //! `search`: ranked search for passages in the run's text files.
 //!
 //! The index is stored in a file or in memory, and is updated before each search. A run finds only
-//! files that it may read: every search asks the run's guard about each file.
+//! files that it may read, because every search asks the run's guard about each file.
 
 mod database;
 mod index;
@@ -63,16 +63,15 @@ const MAX_PASSAGES: usize = 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
 
-/// Part of the run's time that is reserved for the answer. No more files are indexed during this
-/// time.
+/// Part of the run's time that is reserved for the answer. Indexing stops before it.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// The grant of `search` on the run's files.
+/// The `search` grant: an index of the run's files and, optionally, a model for embeddings.
 #[derive(Default)]
 pub struct Search {
     path: Option<PathBuf>,
     embedder: Option<Embedder>,
-    /// The limit on embeddings that are requested under this grant.
+    /// The limit on the number of embeddings requested under this grant.
     allowance: Allowance,
     index: Arc<Mutex<Option<Index>>>,
 }
@@ -80,22 +79,23 @@ pub struct Search {
 /// A model that computes embeddings.
 #[derive(Clone)]
 pub struct Embedder {
-    /// The model's name; the vectors of different models are not comparable.
+    /// The model's name. Vectors from different models are not comparable.
     pub name: String,
     /// The model.
     pub model: Arc<dyn Inference>,
 }
 
 impl Search {
-    /// Creates a grant. The index is stored in the file at `path`, which belongs to one workdir and
-    /// may be replaced, or else in memory. With an embedder, passages are also found by meaning.
+    /// Creates a grant. The index is stored in the file at `path`, or in memory if there is no
+    /// path. The file must belong to a single workdir, and is replaced if it is invalid. With an
+    /// embedder, passages are also found by meaning.
     #[must_use]
     pub fn new(path: Option<PathBuf>, embedder: Option<Embedder>) -> Search {
         Search { path, embedder, ..Search::default() }
     }
 }
 
-/// Returns the path of a workdir's index in a folder. `workdir` is the canonical path.
+/// Returns the path of the index file for a workdir. `workdir` must be a canonical path.
 #[must_use]
 pub fn index_file(folder: &Path, workdir: &Path) -> PathBuf {
     let hash = blake3::hash(workdir.as_os_str().as_encoded_bytes()).to_hex();
@@ -131,7 +131,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
     let stop = walk::Stop::new(deadline);
     let _stops = stop.stop_on_drop();
-    // If a rule denies the model or wants it approved, the search is by words only.
+    // If the policy does not allow the model without approval, the search is by words only.
     let embedder = search
         .embedder
         .as_ref()
@@ -189,8 +189,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
 }
 
-/// Returns the first `max` passages that are still in their files. The index is only a cache, so a
-/// passage is returned only if the file still contains it.
+/// Returns the first `max` passages that their files still contain, because the index may be out of
+/// date.
 fn verified(
     index: &mut Index,
     files: &Files,
@@ -203,7 +203,7 @@ fn verified(
         if top.len() == max {
             break;
         }
-        // Another process may have removed it since.
+        // Another process may have removed the passage since then.
         let Some(found) = index.passage(*id)? else { continue };
         let passages = passages_of.entry(found.path.clone()).or_insert_with(|| {
             let data = files.read(&found.path).ok();
@@ -219,7 +219,7 @@ fn verified(
     Ok(top)
 }
 
-/// Renders the passages as JSON; the best one has the score 1.
+/// Renders the passages as JSON. The best passage has the score 1.
 fn render(top: &[(StoredPassage, f64)]) -> String {
     let best = top.first().map_or(1.0, |(_, score)| *score).max(f64::MIN_POSITIVE);
     let items = top.iter().map(|(StoredPassage { path, first, last, text, .. }, score)| {

@@ -1,8 +1,8 @@
 //! `shell`: command lines of a shell whose commands are sandboxed programs. The shell starts no
-//! process of the host.
+//! host processes.
 //!
-//! A line may access any of the run's files, and it is unknown in advance which ones. Therefore the
-//! shell receives files that ask the run's guard at each access.
+//! A line may access any of the run's files, and the files are not known in advance. Therefore, the
+//! shell receives a view of the files that asks the run's guard at each access.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,9 +34,9 @@ capability! {
 
 /// The port to a shell.
 pub trait Shell: Send + Sync {
-    /// Runs a script on `files` only, until the deadline, on the account of a run. Errors of the
-    /// script, including syntax errors, are in its standard error and its status. A failure means
-    /// that the shell itself did not work.
+    /// Runs a script until the deadline. The script can access only `files`, and its resources are
+    /// charged to `account`. Errors in the script, including syntax errors, are reported by its
+    /// standard error and its status. The call fails only if the shell itself fails.
     fn run(
         &self,
         account: &Account,
@@ -54,11 +54,11 @@ pub struct ShellOutput {
     pub stdout: Vec<u8>,
     /// The standard error.
     pub stderr: Vec<u8>,
-    /// The status. 0 is success.
+    /// The exit status. 0 means success.
     pub status: u8,
 }
 
-/// The grant of `shell` with a shell.
+/// The `shell` grant: a shell.
 pub struct Sh(pub Arc<dyn Shell>);
 
 impl Config for Sh {

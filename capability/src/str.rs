@@ -1,5 +1,5 @@
-//! `str`: strings. Lengths and offsets are in bytes; a range that begins or ends inside a character
-//! is extended to include it.
+//! `str`: strings. Lengths and offsets are in bytes. A range that begins or ends inside a character
+//! is extended to include that character.
 
 mod characters;
 pub(crate) mod escape;
@@ -317,14 +317,13 @@ fn append(_: &mut Run, s: Untyped<'_>, t: &str, in_place: bool) -> Result<Append
     Ok(Appended { address: s.number, text: t.to_owned(), in_place })
 }
 
-/// Returns true if a byte continues a UTF-8 character that began before it.
+/// Returns true if a byte is a UTF-8 continuation byte.
 fn is_continuation(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte & 0xc0 == 0x80)
 }
 
-/// Returns the character boundary at or before an offset. It reads only the bytes around the
-/// offset, so that a loop over the pieces of a large string takes time proportional to their
-/// length.
+/// Returns the character boundary at or before an offset. Reads only the bytes near the offset, so
+/// that splitting a large string into pieces takes linear time.
 fn boundary_before(s: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }
@@ -352,7 +351,7 @@ fn slice(_: &mut Run, s: &[u8], start: i32, end: Option<i32>) -> Result<String, 
     if from > to {
         return Err(bad("the end is before the start"));
     }
-    // An empty slice stays empty even inside a character.
+    // An empty slice stays empty, even inside a character.
     let to = if from == to { boundary_before(s, from) } else { boundary_after(s, to) };
     let piece = s.get(boundary_before(s, from)..to).unwrap_or_default();
     String::from_utf8(piece.to_vec()).map_err(|e| {

@@ -92,7 +92,7 @@ capability! {
     async sleep(ms: int) = sleep;
 }
 
-/// The values that an agent's declaration passes to a program, by name.
+/// The named values that an agent's declaration passes to a program.
 #[derive(Clone, Debug, Default)]
 pub struct Context(pub Arc<BTreeMap<String, String>>);
 
@@ -100,8 +100,8 @@ impl Config for Context {
     const CAPABILITY: &'static str = "sys";
 }
 
-/// The grant of `sys` with a stopped clock and predefined random numbers, so that a program returns
-/// the same result each time. Clones share one sequence of numbers.
+/// The `sys` grant with a fixed clock and predefined random numbers, so that a program returns the
+/// same result each time. Clones share one sequence of numbers.
 ///
 /// ```
 /// use wattle_capability::sys::FixedSources;
@@ -117,12 +117,12 @@ pub struct FixedSources {
 }
 
 impl FixedSources {
-    /// Creates a clock that always returns `now`, a time in RFC 3339, and a sequence of random
-    /// numbers whose last one is repeated. Without `now`, the system's clock is used. Without
-    /// numbers, `random` is unpredictable.
+    /// Creates a clock that always returns `now`, a time in the format of RFC 3339, and a sequence
+    /// of random numbers, the last of which is repeated. Without `now`, the system's clock is used.
+    /// If `random` is empty, random numbers are unpredictable.
     ///
     /// # Errors
-    /// If `now` is not a time.
+    /// If `now` is not a valid time.
     pub fn new(now: Option<&str>, random: &[u32]) -> Result<FixedSources, String> {
         let parse = |text: &str| {
             text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is not a timestamp: {e}"))
@@ -182,7 +182,7 @@ fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
     Err(Failure::new(code, given(reason)))
 }
 
-/// Returns the reason that a program gave, or a phrase that says that no reason was given.
+/// Returns the reason from a program, or a default text if the reason is blank.
 fn given(reason: &str) -> &str {
     if reason.trim().is_empty() { "the program gave no reason" } else { reason }
 }
@@ -263,11 +263,11 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
         Some(number) => number,
         None => Dice::of(run)?.next(),
     };
-    // 64 random bits over at most 31: the bias is below 2^-32.
+    // The word has 64 random bits and the bound at most 31, so the bias is below 2^-32.
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
 }
 
-/// Random numbers that are generated from one seed, so that a recording contains only the seed.
+/// A generator of random numbers from a single seed, so that only the seed is recorded.
 #[derive(Default)]
 struct Dice(Option<Generator>);
 
@@ -276,7 +276,7 @@ struct Generator {
 }
 
 impl Dice {
-    /// Returns the run's generator, which is seeded when it is first used.
+    /// Returns the run's generator, which is seeded on first use.
     fn of(run: &mut Run) -> Result<&mut Generator, Failure> {
         if run.state::<Dice>().0.is_none() {
             let fresh = |_: &mut Run| {

@@ -1,7 +1,7 @@
 //! `tool`: functions of the application that embeds the runtime.
 //!
-//! A tool runs outside the sandbox, with whatever access the application has. Meanwhile, the clock
-//! of the calling program is suspended.
+//! A tool runs outside the sandbox, with the access rights of the application. The clock of the
+//! calling program is paused until the tool returns.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ capability! {
     async call(tool: tool, arguments: str) -> ptr: str ! ENOENT EPARSE EBOUND EREMOTE ETIME ECANCEL = call;
 }
 
-/// The port to the tools of the application.
+/// The port to the application's tools.
 ///
-/// The code of a failure is `ENOENT` if the tool is unknown, `EPARSE` if the arguments are not a
-/// JSON object, `EBOUND` if they do not match the tool's schema, `EREMOTE` if the tool failed, and
+/// A failure has the code `ENOENT` if the tool is unknown, `EPARSE` if the arguments are not a JSON
+/// object, `EBOUND` if they do not match the tool's schema, `EREMOTE` if the tool failed, and
 /// `ETIME` if it took too long.
 pub trait ToolBox: Send + Sync {
     /// Calls a tool with a JSON object, and returns its result.
     fn call(&self, name: String, arguments: String) -> PortFuture<'_, String>;
 }
 
-/// The grant of `tool`.
+/// The `tool` grant: the application's tools.
 pub struct Tools(pub Arc<dyn ToolBox>);
 
 impl Config for Tools {

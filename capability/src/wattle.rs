@@ -1,5 +1,5 @@
-//! `wattle`: the commands of the project's command line that concern the run and its programs. They
-//! cannot access anything that the run cannot access through other functions.
+//! `wattle`: the commands of the `wattle` command line that concern the run and its programs. They
+//! can access only what the run can also access through other functions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub trait CatalogIndex: Send + Sync {
     /// Returns all programs, sorted by name.
     fn list(&self) -> Vec<ProgramSummary>;
 
-    /// Returns the programs that match some words, best first.
+    /// Returns the programs that match the words, best first.
     fn search(&self, words: &str) -> Vec<ProgramSummary>;
 
     /// Returns the manual page of a program.
@@ -44,13 +44,13 @@ pub trait CatalogIndex: Send + Sync {
 /// A program in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSummary {
-    /// The name.
+    /// The program's name.
     pub name: String,
-    /// The sentence that describes it.
+    /// A sentence that describes the program.
     pub about: String,
 }
 
-/// The grant of `wattle` on a catalog.
+/// The `wattle` grant: the index of a catalog.
 pub struct Wattle(pub Arc<dyn CatalogIndex>);
 
 impl Config for Wattle {
@@ -79,7 +79,7 @@ async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, 
         ));
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // The first word may be the name of the command-line tool, as in a terminal.
+    // As in a terminal, the first word may be the name of the command-line tool.
     let words = words.strip_prefix(&["wattle"]).unwrap_or(&words);
     let text = match words {
         [] | ["help" | "--help" | "-h"] => help(),
@@ -107,8 +107,8 @@ fn help() -> String {
     })
 }
 
-/// Reports an unknown command, with the known commands: only those with the same first word, if
-/// there are any.
+/// Creates the failure for an unknown command. It lists the commands with the same first word or,
+/// if there are none, all commands.
 fn unknown(words: &[&str]) -> Failure {
     let first = |usage: &str| usage.split(' ').next() == words.first().copied();
     let mut known: Vec<&str> =

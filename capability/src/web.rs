@@ -1,7 +1,7 @@
 //! `web`: pages as readable text, and web search.
 //!
-//! Pages are fetched with the run's `http`, and the guard checks every hop. The search engine is
-//! configured by the operator and has its own backend, which programs cannot use.
+//! Pages are fetched through the run's `http` grant, and the guard checks every hop. The operator
+//! configures the search engine, which has its own backend that programs cannot use.
 
 mod engine;
 pub(crate) mod guest;
@@ -37,10 +37,10 @@ capability! {
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
-/// Maximum length of a returned piece, in characters.
+/// Maximum length of the piece of a page that a call returns, in characters.
 const PIECE: usize = 4_000;
 
-/// Maximum time for a page or a search.
+/// Maximum time for fetching a page or for a search.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum memory of a conversion, in bytes.
@@ -53,13 +53,14 @@ const MAX_QUERY: usize = 400;
 const ACCEPT: &str =
     "text/html, application/xhtml+xml, text/markdown, text/plain, application/json, */*;q=0.5";
 
-/// The grant of `web`. Pages are fetched with the run's `http`.
+/// The `web` grant: a search engine, if one is configured. Pages are fetched through the run's
+/// `http` grant.
 pub struct Web {
     engine: Result<Arc<Engine>, String>,
 }
 
 impl Web {
-    /// Creates a grant with a search engine, or with the reason why there is none.
+    /// Creates a grant with a search engine, or with the reason why the search is unavailable.
     #[must_use]
     pub fn new(engine: Result<Arc<Engine>, String>) -> Web {
         Web { engine }
@@ -77,7 +78,7 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let until = deadline(run);
     guest::prepare();
     let (response, base) = within(run, until, get(run, &url, until)).await?;
-    // The first compilation of the guest may take longer than the conversion of a page.
+    // The wait for the guest's compilation does not count towards the time for the conversion.
     guest::ready().await?;
     let until = deadline(run);
     let status = response.status.as_u16();
@@ -86,7 +87,7 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let page =
         Page { url: &base, content_type: content_type.unwrap_or_default(), body: &response.body };
     let read = guest::text(run.account(), &page, until).await;
-    // The text may contain a secret that markup or an encoding hid in the page.
+    // The text may contain a secret that was hidden by markup or an encoding in the page.
     let passage = Passage::of(run, WEB.name);
     let read = match read {
         Ok(Text { text, plain }) => {
@@ -165,7 +166,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
     passage.clean_text(&found, &[engine.url().as_str()]).await
 }
 
-/// Returns the deadline of a call. It is earlier than the run's deadline, so that the program
+/// Returns the deadline of a call. It precedes the run's deadline, so that the program still
 /// receives the failure.
 fn deadline(run: &Run) -> Instant {
     let reserve = Duration::from_millis(200);

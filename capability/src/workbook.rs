@@ -1,9 +1,9 @@
 //! `workbook`: programs that use each other's results and run as one program. Independent programs
 //! run concurrently.
 //!
-//! The format is described in `docs/workbooks.md`. Every component runs like a program of
+//! The format is described in `docs/workbooks.md`. Each component runs like a program of
 //! [`par`](crate::par): in its own instance, with exactly the grants of the calling run, and no
-//! longer than that run.
+//! longer than the calling run.
 
 mod graph;
 mod org;
@@ -42,7 +42,8 @@ greeting = "whole"
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = perform;
 }
 
-/// The results of the components, in their order. `None` for a component that has not succeeded.
+/// The results of each component, in the order of the graph. `None` for a component that has not
+/// succeeded.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
 async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {
@@ -63,8 +64,8 @@ async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Fail
     Ok(Json::Object(exports).to_string())
 }
 
-/// Checks that each component may run, exists and compiles. Reports all components that fail the
-/// check.
+/// Checks that each component's program may run, exists and compiles. Reports all components that
+/// fail the check.
 async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     let par = run.config::<Par>()?;
     let mut wrong: Vec<String> = Vec::new();
@@ -86,8 +87,8 @@ async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     code.map_or(Ok(()), |code| Err(Failure::new(code, wrong.join("\n"))))
 }
 
-/// Runs each component as soon as its inputs are ready. After the first failure, no more components
-/// are started, and the running ones finish.
+/// Runs each component as soon as its inputs are available. After the first failure, no more
+/// components are started, but running components finish.
 async fn run_all(
     run: &mut Run,
     graph: &Graph,
@@ -120,7 +121,7 @@ async fn run_all(
     }
 }
 
-/// Reports the failed components with the reasons, and the components that were not run.
+/// Describes the failed components with their reasons, and lists the components that were not run.
 fn describe(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
     let name = |at: usize| graph.components.get(at).map_or("", |component| component.name.as_str());
     let each = failures

@@ -1,5 +1,5 @@
-//! Fuzzes sequences of host calls with arbitrary operands. The calls never cause a panic or an
-//! access outside the program's memory, and the host's memory stays limited.
+//! Fuzzes sequences of host calls with arbitrary operands. No call may cause a panic or access
+//! memory outside the program's memory, and the host's memory use must stay within its limit.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 #[test]
 fn no_sequence_of_calls_is_harmful() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Waiting is harmless, but makes the test slow.
+    // Sleeping is harmless, but slows the test down.
     let calls = tokio.block_on(calls::Calls::new(&["sys.sleep"]));
     let mut runner =
         TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });

@@ -1,5 +1,5 @@
-//! The authority of programs, computed from their modules. The files `tests/data/authority/*.txt`
-//! contain cases:
+//! Tests the authority of programs, which is computed from their modules. The files
+//! `tests/data/authority/*.txt` contain cases in this form:
 //!
 //! ```text
 //! === title

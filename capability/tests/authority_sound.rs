@@ -31,7 +31,7 @@ impl Backend for Web {
     }
 }
 
-/// A generator of programs; each choice consumes a byte.
+/// A generator of programs. Each choice consumes a byte of input.
 struct Writer<'b> {
     choices: std::slice::Iter<'b, u8>,
     labels: usize,
@@ -141,7 +141,7 @@ impl Writer<'_> {
     }
 }
 
-/// Generates a program with helpers from the choices.
+/// Generates a program, including its helper functions, from the choices.
 fn program(choices: &[u8]) -> String {
     let mut writer = Writer { choices: choices.iter(), labels: 0, out: String::new() };
     writer.statements(2);
@@ -210,8 +210,8 @@ proptest! {
     }
 }
 
-/// Covers growing strings, nested loops and thousands of locals. The analysis gives up, and
-/// everything is unknown.
+/// Covers growing strings, nested loops and thousands of locals. The analysis must give up and
+/// treat every argument as unknown.
 #[tokio::test]
 async fn an_analysis_that_takes_too_long_gives_up() {
     let runtime = Runtime::new(ALL, Limits { instances: 1, ..Limits::default() }).unwrap();

@@ -1,5 +1,5 @@
-//! Runs every row's example: it must call its function and print what the row states.
-//! `docs/capabilities.md` is generated from the rows.
+//! Runs the example in every row of the function tables. The example must call the row's function
+//! and print the stated output. `docs/capabilities.md` is generated from the rows.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

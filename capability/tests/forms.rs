@@ -1,5 +1,5 @@
-//! Runs programs for each row of the language's tables, and compares their outputs. `UPDATE=1`
-//! rewrites the outputs in `tests/forms.txt`.
+//! Runs programs for each row in the tables of the language, and compares their outputs. `UPDATE=1`
+//! updates the outputs in `tests/forms.txt`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -32,7 +32,7 @@ async fn every_row_of_the_languages_tables_does_what_it_says() {
     assert!(count >= 36, "{count} cases");
 }
 
-/// Returns a program's results, one on each line, and its failure.
+/// Runs a program, and returns its results, one per line, and its failure.
 async fn output(source: &str, args: &[&str]) -> String {
     let outcome = match world::World::new().run(source, args).await {
         Ok(outcome) => outcome,

@@ -1,5 +1,5 @@
-//! Tests hostile programs: each ends with a clear error within its limits, and the next run is
-//! unaffected.
+//! Tests hostile programs: each program ends with a clear error within its limits, and does not
+//! affect the next run.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -103,7 +103,8 @@ async fn a_trap_reports_reason_and_position() {
 #[tokio::test]
 async fn memory_is_limited_and_exhaustion_is_reported() {
     let world = small();
-    // The program's own growth returns -1; the host's fails with ENOMEM.
+    // If the program itself fails to grow its memory, `memory.grow` returns -1. If the host fails
+    // to do so, the call fails with ENOMEM.
     let grow = "(resv (call $str.from_int (memory.grow (i32.const 1000)))) (i32.const 0)";
     assert_eq!(world.run(grow, &[]).await.unwrap().texts(), ["-1"]);
     let hunger = r#"
@@ -126,13 +127,13 @@ async fn memory_is_limited_and_exhaustion_is_reported() {
     unharmed(&world).await;
 }
 
-/// Operands of every kind: hostile ones, and a few ordinary ones.
+/// Operands for all types: hostile values, and a few ordinary ones.
 const NUMBERS: [i32; 12] =
     [0, 1, -1, 2, 15, 16, 65_532, 65_536, i32::MAX, i32::MIN, -65_536, 0x1000_0000];
 
 #[tokio::test]
 async fn no_operand_of_any_function_is_harmful() {
-    // Compiled once per process; compilation takes longer than the deadline of a small world.
+    // The guests are compiled first, because compilation takes longer than the deadline in `small`.
     let guests = "(out (json.query? \"1\" \".\")) (ret (html.text? \"a\"))";
     World::new().run(guests, &[]).await.unwrap();
     let world = small();
@@ -141,8 +142,7 @@ async fn no_operand_of_any_function_is_harmful() {
         let results: Vec<&str> = signature.pushes().map(|_| "(drop)").collect();
         for n in NUMBERS {
             for honest in 0..=signature.params.len() {
-                // One operand is hostile and the others are a string or a small number, or all are
-                // hostile.
+                // Either all operands are hostile, or all string operands except one are ordinary.
                 let operands: Vec<String> = signature
                     .params
                     .iter()
@@ -159,7 +159,7 @@ async fn no_operand_of_any_function_is_harmful() {
                     })
                     .collect();
                 let name = format!("{}.{}", signature.module, signature.name);
-                // Long waits are harmless, but they make the test slow.
+                // Long sleeps are harmless, but they slow the test down.
                 if name == "sys.sleep" && n > 16 {
                     continue;
                 }
@@ -233,13 +233,13 @@ async fn giant_texts_run_or_fail_with_a_clear_error() {
         ("quotes", &quotes),
     ] {
         match world.run(text, &[]).await {
-            // A million quotes are a string like any other.
+            // The text of a million quotes may also fail at run time.
             Ok(outcome) => assert!(outcome.success() || name == "quotes", "{name}: {outcome:?}"),
             Err(why) => assert!(why.starts_with("error[") && why.len() < 2_000, "{name}: {why}"),
         }
         unharmed(&world).await;
     }
-    // These two are valid.
+    // These two texts are valid programs.
     assert!(world.run(&locals, &[]).await.unwrap().success());
     assert_eq!(world.run(&literal, &[]).await.unwrap().texts(), ["1000000"]);
 }
@@ -275,7 +275,7 @@ async fn a_dropped_run_stops_and_frees_its_instance() {
 
 #[tokio::test]
 async fn endless_filters_and_patterns_end_at_the_deadline() {
-    // The guest is compiled before the clock starts.
+    // The guest is compiled first, so that its compilation does not count towards the deadline.
     World::new().run("(ret (json.query? \"1\" \".\"))", &[]).await.unwrap();
     let world = small();
     for filter in [
@@ -301,7 +301,7 @@ async fn endless_filters_and_patterns_end_at_the_deadline() {
         assert!(ended, "{filter}: {:?}", outcome.exit);
         unharmed(&world).await;
     }
-    // Each match is found in linear time, but all together take quadratic time.
+    // Each match is found in linear time, but all matches together take quadratic time.
     let square = "(let $s (str.repeat? \"A\" 1000000))\n(catch $v $e (str.find_all $s \
                   \".*[^A-Z]|[A-Z]\"))\n(fail $e)";
     let outcome = world.run(square, &[]).await.unwrap();
@@ -333,7 +333,7 @@ async fn an_expensive_pattern_is_refused_or_quick() {
 
 #[tokio::test]
 async fn a_loop_over_a_large_text_takes_the_time_of_its_pieces() {
-    // 20,000 pieces of 4 MB: 80 GB if each call read the whole text.
+    // If each of the 20,000 calls read the whole text of 4 MB, they would read 80 GB in total.
     let world = World::new();
     let text = "
         (let $s (str.repeat? \"0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghi\\n\" 20000))

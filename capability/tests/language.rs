@@ -48,7 +48,7 @@ async fn the_examples_of_the_language_manual_are_correct() {
     wattle_cases::compare(path, &found);
 }
 
-/// Returns a program's output, one result per line.
+/// Runs a program, and returns its output, one result per line.
 async fn run(source: &str, args: &str) -> String {
     let args: Vec<String> = args.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -61,7 +61,7 @@ async fn run(source: &str, args: &str) -> String {
     outcome.texts().into_iter().chain(ending).fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// Returns the helpers and the instructions of `run`, without its locals.
+/// Returns the helper functions and the instructions of `run`, without its locals.
 fn body(module: &str) -> String {
     let (_, functions) = module.split_once("\n  (func ").unwrap();
     let mut text = String::new();
@@ -71,7 +71,7 @@ fn body(module: &str) -> String {
             true => {
                 let body: Vec<&str> =
                     lines.skip(1).filter(|line| !line.starts_with("    (local $")).collect();
-                // The last parenthesis is the function's.
+                // The last parenthesis closes the function.
                 let body = body.join("\n");
                 let body = body.strip_suffix(')').unwrap_or(&body);
                 body.lines().for_each(|line| {

@@ -1,4 +1,5 @@
-//! Decisions of policies about programs. Each case in `tests/data/policy.txt` has this form:
+//! Tests the decisions of policies about programs. Each case in `tests/data/policy.txt` has this
+//! form:
 //!
 //! ```text
 //! === title

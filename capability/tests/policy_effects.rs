@@ -1,6 +1,7 @@
-//! Runs every row of every capability under every rule that could cover it. A denied effect never
-//! reaches a backend. The same holds for an effect that needs approval if nobody can approve it.
-//! This holds whether the decision is made before the program starts or at each call.
+//! Runs the example of every function under every rule that could cover it. A denied effect must
+//! never reach a backend, and neither may an effect that needs approval if there is no user to
+//! approve it. This must hold whether the decision is made before the program starts or at each
+//! call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -31,16 +32,16 @@ use wattle_capability::web::{Engine, EngineKind, Web};
 use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
 use world::World;
 
-/// The result of an example.
+/// The result of running an example.
 struct ExampleResult {
     /// The effects that reached a backend.
     done: Vec<(Target, String)>,
-    /// If true, the output is the one that the row states.
+    /// If true, the output is as stated in the row.
     as_documented: bool,
     files: BTreeSet<String>,
 }
 
-/// Runs an example on files, with watched backends, under a guard.
+/// Runs an example with the given files and guard, and records the effects on all backends.
 async fn attempt(
     world: &World,
     program: &Program,
@@ -121,7 +122,7 @@ async fn attempt(
     }
 }
 
-/// Returns the targets that the authority finds in the example's call of its function.
+/// Returns the targets that the program's authority lists for its calls of `function`.
 fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     let uses = program.authority().uses().iter();
     let own = uses
@@ -151,7 +152,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
     let world = World::new();
     let (mut wrong, mut runs) = (Vec::new(), 0_usize);
     let functions = ALL.iter().flat_map(|capability| capability.functions);
-    // The example of this one is a program that is stopped.
+    // The example of this function is a program that traps.
     for function in functions.filter(|function| function.name != wattle_rt::TRAP) {
         let program = world.runtime.prepare(function.example).await.unwrap();
         let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
@@ -184,7 +185,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
                         function.name
                     ));
                 }
-                // A rule on the name of a function without effects applies before the program
+                // If a function names no target, a rule on its name applies only before the program
                 // starts.
                 let is_decided_before = named.is_empty() && how.ends_with("call");
                 let by_name = (rule == function.name || rule == capability) && !is_decided_before;
@@ -211,7 +212,7 @@ async fn a_row_declares_what_its_example_touches() {
         let program = world.runtime.prepare(function.example).await.unwrap();
         let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
         for (target, text) in named(&program, function) {
-            // Reads leave no trace in a world without canaries.
+            // Without canaries, reads cannot be observed.
             let reads = matches!(target, Target::Read | Target::ReadTree | Target::Tree);
             let is_seen = |(seen, _): &(Target, String)| {
                 *seen == target || matches!((seen, target), (Target::Keys, Target::Key))

@@ -1,5 +1,5 @@
-//! Tests the enforcement of policies: a denied program does not run, and uses of targets that are
-//! unknown before the run are decided at the call.
+//! Tests the enforcement of policies: a denied program does not run, and a target that is unknown
+//! before the run is decided at the call.
 
 #![allow(
     clippy::panic,
@@ -58,7 +58,7 @@ impl Backend for Web {
     }
 }
 
-/// An asker that answers from a list and records the questions.
+/// An asker that takes its answers from a list and records the questions.
 #[derive(Default)]
 struct Person {
     answers: Mutex<Vec<Answer>>,
@@ -136,7 +136,8 @@ impl World {
 const FETCH: &str = "(call $probe.hit)\n(argv 0 $u)\n(local $b i32) (local $e i32)\n(call \
                      $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv \
                      $b)\n(i32.const 0)";
-/// A program whose host comes from the state, so that it is unknown before the run.
+/// A program that reads the URL of its request from the state, so that the host is unknown before
+/// the run.
 const FOLLOW: &str = "(call $probe.hit)\n(argv 0 $u)\n(check (call $kv.set \"next\" (local.get \
                       $u)))\n(local $b i32) (local $e i32)\n(call $kv.get \"next\") (drop) \
                       (local.set $u)\n(call $http.get (local.get $u)) (local.set $e) (local.set \
@@ -208,7 +209,7 @@ async fn approvals_are_for_once_or_for_the_session() {
         "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) \
          (local.set $e) (local.set $b)"
     );
-    // Another host causes another question, and nobody answers it.
+    // Another host causes another question, which is denied because there are no more answers.
     assert!(world.run(FETCH, &["https://b.example/"]).await.is_err());
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (3, 3));
 }

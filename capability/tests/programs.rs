@@ -119,13 +119,13 @@ async fn a_programs_own_code_has_no_failed_call() {
     assert_eq!(outcome.exit, Exit::Returned(Code(42)));
     assert_eq!(outcome.failure, None);
     assert_eq!(outcome.texts(), ["so far"]);
-    // A handled failure does not explain another code.
+    // A handled failure is not reported as the reason for another code.
     let outcome =
         world.run("(call $kv.get \"k\") (drop) (drop) (i32.const 42)", &[]).await.unwrap();
     assert_eq!(outcome.failure, None);
 }
 
-/// Renders a call to a function whose results are printed: `f (a, b) → (ptr, err)`.
+/// Returns a program that calls a function and prints its results, which have the given shape.
 fn call(function: &str, operands: &str, shape: &str) -> String {
     let call = format!("(call ${function} {operands})");
     match shape {

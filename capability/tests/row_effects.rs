@@ -1,13 +1,13 @@
-//! The declared effects of all host functions. A new function must be added here, because
-//! resuming and replaying runs depend on its effect.
+//! Tests the declared effects of all host functions. A new function must be added here, because the
+//! resumption and replay of runs depend on its effect.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
 use wattle_capability::ALL;
 use wattle_rt::CallEffect;
 
-/// Functions that access the outside or wait, but are computed again in a replay. They have no
-/// effects, or only through the programs that they start.
+/// Functions that reach outside the run or wait, but are computed again in a replay. They have no
+/// effects of their own.
 const COMPUTED: &[&str] = &[
     "json.query",
     "json.query/3",
@@ -25,7 +25,7 @@ const COMPUTED: &[&str] = &[
     "workbook.run",
 ];
 
-/// All other functions, by effect.
+/// All functions with effects, by effect.
 const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
@@ -71,7 +71,7 @@ fn every_function_that_reaches_out_declares_its_effect() {
                 function.name
             );
         }
-        // A synchronous function returns its result at once, so nothing can be recorded before it.
+        // A synchronous function returns immediately, so nothing can be recorded before its effect.
         assert!(
             function.waits || matches!(function.effect, CallEffect::None | CallEffect::Reads),
             "{}",
@@ -85,8 +85,8 @@ fn every_function_that_reaches_out_declares_its_effect() {
     }
 }
 
-/// A form that calls an overload is parsed with the parameters of the function that it names, and
-/// has the results of that function.
+/// Calls of an overload are parsed by the signature of the function that it overloads, so the two
+/// signatures must be compatible.
 #[test]
 fn an_overload_extends_a_function() {
     let functions: Vec<_> = ALL.iter().flat_map(|one| one.functions).collect();
@@ -102,7 +102,8 @@ fn an_overload_extends_a_function() {
             assert_eq!(long.params.get(..short.params.len()), Some(short.params));
             assert!(long.takes(short.params.len()) && !short.takes(long.params.len()));
         } else {
-            // The type of the last argument or, if all are the same, of the result that is wanted.
+            // The suffix is the type of the result. The last parameter has this type too, if the
+            // parameters differ.
             let result = long.results[0].ty;
             assert_eq!(suffix, result.val().wat(), "{}", overload.name);
             assert_eq!(long.params.len(), short.params.len(), "{}", overload.name);

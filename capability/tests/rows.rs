@@ -54,7 +54,7 @@ fn holds(outcome: &Outcome, expected: &Result<String, (Code, &str)>) -> bool {
     match expected {
         Ok(text) => outcome.success() && outcome.texts().join("\n") == *text,
         Err((code, words)) => {
-            // A function without error codes ends the program.
+            // A function without error codes traps.
             let trapped =
                 matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Host(*code));
             (trapped || outcome.exit == Exit::Returned(*code))

@@ -1,12 +1,14 @@
-//! Checks the arguments of a call against the types of the parameters, and adds missing defaults.
+//! Checks the arguments of a call against the types of the parameters, and fills in missing
+//! defaults.
 
 use std::fmt;
 
 use crate::{Arg, Entry, Name, TypeHint};
 
-/// An error in a call's arguments. Its text is the result of the call, which the model reads.
+/// An error in the arguments of a call. Its text is returned to the model as the result of the
+/// call.
 ///
-/// [`hint`](ArgumentError::hint) says how to fix the call.
+/// [`hint`](ArgumentError::hint) explains how to fix the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentError {
     program: Name,
@@ -23,13 +25,12 @@ enum Kind {
 }
 
 impl Entry {
-    /// Returns the arguments for the program. Each given argument is checked against its type. An
-    /// optional argument gets its default if it is missing, equals the default as written, or is
-    /// empty and its type is not `string`.
+    /// Returns the arguments for the program, after checking each given argument against its type.
+    /// An optional argument takes its default if it is missing, if it equals the default, or if it
+    /// is empty and its type is not `string`.
     ///
-    /// # Errors
     /// If a required argument is missing, an argument does not match its type, there are too many
-    /// arguments, or they do not match the agent's [`schema`](Entry::schema).
+    /// arguments, or the arguments do not match the agent's [`schema`](Entry::schema).
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
         let args = &self.meta().args;
         let mut arguments = check(self.name(), args, given)?;
@@ -51,7 +52,8 @@ impl Entry {
         Ok(arguments)
     }
 
-    /// Returns the usage line, such as `file_grep(path: path, text: string, max: int = 100)`.
+    /// Returns the program's usage line, such as `file_grep(path: path, text: string, max: int =
+    /// 100)`.
     #[must_use]
     pub fn usage(&self) -> String {
         usage(self.name(), &self.meta().args)
@@ -101,12 +103,12 @@ fn selects_default(arg: &Arg, text: &str) -> bool {
     })
 }
 
-/// Quotes a string for a message, and truncates it if it is long.
+/// Quotes a string for a message. Long strings are truncated.
 pub(crate) fn excerpt(text: &str) -> String {
     wattle_rt::quote(text, 60)
 }
 
-/// Describes the values that a type accepts.
+/// Describes the values that a type accepts, for a message.
 fn expected(type_hint: TypeHint) -> &'static str {
     match type_hint {
         TypeHint::String => "a text",
@@ -119,15 +121,15 @@ fn expected(type_hint: TypeHint) -> &'static str {
     }
 }
 
-/// Returns the type's name with its article: `an int`, `a url`.
+/// Returns the name of the type with its article: `an int`, `a url`.
 pub(crate) fn with_article(type_hint: TypeHint) -> String {
     let article = if type_hint == TypeHint::Int { "an" } else { "a" };
     format!("{article} {type_hint}")
 }
 
 impl ArgumentError {
-    /// Returns the hint, without a leading `hint:`. It says what is expected, what was found, and
-    /// how to call the program.
+    /// Returns the hint, without a leading `hint:`. It says which value is expected, which value
+    /// was found, and how to call the program.
     #[must_use]
     pub fn hint(&self) -> String {
         let usage = &self.usage;

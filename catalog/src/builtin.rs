@@ -1,4 +1,4 @@
-//! The built-in programs. The files of `programs/` are compiled into the binary.
+//! The built-in programs. The files in `programs/` are compiled into the binary.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ const FILES: &[(&str, &str)] = files! {
     "web_title.wat"
 };
 
-/// Reads the built-in programs.
+/// Parses the built-in programs.
 pub(crate) fn programs() -> Vec<Result<Arc<Entry>, Problem>> {
     FILES
         .iter()

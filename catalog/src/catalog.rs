@@ -11,13 +11,13 @@ use crate::{Entry, Folders, Index, Name, builtin, nearest};
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// All programs by name, and the problems of the files that are left out. A catalog never changes:
-/// a reload creates a new one. It is cheap to clone.
+/// All programs by name, and the problems of omitted files. A catalog never changes: a reload
+/// creates a new one. It is cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
     problems: Arc<[Problem]>,
-    /// The search index, which is built when it is first needed.
+    /// The search index, built on first use.
     index: Arc<OnceLock<Index<Arc<Entry>>>>,
 }
 
@@ -28,23 +28,23 @@ impl Catalog {
         Catalog::of_folders(&[])
     }
 
-    /// Loads the built-in programs and the programs of the folders: all `.wat` files directly in a
-    /// folder. A program replaces a program with the same name in an earlier folder. It replaces a
-    /// built-in program if its front matter has `replaces`.
+    /// Loads the built-in programs and the programs in the folders: all `.wat` files directly in a
+    /// folder. A program replaces a program of the same name from an earlier folder. It replaces a
+    /// built-in program only if its front matter contains `replaces`.
     ///
-    /// This never fails. Files and folders that cannot be used are left out, and
+    /// Loading never fails. Files and folders that cannot be used are omitted, and
     /// [`problems`](Catalog::problems) lists them.
     #[must_use]
     pub fn load<P: AsRef<Path>>(folders: &[P]) -> Catalog {
         Folders::open(folders, &|_| Ok(())).catalog().clone()
     }
 
-    /// Creates a catalog of these programs, without problems.
+    /// Creates a catalog with these programs and without problems.
     pub(crate) fn of_entries(entries: BTreeMap<Name, Arc<Entry>>) -> Catalog {
         Catalog { entries: Arc::new(entries), ..Catalog::default() }
     }
 
-    /// Creates a catalog of the built-in programs and the programs of the folders.
+    /// Creates a catalog of the built-in programs and the programs in the folders.
     pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
         let mut entries: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let mut problems = Vec::new();
@@ -66,8 +66,8 @@ impl Catalog {
             for (name, mut same) in named {
                 match (same.pop(), same.is_empty()) {
                     (Some(only), true) => drop(entries.insert(name, only)),
-                    // None of several programs is preferred over the others, so the one of an
-                    // earlier layer is kept.
+                    // If several programs of a layer have the same name, none of them is used, and
+                    // the program of an earlier layer is kept.
                     (Some(last), false) => {
                         problems.extend(same.iter().map(|other| duplicate(&last, other)))
                     }
@@ -81,15 +81,15 @@ impl Catalog {
         Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
     }
 
-    /// Returns the program with exactly this name.
+    /// Returns the program with exactly this name, or `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.get(name)
     }
 
-    /// Returns the names that are similar to a name, closest first, at most three. They are
-    /// suggestions only; a call needs the exact name. Case, separators, the order of words and a
-    /// namespace before the name are ignored.
+    /// Returns the program names that are similar to `name`, at most three, closest first. They are
+    /// only suggestions; a call needs the exact name. Case, separators, word order and a namespace
+    /// before the name are ignored.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Vec<&Name> {
         let distance = |known: &Name| nearest::distance(name, known.as_str());
@@ -99,9 +99,9 @@ impl Catalog {
         close.into_iter().take(MAX_SUGGESTIONS).map(|(_, known)| known).collect()
     }
 
-    /// Searches for programs by words, and returns them by relevance, most relevant first. Matches
-    /// in the name weigh most, followed by tags, description, arguments and results. The words may
-    /// be a whole message.
+    /// Searches for programs by words. Returns the matching programs, most relevant first. Matches
+    /// in the name weigh most, followed by tags, description, arguments and results. `words` may be
+    /// a whole message.
     #[must_use]
     pub fn search(&self, words: &str) -> Vec<&Arc<Entry>> {
         let index = self.index.get_or_init(|| {
@@ -110,12 +110,13 @@ impl Catalog {
         index.rank(words).into_iter().map(|(entry, _)| entry).collect()
     }
 
-    /// Returns all programs, sorted by name.
+    /// Returns an iterator over all programs, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
         self.entries.values()
     }
 
-    /// Returns true if both are the same catalog, and not merely equal ones.
+    /// Returns true if one catalog is a clone of the other. Catalogs with equal content are not
+    /// enough.
     #[must_use]
     pub fn is(&self, other: &Catalog) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
@@ -133,16 +134,15 @@ impl Catalog {
         self.entries.is_empty()
     }
 
-    /// Returns the problems of the files and folders that were left out, in the order of the
-    /// folders.
+    /// Returns the problems of omitted files and folders, in the order of the folders.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 }
 
-/// Checks that a program of a folder replaces a built-in one if and only if its front matter says
-/// so.
+/// Checks that a program in a folder replaces a built-in program if and only if its front matter
+/// says so.
 fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
     let name = entry.name().to_string();
     let fault = match (&entry.meta().replaces, built_in.contains(entry.name())) {

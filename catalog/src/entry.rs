@@ -19,12 +19,13 @@ pub enum Origin {
     BuiltIn(&'static str),
     /// A file on disk.
     File(PathBuf),
-    /// The declaration of the agent with this name.
+    /// The declaration of an agent. The value is the agent's name.
     Agent(String),
 }
 
 impl Origin {
-    /// Returns the file that the program was read from, or `None` if it is not from a file.
+    /// Returns the path of the file that contains the program, or `None` if the program is not from
+    /// a file on disk.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -52,7 +53,7 @@ pub struct Entry {
     source: Arc<str>,
     body: usize,
     origin: Origin,
-    /// The values of the program's parameters that no caller sets, each with its index.
+    /// The values of the parameters that callers cannot set, each with the parameter's index.
     pub(crate) fixed: Vec<(usize, String)>,
     context: Arc<BTreeMap<String, String>>,
     /// The schema of the arguments, if an agent sets one.
@@ -62,11 +63,10 @@ pub struct Entry {
 impl Entry {
     /// Reads a program from the content of a file.
     ///
-    /// # Errors
-    /// If the front matter is missing, is not TOML or breaks a rule. The problem names the origin
-    /// and the line.
+    /// If the front matter is missing, is not valid TOML or breaks a rule. The problem names the
+    /// origin and the line.
     pub fn parse(text: &str, origin: Origin) -> Result<Entry, Problem> {
-        // A byte order mark would become a part of the program.
+        // A byte order mark would become part of the program.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match front::read(text) {
             Ok(front) => Ok(Entry {
@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Creates a program that belongs to an agent's declaration.
+    /// Creates a program that is part of an agent's declaration.
     #[must_use]
     pub fn of_agent(agent: &str, name: Name, meta: Meta, body: String) -> Entry {
         Entry {
@@ -98,7 +98,7 @@ impl Entry {
         }
     }
 
-    /// Returns true if a string has front matter, valid or not: its first line that is neither
+    /// Returns true if a string contains front matter, valid or not: the first line that is neither
     /// empty nor a plain comment starts with `;;;`.
     #[must_use]
     pub fn has_front_matter(text: &str) -> bool {
@@ -108,8 +108,7 @@ impl Entry {
     /// Reads a program from a file.
     ///
     /// # Errors
-    /// The same as for [`parse`](Entry::parse), and if the path is not a regular file or cannot be
-    /// read.
+    /// As for [`parse`](Entry::parse), or if the path is not a regular file or cannot be read.
     pub fn read(path: &Path) -> Result<Entry, Problem> {
         folder::program(path)
     }
@@ -126,14 +125,14 @@ impl Entry {
         &self.meta
     }
 
-    /// Returns the whole content of the file. For the runtime, front matter is a comment, so
+    /// Returns the whole content of the file. The runtime treats front matter as a comment, so
     /// positions in diagnostics are positions in the file.
     #[must_use]
     pub fn source(&self) -> &Arc<str> {
         &self.source
     }
 
-    /// Returns the source after the front matter.
+    /// Returns the source that follows the front matter.
     #[must_use]
     pub fn body(&self) -> &str {
         self.source.get(self.body..).unwrap_or_default()
@@ -151,7 +150,7 @@ impl Entry {
         self.schema.as_ref()
     }
 
-    /// Sets the program's context. Callers cannot set parameters that have the name of a context
+    /// Sets the program's context. A caller cannot set a parameter with the same name as a context
     /// value.
     pub(crate) fn bind(&mut self, context: &BTreeMap<String, String>) {
         let mut fixed = Vec::new();
@@ -166,20 +165,21 @@ impl Entry {
         Arc::make_mut(&mut self.context).extend(context.clone());
     }
 
-    /// Returns the program with additional values that it can read.
+    /// Returns a copy of the program with additional context values. Values that the program
+    /// already has take precedence.
     pub(crate) fn with_values(&self, values: &BTreeMap<String, String>) -> Entry {
         let mut context = values.clone();
         context.extend(self.context.iter().map(|(key, value)| (key.clone(), value.clone())));
         Entry { context: Arc::new(context), ..self.clone() }
     }
 
-    /// Returns the origin of the program.
+    /// Returns the program's origin.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Returns the fields that searches examine, with their weights.
+    /// Returns the program's search fields with their weights.
     #[must_use]
     pub fn fields(&self) -> Vec<Field<'_>> {
         let meta = &self.meta;
@@ -197,7 +197,7 @@ impl Entry {
             .collect()
     }
 
-    /// Returns the problem that reports a program that does not compile.
+    /// Returns the problem for a program that does not compile.
     #[must_use]
     pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
         let line = usize::try_from(diagnostic.position.line).ok();
@@ -207,7 +207,7 @@ impl Entry {
     }
 
     /// Checks `uses` against the host functions that the compiled program imports. `sys` need not
-    /// be listed. Without `uses` in the front matter, nothing is checked.
+    /// be listed. If the front matter has no `uses`, nothing is checked.
     ///
     /// # Errors
     /// If the body calls a capability that `uses` does not list, or `uses` lists a capability that

@@ -1,4 +1,4 @@
-//! A folder of programs, with its state at the last scan.
+//! A folder of programs, as of the last scan.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use crate::problem::{Fault, Problem};
 use crate::{Entry, Origin};
 
-/// Maximum size of a program's file, in bytes.
+/// Maximum size of a program file, in bytes.
 pub(crate) const MAX_FILE: u64 = 1 << 20;
 
-/// A scanned folder: its files, or the problem that made it unreadable.
+/// A scanned folder: its files, or the problem that made the folder unreadable.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -24,18 +24,18 @@ pub(crate) struct Folder {
 #[derive(Clone, Debug)]
 struct File {
     stamp: Option<Stamp>,
-    /// The last valid version.
+    /// The last valid version of the program.
     entry: Option<Arc<Entry>>,
     /// The problem of the current version, if there is one.
     problem: Option<Problem>,
 }
 
-/// The metadata of a file, which changes whenever its content does.
+/// Metadata of a file that changes whenever the file's content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     written: Option<SystemTime>,
-    /// On Unix, the inode number and the time of the last change, which cannot be set back.
+    /// On Unix, the inode number and the time of the last status change, which programs cannot set.
     #[cfg(unix)]
     node: (u64, i64, i64),
 }
@@ -53,17 +53,17 @@ impl Stamp {
     }
 }
 
-/// A check that a program can be used. If it cannot, the check returns the problem.
+/// A check of whether a program can be used. If it cannot, the check returns the problem.
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {
-    /// Reads the `.wat` files directly in a folder. Hidden files are skipped.
+    /// Reads the `.wat` files directly in a folder, except hidden files.
     pub(crate) fn read(path: &Path, check: Check<'_>) -> Folder {
         Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan(check).0
     }
 
-    /// Scans the folder again and reads the changed files. Also returns true if there were any. If
-    /// the new version of a file is invalid, the previous version remains in use.
+    /// Scans the folder again and reads the changed files. The returned bool is true if any file
+    /// changed. If the new version of a file is invalid, the previous version stays in use.
     pub(crate) fn rescan(&self, check: Check<'_>) -> (Folder, bool) {
         let path = self.path.clone();
         let paths = match files_in(&path, "wat") {
@@ -93,7 +93,8 @@ impl Folder {
         (Folder { path, files: Ok(files) }, changed)
     }
 
-    /// Returns the folder without the files that the problems are about.
+    /// Returns the folder without the programs in files that have one of these problems, and
+    /// records the problems.
     pub(crate) fn refuse(&self, problems: &[Problem]) -> Folder {
         let mut folder = self.clone();
         for (path, file) in folder.files.iter_mut().flatten() {
@@ -116,7 +117,7 @@ impl Folder {
     }
 }
 
-/// Reads a file. `known` is its previous state.
+/// Reads a file. `known` is the file's previous state.
 fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_>) -> File {
     let read = program(path).and_then(|entry| check(&entry).map(|()| entry));
     match read {
@@ -129,7 +130,8 @@ fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_
     }
 }
 
-/// Returns the files of a folder with this extension, sorted. Hidden files are left out.
+/// Returns the paths of the files in a folder with this extension, sorted. Hidden files are
+/// omitted.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -154,7 +156,7 @@ pub(crate) fn program(path: &Path) -> Result<Entry, Problem> {
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
-    // Only regular files are opened: a pipe would block, and a link may point anywhere.
+    // Only regular files are opened, because a pipe would block and a link may point anywhere.
     let kind = fs::symlink_metadata(path).map_err(|e| unreadable(&e))?.file_type();
     if kind.is_symlink() {
         return Err(Fault::Link);

@@ -6,11 +6,11 @@ use crate::folder::Folder;
 use crate::problem::Problem;
 use crate::{Catalog, Entry};
 
-/// A catalog and the folders that it was read from. This value never changes: a rescan creates a
+/// A catalog, and the folders from which it was read. This value never changes: a rescan creates a
 /// new one.
 ///
-/// If the new version of a file is invalid, its previous version is kept for as long as the process
-/// runs, and the catalog's [`problems`](Catalog::problems) say so.
+/// If the new version of a file is invalid, its previous version stays in use for as long as the
+/// process runs, and the catalog's [`problems`](Catalog::problems) report it.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,8 +34,8 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Reads the built-in programs and the programs of the folders, like [`Catalog::load`]. Leaves
-    /// out programs of the folders that `check` refuses.
+    /// Reads the built-in programs and the programs in the folders, like [`Catalog::load`]. Omits
+    /// programs in the folders that `check` rejects.
     #[must_use]
     pub fn open<P: AsRef<Path>>(
         folders: &[P],
@@ -55,8 +55,8 @@ impl Folders {
         &self.catalog
     }
 
-    /// Scans the folders again, and reads the changed files. Returns `None` if nothing changed. In
-    /// that case, the folders are listed, but no file is read.
+    /// Scans the folders again and reads the changed files. Returns `None` if nothing changed,
+    /// after listing the folders without reading any file.
     #[must_use]
     pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
         let mut any_changed = false;
@@ -69,15 +69,15 @@ impl Folders {
         any_changed.then(|| Folders::of(folders))
     }
 
-    /// Returns the folders without the files that the problems are about, for checks that run after
-    /// the scan.
+    /// Returns the folders without the programs in files that have one of these problems. This
+    /// allows checks that run after the scan.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
         Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())
     }
 }
 
-/// Creates folders that never change, for a catalog that has no folders.
+/// Creates a value without folders for an existing catalog. Rescans never change it.
 impl From<Catalog> for Folders {
     fn from(catalog: Catalog) -> Folders {
         Folders { folders: Vec::new(), catalog }

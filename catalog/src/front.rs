@@ -1,5 +1,4 @@
-//! Front matter: extracts the name, the [`Meta`] and the start of the body from the content of a
-//! file.
+//! Front matter: extracts the name, the [`Meta`] and the start of the body from a file's content.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,10 +15,10 @@ pub(crate) mod block;
 mod examples;
 mod keys;
 
-/// A fault with its line, counted from 1.
+/// A fault with its line number, counted from 1.
 pub(crate) type LineFault = (usize, Fault);
 
-/// The checked front matter of a file, and the offset of its body.
+/// The validated front matter of a file, and the offset of the file's body.
 pub(crate) struct Front {
     pub(crate) name: Name,
     pub(crate) meta: Meta,
@@ -42,7 +41,7 @@ pub(crate) fn read(text: &str) -> Result<Front, LineFault> {
     Ok(Front { name, meta, body: block.end })
 }
 
-/// Returns true if a string has front matter: its first line that is neither empty nor a plain
+/// Returns true if a string contains front matter: the first line that is neither empty nor a plain
 /// comment starts with `;;;`.
 pub(crate) fn is_there(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim_start);
@@ -51,7 +50,7 @@ pub(crate) fn is_there(text: &str) -> bool {
     lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
 }
 
-/// Splits a file into the comments above its front matter, the front matter as TOML, and the body.
+/// Splits a file into the comments before its front matter, the front matter as TOML, and the body.
 pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let block = block(text).ok()?;
@@ -101,7 +100,8 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
     examples::check(name, meta, raw.examples, block)
 }
 
-/// Returns true if the text is a valid name of an argument or a capability: a name without dots.
+/// Returns true if the text is a valid name of an argument or a capability: a [`Name`] without
+/// dots.
 fn is_word(text: &str) -> bool {
     text.parse::<Name>().is_ok() && !text.contains('.')
 }
@@ -149,10 +149,10 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
     Ok(args)
 }
 
-/// Maximum length of an argument's format, in characters.
+/// Maximum length of an argument's format description, in characters.
 pub(crate) const MAX_FORMAT: usize = 60;
 
-/// Returns true if a string can be shown as a format in a usage line.
+/// Returns true if a string can be used as a format in a usage line.
 fn is_format(text: &str) -> bool {
     !text.trim().is_empty()
         && text.chars().count() <= MAX_FORMAT
@@ -175,5 +175,5 @@ fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {
     })
 }
 
-/// A table of strings, sorted by key.
+/// A map of strings, sorted by key.
 type Texts = BTreeMap<String, String>;

@@ -1,4 +1,4 @@
-//! The standard layout of a program's file: front matter with its keys in order, then the formatted
+//! The standard layout of a program file: front matter with sorted keys, followed by the formatted
 //! body.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use wattle_rt::Diagnostic;
 use crate::problem::Problem;
 use crate::{Entry, Origin, front};
 
-/// The order of the keys in each table.
+/// The order of the keys, for each table.
 const ORDER: &[(&str, &[&str])] = &[
     (
         "",
@@ -74,10 +74,10 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Formats the content of a program's file: the front matter with its keys in order, an empty line,
-/// and the body, formatted by [`wattle_rt::format`]. Content without front matter is a body. The
-/// meaning of the file does not change. Comments are kept, and a comment between lines of front
-/// matter becomes a TOML comment.
+/// Formats the content of a program file: the front matter with sorted keys, an empty line, and the
+/// body, formatted by [`wattle_rt::format`]. Content without front matter is treated as a body. The
+/// meaning of the file does not change. Comments are kept, and comments between lines of front
+/// matter become TOML comments.
 ///
 /// ```
 /// use wattle_catalog::{Origin, format};
@@ -89,7 +89,7 @@ impl std::error::Error for FormatError {}
 /// ```
 ///
 /// # Errors
-/// If the front matter is invalid or the program cannot be parsed. Problems name `origin`.
+/// If the front matter is invalid or the program cannot be parsed. The problem names `origin`.
 pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
     let has_front = front::is_there(text);
     if has_front {
@@ -117,7 +117,8 @@ pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// Sorts the keys of a table and of the tables in it, and sets their positions in the document.
+/// Sorts the keys of a table and of its subtables, and sets the position of the tables in the
+/// document.
 fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     let order = ORDER.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, order)| *order);
     let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());
@@ -149,7 +150,7 @@ fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     }
 }
 
-/// Sorts a table that has a header.
+/// Sorts a table that has a header, and formats the comments around the header.
 fn sort_section(table: &mut Table, name: &str, position: &mut isize) {
     let above = table.decor().prefix().map(notes).unwrap_or_default();
     let beside = table.decor().suffix().and_then(RawString::as_str).unwrap_or("").trim();
@@ -158,7 +159,7 @@ fn sort_section(table: &mut Table, name: &str, position: &mut isize) {
     sort_table(table, name, position);
 }
 
-/// Returns the comments above a key, one per line, without empty lines.
+/// Returns the comments before a key, one per line and without empty lines.
 fn notes(above: &RawString) -> String {
     let lines = above.as_str().unwrap_or("").lines().map(str::trim).filter(|line| !line.is_empty());
     lines.fold(String::new(), |notes, line| notes + line + "\n")

@@ -1,9 +1,10 @@
-//! The catalog of the Wattle agent runtime: named programs with typed arguments, which a model
-//! calls by name.
+//! The catalog of the Wattle agent runtime: named programs with typed arguments that a model calls
+//! by name.
 //!
-//! A catalog program is a `.wat` file. It starts with front matter, which is TOML in lines that
-//! start with `;;;`, followed by the program's body. [`Catalog::load`] reads the built-in programs
-//! and the user's folders. An invalid file is a [`Problem`] and does not affect the others.
+//! A catalog program is a `.wat` file. It contains front matter, which is TOML in lines that start
+//! with `;;;`, followed by the program's body. [`Catalog::load`] reads the built-in programs and
+//! the user's folders. An invalid file is reported as a [`Problem`] and does not affect other
+//! files.
 //!
 //! ```
 //! let catalog = wattle_catalog::Catalog::built_in();

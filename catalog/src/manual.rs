@@ -1,4 +1,4 @@
-//! The manual page of a program, from its front matter.
+//! The manual page of a program, generated from its front matter.
 
 use std::fmt::Write as _;
 

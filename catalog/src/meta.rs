@@ -8,48 +8,48 @@ use serde::Deserialize;
 
 use crate::Example;
 
-/// The checked front matter of a program.
+/// The validated front matter of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
-    /// The description: one sentence for the model.
+    /// A description for the model, in one sentence.
     pub description: String,
-    /// The arguments in order. Those with a default are last.
+    /// The arguments, in order. Arguments with a default come last.
     pub args: Vec<Arg>,
     /// A description of the results.
     pub returns: Option<String>,
     /// The capabilities that the body uses besides `sys`, or `None` if the front matter does not
     /// list them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
     pub uses: Option<Vec<String>>,
-    /// The version that the author gave the program.
+    /// The version of the program, chosen by its author.
     pub version: Option<String>,
-    /// The name of the built-in program that this one replaces, which must equal this program's own
-    /// name. Without it, a program with the name of a built-in one is left out.
+    /// The name of the built-in program that this program replaces, which must equal its own name.
+    /// Without `replaces`, a program with the name of a built-in program is omitted.
     pub replaces: Option<String>,
-    /// Search words.
+    /// Additional search words.
     pub tags: Vec<String>,
-    /// If true, no other call runs at the same time.
+    /// If true, no other call may run concurrently with a call to the program.
     pub exclusive: bool,
-    /// If true, the results of a call are not shown in the conversation.
+    /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
-    /// Maximum time of a call, from `timeout_ms`. The limit of the runtime also applies.
+    /// Maximum duration of a call, from `timeout_ms`. The limit of the runtime also applies.
     pub timeout: Option<Duration>,
-    /// The examples, which are run as tests and shown in the manual.
+    /// The examples. They are run as tests and shown in the manual.
     pub examples: Vec<Example>,
 }
 
 /// An argument of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// The name in usage lines and errors.
+    /// The name, as shown in usage lines and errors.
     pub name: String,
     /// The type of the argument.
     pub type_hint: TypeHint,
-    /// The format of the argument in a few words, such as `int from 1` or `lines`. Usage lines show
-    /// it in place of the type.
+    /// A short description of the argument's format, such as `int from 1` or `lines`. Usage lines
+    /// show it in place of the type.
     pub format: Option<String>,
-    /// The description.
+    /// The description of the argument.
     pub description: String,
-    /// The default. An argument with a default is optional.
+    /// The default value. An argument with a default is optional.
     pub default: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Arg {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeHint {
-    /// Any string, which may be empty.
+    /// Any string, including the empty string.
     #[default]
     String,
     /// A 64-bit integer.
@@ -68,14 +68,14 @@ pub enum TypeHint {
     Bool,
     /// A JSON value.
     Json,
-    /// A path in the run's files, not empty and without NUL.
+    /// A path in the run's files. It is not empty and contains no NUL.
     Path,
     /// An absolute `http` or `https` URL.
     Url,
 }
 
 impl TypeHint {
-    /// Returns the name of the type in front matter.
+    /// Returns the name of the type as written in front matter.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -132,15 +132,15 @@ impl fmt::Display for TypeHint {
 }
 
 impl Arg {
-    /// Returns the format of the argument, or the name of its type if it has none.
+    /// Returns the argument's format, or the name of its type if it has no format.
     #[must_use]
     pub fn shown_format(&self) -> &str {
         self.format.as_deref().unwrap_or(self.type_hint.name())
     }
 }
 
-/// Shows the argument as in a usage line: `url: url`, `max: int from 1 = 5`,
-/// `mode: string = "all"`.
+/// Displays the argument as in a usage line: `url: url`, `max: int from 1 = 5`, `mode: string =
+/// "all"`.
 impl fmt::Display for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.shown_format())?;

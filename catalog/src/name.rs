@@ -1,15 +1,15 @@
-//! Names of programs.
+//! The names of programs.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Maximum length of a name, in bytes.
+/// Maximum length of a program name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The name of a program: a lowercase letter, followed by lowercase letters, digits, `_` and `.`,
-/// at most 64 characters.
+/// The name of a program. It consists of a lowercase letter, followed by lowercase letters, digits,
+/// `_` and `.`, and has at most 64 characters.
 ///
 /// ```
 /// use wattle_catalog::Name;
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
-/// The error for a string that is not a valid program name.
+/// The error that reports an invalid program name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a name starts with a lowercase letter and contains only lowercase letters, digits, `_` and \

@@ -4,27 +4,27 @@ use strsim::osa_distance;
 
 use crate::front::block::unknown;
 
-/// Maximum length of a word that is compared, in characters. It keeps the comparison cheap.
+/// Maximum length of a word to compare, in characters. The limit keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
-/// Returns the closest known word, however distant it is. If several words are equally close,
-/// returns the first. A word that is a prefix of the other counts as close.
+/// Returns the closest known word, regardless of its distance. If several words are equally close,
+/// returns the first of them. Two words count as close if one is a prefix of the other.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));
     known.iter().copied().min_by_key(|k| if abbreviates(k) { 1 } else { osa_distance(&word, k) })
 }
 
-/// Returns the known name that is closest to a name, or `None` if none is close. Case, separators
-/// and the order of words are ignored.
+/// Returns the known name that is closest to `name`, or `None` if no name is close. Case,
+/// separators and word order are ignored.
 #[must_use]
 pub fn nearest_name<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let distances = known.into_iter().filter_map(|known| Some((distance(name, known)?, known)));
     distances.min().map(|(_, known)| known)
 }
 
-/// Returns the known key that is closest to the unknown one in an error from the TOML reader, or
-/// `None` if the error is about something else.
+/// Returns the known key that is closest to the unknown key in a TOML parser's error message, or
+/// `None` if the error has a different cause.
 ///
 /// ```
 /// #[derive(Debug, serde::Deserialize)]
@@ -42,8 +42,8 @@ pub fn nearest_key(message: &str) -> Option<String> {
 }
 
 /// Returns the edit distance between the requested name and a program's name. The distance is 0 if
-/// only case, separators, a namespace or the order of words differ. Returns `None` if the names are
-/// not close.
+/// the names differ only in case, separators, a namespace or word order. Returns `None` if the
+/// names are not close.
 pub(crate) fn distance(asked: &str, name: &str) -> Option<usize> {
     if asked.len() > MAX_WORD {
         return None;
@@ -67,12 +67,12 @@ pub(crate) fn distance(asked: &str, name: &str) -> Option<usize> {
     best
 }
 
-/// Returns the part after the last namespace separator.
+/// Returns the part of a name after the last namespace separator.
 fn local_part(name: &str) -> &str {
     name.rsplit(['.', ':', '/']).next().unwrap_or(name)
 }
 
-/// Returns the words of a name in lower case. An uppercase letter after a lowercase one starts a
+/// Splits a name into words in lowercase. An uppercase letter after a lowercase letter starts a new
 /// word.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! The problems of catalog files, with all of their messages.
+//! The problems of catalog files. This file contains all of their messages.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::folder::MAX_FILE;
 use crate::front::MAX_FORMAT;
 use crate::{ArgumentError, TypeHint, nearest};
 
-/// A problem with a file or folder of the catalog. The file is left out, or its previous version
-/// stays in use. The rest of the catalog works.
+/// A problem with a file or folder of the catalog. The file is omitted, or its previous version
+/// stays in use. The rest of the catalog is unaffected.
 ///
-/// It is shown as ``failed to load `tools/x.wat`, line 3: unknown key `desc` ``, followed by a line
-/// with a hint if there is one.
+/// It is displayed as ``failed to load `tools/x.wat`, line 3: unknown key `desc` ``, followed by a
+/// line with a hint if there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     path: String,
@@ -26,12 +26,12 @@ impl Problem {
         Problem { path, line, fault: Box::new(fault), has_previous: false }
     }
 
-    /// Returns the problem of a file whose previous version stays in use.
+    /// Returns the problem, marked to report that the file's previous version stays in use.
     pub(crate) fn with_previous(self) -> Problem {
         Problem { has_previous: true, ..self }
     }
 
-    /// Returns true if the previous version stays in use.
+    /// Returns true if the previous version of the file stays in use.
     #[must_use]
     pub fn has_previous(&self) -> bool {
         self.has_previous
@@ -43,7 +43,7 @@ impl Problem {
         &self.path
     }
 
-    /// Returns the line of the file, counted from 1, if the problem is in a particular line.
+    /// Returns the line number in the file, counted from 1, if the problem is on a particular line.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.line
@@ -255,7 +255,7 @@ impl Fault {
     }
 }
 
-/// The keys of the whole program. After the header of a table, TOML treats them as keys of that
+/// The keys of the whole program. TOML treats keys that follow a table header as keys of that
 /// table.
 const TOP: [&str; 8] =
     ["returns", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];

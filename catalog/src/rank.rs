@@ -1,24 +1,23 @@
-//! Ranks documents by their relevance to a question.
+//! Ranks documents by their relevance to a query.
 //!
-//! This is BM25 over weighted fields: a word counts more if fewer documents contain it, and if the
-//! document that contains it is shorter. The same documents and question give the same order on
-//! every machine.
+//! The ranking is BM25 over weighted fields: a word counts more if fewer documents contain it, and
+//! if the document that contains it is shorter. The same documents and query result in the same
+//! order on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use strsim::osa_distance;
 
-/// BM25's k1: the lower it is, the less repeated occurrences of a word count.
+/// BM25's k1. The lower it is, the less repeated occurrences of a word count.
 const SATURATION: f64 = 1.2;
-/// BM25's b, 0 to 1: the higher it is, the less a match in a long document counts.
+/// BM25's b, from 0 to 1. The higher it is, the less a match in a long document counts.
 const LENGTH: f64 = 0.75;
-/// Weight of a near match: the queried word is a prefix of an indexed word, or one edit away from
-/// it.
+/// Weight of a near match: the query word is a prefix of an indexed word, or one edit away from it.
 const NEAR: f64 = 0.5;
-/// Maximum number of distinct words of a question that are looked up.
+/// Maximum number of distinct words that are looked up for a query.
 const MAX_WORDS: usize = 200;
 
-/// Words that say nothing about the subject of a document.
+/// Words that say nothing about a document's subject.
 const STOP_WORDS: &[&str] = &[
     "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give",
     "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or", "please", "so",
@@ -26,10 +25,10 @@ const STOP_WORDS: &[&str] = &[
     "you",
 ];
 
-/// A field of a document: the weight of its words, and the words.
+/// A field of a document: the weight of its words, and its text.
 pub type Field<'a> = (f64, &'a str);
 
-/// A search index of documents, each with a key.
+/// A search index over documents, each with a key.
 ///
 /// ```
 /// use wattle_catalog::Index;
@@ -45,7 +44,7 @@ pub type Field<'a> = (f64, &'a str);
 #[derive(Clone, Debug)]
 pub struct Index<K> {
     texts: Vec<Text<K>>,
-    /// The number of documents that contain each word.
+    /// Number of documents that contain each word.
     known: BTreeMap<String, usize>,
     /// The mean length of a document.
     mean: f64,
@@ -54,13 +53,14 @@ pub struct Index<K> {
 #[derive(Clone, Debug)]
 struct Text<K> {
     key: K,
-    /// The number of occurrences of each word, weighted by field.
+    /// Number of occurrences of each word, weighted by field.
     counts: BTreeMap<String, f64>,
     length: f64,
 }
 
 impl<K> Index<K> {
-    /// Builds an index. If two documents are equally relevant, the earlier one is ranked first.
+    /// Builds an index. If two documents are equally relevant, the earlier document is ranked
+    /// first.
     pub fn new<'a>(texts: impl IntoIterator<Item = (K, Vec<Field<'a>>)>) -> Index<K> {
         let mut known = BTreeMap::new();
         let text = |(key, fields): (K, Vec<Field<'a>>)| {
@@ -76,10 +76,10 @@ impl<K> Index<K> {
         Index { texts, known, mean }
     }
 
-    /// Returns the documents by relevance to the question, most relevant first, each with its
-    /// score. Documents without any of the question's words are left out. Case, plurals and endings
-    /// are ignored. A word that no document contains matches words that start with it or differ by
-    /// one edit.
+    /// Returns the documents by relevance to `question`, most relevant first, each with its score.
+    /// Documents without any of the query's words are omitted. Case, plurals and endings are
+    /// ignored. A word that no document contains matches words that start with it or differ from it
+    /// by one edit.
     #[must_use]
     pub fn rank(&self, question: &str) -> Vec<(&K, f64)> {
         let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();
@@ -104,7 +104,7 @@ impl<K> Index<K> {
         found.into_iter().map(|(_, key, score)| (key, score)).collect()
     }
 
-    /// Returns the score of a word for a document.
+    /// Returns the score of a document for a word.
     fn score(&self, text: &Text<K>, word: &str) -> f64 {
         let Some(count) = text.counts.get(word) else { return 0.0 };
         let (all, having) =
@@ -114,7 +114,7 @@ impl<K> Index<K> {
         rarity * count * (SATURATION + 1.0) / (count + SATURATION * length)
     }
 
-    /// Returns the known words that an unknown word may mean.
+    /// Returns the indexed words that start with an unknown word or differ from it by one edit.
     fn near<'s>(&'s self, word: &str) -> impl Iterator<Item = &'s str> {
         let (word, length) = (word.to_owned(), word.chars().count());
         self.known.keys().map(String::as_str).filter(move |known| {
@@ -126,7 +126,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Returns the words of a string, without stop words and without endings.
+/// Returns the words of a string, excluding stop words and with endings removed.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
@@ -135,7 +135,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.map(str::to_lowercase).filter(|word| !STOP_WORDS.contains(&word.as_str())).map(stem)
 }
 
-/// Splits a word in `camelCase` into its parts.
+/// Splits a `camelCase` word into its parts.
 fn camel_case_parts(word: &str) -> Vec<&str> {
     let (mut parts, mut from, mut after_lowercase) = (Vec::new(), 0, false);
     for (at, c) in word.char_indices() {
@@ -149,8 +149,8 @@ fn camel_case_parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Removes English endings from a word: `fetching`, `fetched` and `fetches` become `fetch`, `files`
-/// and `file` become `fil`.
+/// Removes the English ending of a word: `fetching`, `fetched` and `fetches` become `fetch`,
+/// `files` and `file` become `fil`.
 fn stem(word: String) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word;

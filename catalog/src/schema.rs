@@ -9,17 +9,17 @@ use wattle_schema::{Schema, SchemaLimits};
 
 use crate::{Arg, TypeHint};
 
-/// Limits of a schema.
+/// Limits on the size and the features of a schema.
 const LIMITS: SchemaLimits = SchemaLimits { text: 32 << 10, parts: 4_096, checks_formats: true };
 
-/// Maximum number of faults that a refusal lists.
+/// Maximum number of faults that an error lists.
 const MAX_FAULTS: usize = 5;
 
-/// Maximum length of the values of an `enum` in the usage, in bytes.
+/// Maximum length of `enum` values in a usage line, in bytes.
 const MAX_CHOICES: usize = 80;
 
-/// A JSON Schema of the arguments of a program: an object with a field for each argument that the
-/// caller gives. Cheap to clone.
+/// A JSON Schema for a program's arguments: an object with one field for each argument given by the
+/// caller. It is cheap to clone.
 #[derive(Clone)]
 pub struct ArgumentSchema {
     document: Arc<Json>,
@@ -27,7 +27,7 @@ pub struct ArgumentSchema {
 }
 
 impl ArgumentSchema {
-    /// Compiles the schema of a program with these parameters.
+    /// Compiles the schema of a program that has these parameters.
     pub(crate) fn compile(document: &Json, args: &[Arg]) -> Result<ArgumentSchema, String> {
         let Some(fields) = document.as_object() else {
             return Err("it is not an object".to_owned());
@@ -53,20 +53,20 @@ impl ArgumentSchema {
         Ok(ArgumentSchema { document: Arc::new(document.clone()), compiled })
     }
 
-    /// Returns the schema.
+    /// Returns the schema as JSON.
     #[must_use]
     pub fn document(&self) -> &Json {
         &self.document
     }
 
-    /// Returns true if the schema wants a list or an object for this parameter.
+    /// Returns true if the schema expects an array or an object for this parameter.
     #[must_use]
     pub fn is_structured(&self, parameter: &str) -> bool {
         let types = self.property(parameter).map(types).unwrap_or_default();
         types.iter().any(|of| *of == "array" || *of == "object")
     }
 
-    /// Sets the parameter's description and its choices to those of the schema.
+    /// Replaces the description and format of a parameter with those of the schema, if it has them.
     pub(crate) fn describe(&self, arg: &mut Arg) {
         let Some(property) = self.property(&arg.name) else { return };
         if let Some(description) = property.get("description").and_then(Json::as_str) {
@@ -81,7 +81,8 @@ impl ArgumentSchema {
         }
     }
 
-    /// Returns the first faults of the arguments that a caller gave, each with its parameter.
+    /// Returns at most [`MAX_FAULTS`] schema violations in the arguments given by a caller, each
+    /// with its parameter.
     pub(crate) fn faults<'a>(
         &self,
         given: impl IntoIterator<Item = (&'a Arg, &'a String)>,
@@ -90,7 +91,7 @@ impl ArgumentSchema {
         self.compiled.faults(&Json::Object(fields.collect::<Map<_, _>>()), MAX_FAULTS)
     }
 
-    /// Returns an argument as the value that the schema describes.
+    /// Converts an argument to the JSON value that is validated against the schema.
     fn value(&self, arg: &Arg, text: &str) -> Json {
         let wants_text = || {
             let types = self.property(&arg.name).map(types).unwrap_or_default();
@@ -113,7 +114,7 @@ fn properties(document: &Json) -> Option<&Map<String, Json>> {
     document.get("properties")?.as_object()
 }
 
-/// Returns the types that a schema names.
+/// Returns the types that a property's schema allows.
 fn types(property: &Json) -> Vec<&str> {
     match property.get("type") {
         Some(Json::String(one)) => vec![one],

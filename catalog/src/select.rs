@@ -1,4 +1,4 @@
-//! The programs that an agent may call: a selection of a catalog, with its own changes.
+//! The programs that an agent may call: a selection from a catalog, with changes made by the agent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{Catalog, Entry, Name};
 
 /// A reference to one program of a catalog, or to all programs whose names have a prefix.
 ///
-/// In a file it is a string, or a table if it changes the program:
+/// In a file, it is a string, or a table if it changes the program:
 ///
 /// ```
 /// use wattle_catalog::{Catalog, ToolRef};
@@ -30,39 +30,39 @@ use crate::{Catalog, Entry, Name};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "ToolForm", into = "ToolForm")]
 pub struct ToolRef {
-    /// The program's name, or a prefix followed by `*`, such as `text.*`, `text_*` or `*`.
+    /// The program's name, or a prefix followed by `*`: `text.*`, `text_*` or `*`.
     pub id: String,
-    /// The name that the model uses to call the program. Only for a single program.
+    /// The name by which the model calls the program. Allowed only for a single program.
     pub alias: Option<String>,
-    /// The description that the model reads, in place of the program's own.
+    /// The description that the model reads instead of the program's own.
     pub description: Option<String>,
-    /// Values by name, which the model neither sees nor sets. A parameter with the name of a value
-    /// gets that value. The program can read all of them.
+    /// Values by name that the model can neither see nor set. A parameter with the same name as a
+    /// value is set to that value. The program can read all of the values.
     pub context: BTreeMap<String, String>,
-    /// The JSON Schema of the arguments: an object whose properties are the program's parameters. A
-    /// call that does not match it is refused. Only for a single program.
+    /// The JSON Schema of the arguments: an object whose properties are the program's parameters.
+    /// Calls that do not match it are refused. Allowed only for a single program.
     pub schema: Option<Json>,
 }
 
 impl ToolRef {
-    /// Creates a reference without changes.
+    /// Creates a reference that does not change the program.
     #[must_use]
     pub fn new(id: impl Into<String>) -> ToolRef {
         ToolRef { id: id.into(), ..ToolRef::default() }
     }
 
-    /// Returns the prefix of a reference to several programs.
+    /// Returns the prefix of a reference to several programs, or `None` for a single program.
     fn prefix(&self) -> Option<String> {
         self.id.strip_suffix('*').map(unified)
     }
 }
 
-/// Returns a name in which all parts have the same separator.
+/// Replaces the separators in a name with `_`, so that names can be compared.
 fn unified(name: &str) -> String {
     name.replace('.', "_")
 }
 
-/// A reference in the form that a file contains.
+/// A reference in its serialized form.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum ToolForm {
@@ -84,7 +84,7 @@ struct ToolTable {
     schema: Option<Json>,
 }
 
-/// Reads a map whose values are strings, numbers or booleans, and returns all of them as strings.
+/// Deserializes a map whose values are strings, numbers or booleans. Returns all values as strings.
 ///
 /// # Errors
 /// If a value is a list, a table or a date.
@@ -103,7 +103,7 @@ pub fn scalar_map<'de, D: Deserializer<'de>>(
     let text = |scalar| match scalar {
         Scalar::Text(text) => text,
         Scalar::Int(number) => number.to_string(),
-        // `1.0` stays `1.0`.
+        // Debug formatting keeps `1.0` as `1.0`.
         Scalar::Float(number) => format!("{number:?}"),
         Scalar::Bool(value) => value.to_string(),
     };
@@ -132,17 +132,17 @@ impl From<ToolRef> for ToolForm {
     }
 }
 
-/// The reason why programs cannot be selected.
+/// The reason why a selection failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectError {
-    /// There is no such program. The message lists similar names.
+    /// No program has this name. The message lists similar names.
     Unknown {
-        /// The reference.
+        /// The reference's id.
         id: String,
         /// The names of similar programs, most similar first.
         nearest: Vec<String>,
     },
-    /// No program's name has the prefix.
+    /// No program's name starts with the prefix.
     NothingMatches(String),
     /// A reference to several programs has an alias.
     AliasOfSeveral(String),
@@ -157,15 +157,15 @@ pub enum SelectError {
     },
     /// An alias is not a valid name.
     BadAlias(String),
-    /// Two references have the same name.
+    /// Two references result in the same name.
     SameName(String),
-    /// A value of the context does not have its parameter's type.
+    /// A context value does not match the type of its parameter.
     BadValue {
         /// The program.
         id: String,
         /// The parameter.
         parameter: String,
-        /// The expected value and the actual one.
+        /// The expected and the actual value.
         why: String,
     },
 }
@@ -201,11 +201,12 @@ impl fmt::Display for SelectError {
 impl std::error::Error for SelectError {}
 
 impl Catalog {
-    /// Returns the programs that the references select. A reference to a single program takes
-    /// precedence over a reference to several.
+    /// Returns a catalog of the programs that the references select. A reference to a single
+    /// program takes precedence over a reference to several programs.
     ///
     /// # Errors
-    /// If a reference selects nothing, two of them result in the same name, or a change is invalid.
+    /// If a reference selects nothing, two references result in the same name, or a change is
+    /// invalid.
     pub fn select(&self, tools: &[ToolRef]) -> Result<Catalog, SelectError> {
         let mut selected: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let (several, single): (Vec<&ToolRef>, Vec<&ToolRef>) =
@@ -245,8 +246,7 @@ impl Catalog {
         Ok(Catalog::of_entries(selected))
     }
 
-    /// Returns the catalog with additional programs. A program replaces another one with the same
-    /// name.
+    /// Returns the catalog with additional programs, which replace programs of the same name.
     #[must_use]
     pub fn with(&self, entries: impl IntoIterator<Item = Entry>) -> Catalog {
         let known = self.iter().map(|entry| (entry.name().clone(), Arc::clone(entry)));
@@ -256,8 +256,8 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Returns the catalog with values that all programs can read. The values of a program's own
-    /// context take precedence over them. The values are not arguments.
+    /// Returns the catalog with context values that all programs can read. Values in a program's
+    /// own context take precedence. The values are not arguments.
     #[must_use]
     pub fn with_context(&self, values: &BTreeMap<String, String>) -> Catalog {
         if values.is_empty() {
@@ -272,7 +272,7 @@ impl Catalog {
 }
 
 impl Entry {
-    /// Returns the program with the changes of a reference.
+    /// Returns the program with the changes that a reference makes to it.
     fn as_tool(&self, tool: &ToolRef) -> Result<Entry, SelectError> {
         let mut entry = self.clone();
         if let Some(alias) = &tool.alias {

@@ -1,4 +1,4 @@
-//! Tests the check of a call's arguments.
+//! Tests how the arguments of a call are checked.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -71,7 +71,7 @@ fn valid_arguments_are_normalized_and_completed() {
             &[URL, "x", " +8", "", "TRUE", "-1e3 ", "[1, 2]", "a b"],
             [URL, "x", "8", "", "true", "-1e3", "[1, 2]", "a b"],
         ),
-        // An empty string can only mean that the argument is left out.
+        // An empty string can only mean that the argument is omitted.
         (&[URL, "x", "", "", "", "", "", ""], [URL, "x", "7", "", "false", "0.5", "{}", "out.txt"]),
     ] {
         assert_eq!(entry().arguments(&given(args)), Ok(given(&expected)), "{args:?}");

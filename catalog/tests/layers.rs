@@ -15,7 +15,7 @@ fn write(folder: &Path, file: &str, name: &str, description: &str) {
     .unwrap();
 }
 
-/// Writes a program that replaces a built-in one.
+/// Writes a program whose front matter says that it replaces a built-in program.
 fn replacing(folder: &Path, file: &str, name: &str, description: &str) {
     let front = format!(
         ";;; name = \"{name}\"\n;;; description = \"{description}\"\n;;; replaces = \

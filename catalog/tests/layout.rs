@@ -1,5 +1,5 @@
-//! Tests the layout of whole files. Each case in `tests/data/layout.txt` is `=== TITLE`, a file,
-//! `---` and its layout. `UPDATE=1` updates the layouts.
+//! Tests the layout of whole files. Each case in `tests/data/layout.txt` consists of `=== TITLE`, a
+//! file, `---` and the file's layout. `UPDATE=1` updates the layouts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -12,7 +12,7 @@ fn origin() -> Origin {
     Origin::File(PathBuf::from("x.wat"))
 }
 
-/// Returns the front matter of a file. The line numbers of its examples are set to 0.
+/// Returns the front matter of a file. The line numbers of its examples are reset to 0.
 fn meta(text: &str) -> Meta {
     let mut meta = Entry::parse(text, origin()).unwrap().meta().clone();
     meta.examples =
@@ -20,7 +20,7 @@ fn meta(text: &str) -> Meta {
     meta
 }
 
-/// Formats a file, and checks the properties that every layout has.
+/// Formats a file, and checks properties that hold for every layout.
 fn checked(text: &str) -> String {
     let formatted = match format(text, origin()) {
         Ok(formatted) => formatted,

@@ -1,5 +1,5 @@
-//! Tests the built-in programs: each one compiles, uses the capabilities that it declares, and
-//! handles edge cases. Another test runs their examples as an agent would.
+//! Tests that each built-in program compiles, uses the capabilities that it declares, and handles
+//! edge cases. Another test runs the programs' examples as an agent would.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ use wattle_capability::{ALL, PortFuture, pure_grants};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 
-/// A model that returns its answers in order and records the questions.
+/// A model that returns the given answers in order and records the questions.
 #[derive(Default)]
 struct Model {
     answers: Mutex<VecDeque<String>>,
@@ -44,7 +44,7 @@ struct World {
 }
 
 impl World {
-    /// Creates an environment without files, with a model that returns these answers.
+    /// Creates an environment without files, and with a model that returns these answers.
     fn new(answers: Vec<String>) -> World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });
@@ -108,7 +108,7 @@ async fn a_summary_ends_if_the_model_writes_more_than_it_reads() {
     let world = World::new(vec![long.clone(); 100]);
     let outcome = call(&runtime, "ai_summarize", &world, &[&long]).await;
     assert!(outcome.success(), "{outcome:?}");
-    // Four rounds over 2, 3, 4 and 6 parts, then the summary.
+    // There are four rounds, over 2, 3, 4 and 6 parts, followed by the summary.
     assert_eq!(world.model.questions.lock().unwrap().len(), 16);
 }
 
@@ -221,8 +221,8 @@ async fn edge_cases_of_files_are_handled() {
     }
 }
 
-/// Returns random strings of characters that are special to the programs. The strings are the same
-/// in every run.
+/// Returns random strings of characters that have a special meaning to the programs. The strings
+/// are the same in every test run.
 fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: usize| {
@@ -287,7 +287,7 @@ async fn programs_agree_with_reference_implementations() {
     }
 }
 
-/// Reads one of two columns by the rules of CSV. Returns `None` if a quote is not closed or a row
+/// Parses one of two columns by the rules of CSV. Returns `None` if a quote is not closed or a row
 /// has a third field.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];

@@ -1,4 +1,4 @@
-//! Tests rescanning folders.
+//! Tests that folders can be rescanned.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -89,7 +89,7 @@ fn a_broken_version_is_ignored_until_it_is_fixed() {
     assert!(previous.catalog().problems().iter().all(Problem::has_previous));
     assert!(previous.rescan(&any).is_none(), "the problem is reported once");
 
-    // A program that the check rejects counts as broken as well.
+    // A program that the check rejects is treated as an invalid program.
     fs::write(&path, program("mine", "refused", "0")).unwrap();
     let refuse = |entry: &Entry| {
         let fault = wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();

@@ -1,5 +1,4 @@
-//! Tests searches for built-in programs with words that a person who does not know their names
-//! would use.
+//! Tests searches for built-in programs with the words of a user who does not know their names.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

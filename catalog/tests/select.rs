@@ -130,10 +130,10 @@ fn arguments_are_validated_against_the_schema_of_the_agent() {
         (&["c", "[1]", "1"], Err("at /where: \"c\" is not one of \"a\" or \"b\"")),
         (&["a", "[1, \"x\"]", "1"], Err("at /what/1: \"x\" is not of type \"integer\"")),
         (&["a", "one", "1"], Err("at /what: \"one\" is not of type \"array\"")),
-        // A default of the program is no argument of the caller.
+        // A default of the program is not an argument that the caller gave.
         (&["a", "[1]"], Err("\"max\" is a required property")),
         (&["a", "[1]", ""], Err("\"max\" is a required property")),
-        // The types of the parameters hold as before.
+        // The types of the parameters are still checked.
         (&["a", "[1]", "many"], Err("optional arg `max` not an int")),
         (&["a"], Err("required arg `what` missing or not a string")),
     ] {

@@ -1,14 +1,15 @@
-//! Measures servers that share a store: the runs per second of one server with SQLite, and of one,
-//! two and three servers with one PostgreSQL database; and the share of a run's time that is spent
-//! in the store, when one run is driven at a time. Each run executes one program and returns an
-//! answer. The model answers at once.
+//! Measures servers that share a store. It reports the runs per second of one server with SQLite,
+//! and of one, two and three servers with one PostgreSQL database. It also reports the share of a
+//! run's time that is spent in the store when runs execute one at a time. Each run executes one
+//! program and returns an answer. The model answers immediately.
 //!
 //! The servers, PostgreSQL, the model and the clients all run on the same machine.
 //!
-//! From the processor times of the last round, it simulates up to 10,000 runs per second.
+//! Afterwards, it simulates up to 10,000 runs per second from the processor times of the last
+//! measurement.
 //!
-//! `cargo bench --bench replicas`. With `-- --test` it is one small round. Skips PostgreSQL where it is
-//! not installed.
+//! Run it with `cargo bench --bench replicas`. With `-- --test`, it runs one small round. Without
+//! an installation of PostgreSQL, it measures only SQLite.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,7 +36,7 @@ use simulation::Measured;
 
 /// Number of clients that start runs at the same time.
 const CLIENTS: usize = 8;
-/// Timeout for all runs to end.
+/// Maximum time to wait for all runs to end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Returns the sum of a counter over all servers.
@@ -59,7 +60,7 @@ fn start(server: &Server) -> String {
     id.expect("a run has an id").to_owned()
 }
 
-/// Waits until the stream of a run has its last event.
+/// Follows the stream of a run until its last event.
 fn follow(server: &Server, run: &str) {
     let mut text = String::new();
     let mut stream = server.send(&format!("GET /api/run/{run}/stream"), "");
@@ -67,7 +68,7 @@ fn follow(server: &Server, run: &str) {
     assert!(text.contains("\"type\":\"response\""), "{text}");
 }
 
-/// Waits until the model has received `requests` requests and no run is queued or driven.
+/// Waits until the model has received `requests` requests and no server drives a run.
 fn wait(servers: &[Server], asked: &AtomicUsize, requests: usize) {
     let began = Instant::now();
     while asked.load(Ordering::Relaxed) < requests || sum(servers, "wattle_store_runs_driven") > 0.0
@@ -77,14 +78,14 @@ fn wait(servers: &[Server], asked: &AtomicUsize, requests: usize) {
     }
 }
 
-/// Measures servers with the same store, or one with a file of SQLite. Returns the processor times of a
-/// run.
+/// Measures `count` servers that share the store, or one server with SQLite if `store` is `None`.
+/// Returns the processor times and the transactions per run.
 fn measure(count: usize, store: Option<&str>, runs: usize) -> Measured {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
     let provider = Provider::answering(move |request: &Recorded| {
         counter.fetch_add(1, Ordering::Relaxed);
-        // The prompt has one such line.
+        // The prompt itself contains this line once.
         match request.body.matches("[Observation (step ").count() {
             0 | 1 => Answer::text("ToolCall::Wat(```wat\n(out (+ 1 2))\n```)"),
             _ => Answer::text("ToolCall::Response(\"3\")"),
@@ -146,7 +147,7 @@ fn measure(count: usize, store: Option<&str>, runs: usize) -> Measured {
     }
 }
 
-/// Returns the processor time of all processes of PostgreSQL so far, in seconds.
+/// Returns the processor time used so far by all PostgreSQL processes, in seconds.
 fn postgres_time() -> f64 {
     let Some(processes) = wattle_cases::postgres::processes() else { return 0.0 };
     processes.into_iter().map(serve::processor_time).sum()

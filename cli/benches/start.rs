@@ -1,6 +1,6 @@
-//! Measures the time to start the process: to run a program from a file and print its result, and
-//! to serve until the first answer over HTTP. The benchmark `true` is the lower bound: a process
-//! that does nothing. Also prints the memory of an idle server.
+//! Measures the startup time of the process in two cases: running a program from a file, until its
+//! result is printed, and starting a server, until its first HTTP response. The benchmark `true` is
+//! the lower bound: a process that does nothing. Also prints the memory of an idle server.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,7 +41,7 @@ fn start(c: &mut Criterion) {
             assert_eq!(output.stdout, b"hello\n");
         });
     });
-    // The first one fills the cache of compiled modules.
+    // The first server fills the cache of compiled modules.
     answer(&Server::start(ENDPOINT, folder.path(), &[]));
     group.bench_function("wattle serve", |b| {
         b.iter_with_large_drop(|| {

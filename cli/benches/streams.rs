@@ -1,8 +1,8 @@
-//! Measures streams of events: 500 clients follow 50 runs of a real server, whose model answers at
-//! once. Checks that no event is lost or duplicated, and prints the delay of events and the memory
-//! of an idle stream. Prints both again with 50 additional clients that never read.
+//! Measures event streams: 500 clients follow 50 runs of a real server, whose model answers
+//! immediately. Checks that no event is lost or duplicated, and prints the delay of events and the
+//! memory of an idle stream. Prints both again with 50 additional clients that never read.
 //!
-//! `cargo bench --bench streams`. With `-- --test` it runs one small round.
+//! Run it with `cargo bench --bench streams`. With `-- --test`, it runs one small round.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,19 +26,19 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use serve::Server;
 
-/// Number of steps of a run before its answer.
+/// Number of steps per run before the answer.
 const STEPS: usize = 5;
 
-/// The numbers of a round.
+/// The number of runs and clients in a round.
 #[derive(Clone, Copy)]
 struct Size {
     runs: usize,
     clients: usize,
-    /// Clients that never read.
+    /// Number of clients that never read.
     idle: usize,
 }
 
-/// Reads all events of a stream. Returns the delay of each kept event, in milliseconds.
+/// Reads a stream until its last event. Returns the delay of each recorded event, in milliseconds.
 fn follow(stream: &mut BufReader<TcpStream>) -> Vec<u64> {
     let (mut delays, mut newest) = (Vec::new(), 0);
     let mut line = String::new();
@@ -62,7 +62,7 @@ fn follow(stream: &mut BufReader<TcpStream>) -> Vec<u64> {
     panic!("the stream broke off");
 }
 
-/// Runs a round, and prints its figures.
+/// Runs a round, and prints its results.
 fn round(size: Size) {
     let go = Arc::new(AtomicBool::new(false));
     let ready = Arc::clone(&go);
@@ -71,7 +71,7 @@ fn round(size: Size) {
             std::thread::sleep(Duration::from_millis(1));
         }
         let steps = request.body.matches("[Observation (step ").count();
-        // The prompt has one such line.
+        // The prompt itself contains this line once.
         if steps > STEPS {
             return Answer::text("ToolCall::Response(\"done\")");
         }
@@ -89,7 +89,7 @@ fn round(size: Size) {
             body["id"].as_str().unwrap_or_else(|| panic!("{text}")).to_owned()
         })
         .collect();
-    // All runs wait for the model.
+    // Wait until all runs are waiting for the model.
     while provider.requests().len() < size.runs {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -13,7 +13,7 @@ use crate::output::{self, DIM, WARN, highlight, paint, visible};
 /// The user at the terminal, who is asked one question at a time.
 #[derive(Default)]
 struct Terminal {
-    /// The lock that an open question holds.
+    /// A lock that is held while a question is open.
     turn: Mutex<()>,
 }
 
@@ -50,13 +50,13 @@ impl Asker for Terminal {
     }
 }
 
-/// Reads the answer. Anything other than a clear yes counts as no.
+/// Reads the answer from the terminal. Anything other than a clear yes counts as a no.
 fn read(program: &str) -> Answer {
     let _question = keyboard::question();
     loop {
         output::note("[y] once  [s] this session  [n] no  [e] show program  (default: no)");
         let mut reply = String::new();
-        // An unreadable terminal counts as a no.
+        // If the terminal cannot be read, the answer is no.
         let _ = stdin().lock().read_line(&mut reply);
         match parse(&reply) {
             Some(answer) => return answer,

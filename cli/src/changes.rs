@@ -1,4 +1,4 @@
-//! The changes of a run: listing them, and applying them to the workdir.
+//! Lists the changes of a run, and applies them to the workdir.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Returns the outcome that follows from the settings and the success of the run.
+    /// Returns the fate of the changes, given the settings and the success of the run.
     pub(crate) fn of(config: &crate::config::Config, succeeded: bool) -> Fate {
         match (config.writes_through(), config.apply.value, succeeded) {
             (true, _, _) => Fate::Written,
@@ -37,7 +37,7 @@ impl Fate {
     }
 }
 
-/// Returns the changes.
+/// Returns the changes that a run made to its files.
 ///
 /// # Errors
 /// If the workdir cannot be read.
@@ -48,7 +48,8 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 /// Lists the changes on stderr, and applies them if `fate` is [`Fate::Apply`].
 ///
 /// # Errors
-/// If the changes cannot be listed, or some could not be applied. The error names the latter.
+/// If the changes cannot be listed, or some of them cannot be applied. The error names the failed
+/// changes.
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
@@ -60,11 +61,11 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Applies the changes. Files that could not be applied are saved below the user's data folder for
-/// comparison.
+/// Applies the changes. The run's version of files that cannot be applied is saved in the user's
+/// data folder for comparison.
 ///
 /// # Errors
-/// If some changes could not be applied. The error names them.
+/// If some changes cannot be applied. The error names them.
 pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     let Err(error) = files.apply() else { return Ok(()) };
     let mut text = error.to_string();
@@ -80,7 +81,8 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Writes the run's version of the failed files to a new folder. Returns `None` if there are none.
+/// Writes the run's version of the failed files to a new folder. Returns `None` if no file failed,
+/// or the user has no data folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

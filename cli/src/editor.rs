@@ -35,7 +35,7 @@ struct Draft {
 /// The text that the user saved, or the reason why there is none.
 type Edited = Result<String, String>;
 
-/// The session's handle of the broker. The broker ends when the handle is dropped.
+/// The session's handle to the broker. The broker ends when the handle is dropped.
 pub(crate) struct EditorBroker {
     socket: UnixStream,
     process: Child,
@@ -86,21 +86,22 @@ impl EditorBroker {
 
 impl Drop for EditorBroker {
     fn drop(&mut self) {
-        // At the end of its input, the broker ends.
+        // The broker ends when its input ends.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let _ = self.process.wait();
     }
 }
 
-/// Returns true if this process is a broker.
+/// Returns true if this process was started as a broker.
 pub(crate) fn is_broker() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == BROKER)
 }
 
-/// Serves the session at the other end of stdin, until it ends.
+/// Serves the session that is connected to stdin, until the session ends.
 pub(crate) fn serve() -> ExitCode {
     let serve = async {
-        // An interrupt is for the editor. Without this, it would end the broker, too.
+        // Interrupts are meant for the editor. Without this handler, they would also end the
+        // broker.
         let interrupt = tokio::signal::unix::SignalKind::interrupt();
         let _ignored = tokio::signal::unix::signal(interrupt)?;
         let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
@@ -119,7 +120,8 @@ pub(crate) fn serve() -> ExitCode {
     }
 }
 
-/// Returns the words of the editor's command.
+/// Returns the editor's command, split into words. Returns `None` if the environment names no
+/// editor.
 fn editor() -> Option<Vec<String>> {
     let named = |name: &&str| std::env::var_os(name).filter(|value| !value.is_empty());
     let command: OsString = VARIABLES.iter().find_map(named)?;
@@ -127,7 +129,7 @@ fn editor() -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Opens a text in the editor on the terminal.
+/// Opens a draft in the editor on the terminal, and returns the saved text.
 fn edit(draft: &Draft) -> Edited {
     let words = editor().ok_or("the environment names no editor")?;
     let (program, arguments) = words.split_first().ok_or("the environment names no editor")?;
@@ -147,13 +149,13 @@ fn edit(draft: &Draft) -> Edited {
     if !ended.success() {
         return Err(format!("`{program}` ended with {ended}; the input stays as it was"));
     }
-    // Many editors replace the file, so it is opened again.
+    // Many editors replace the file, so it is reopened.
     let (mut saved, path) = (String::new(), file.path());
     let opened = std::fs::File::open(path).map_err(failed)?;
     let read = opened.take(LARGEST + 1).read_to_string(&mut saved).map_err(failed)?;
     if read as u64 > LARGEST {
         return Err(format!("the text is larger than {} MiB", LARGEST >> 20));
     }
-    // Editors end the last line.
+    // Editors add a line end to the last line.
     Ok(saved.trim_end_matches(['\n', '\r']).to_owned())
 }

@@ -10,7 +10,7 @@ pub(crate) enum Exit {
     Done,
     /// There is no answer, or the program failed.
     Failed,
-    /// The command line is invalid, or names something unknown.
+    /// The command line is invalid, or names something that does not exist.
     Usage,
     /// A setting is missing or invalid.
     Configuration,
@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Parked,
     /// The user interrupted the command.
     Interrupted,
-    /// The status of a shell script.
+    /// The exit status of a shell script.
     Status(u8),
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Fault {
         /// The action that the hint suggests.
         hint: Option<String>,
     },
-    /// The reader of stdout has closed it, so nothing is left to do. Not an error.
+    /// The reader of stdout has closed it, so there is nothing left to do. This is not an error.
     ReaderGone,
 }
 
@@ -67,17 +67,17 @@ impl Fault {
         Fault::Reported { exit, message: message.into(), hint: None }
     }
 
-    /// Creates a fault in the command line.
+    /// Creates a fault for an invalid command line.
     pub(crate) fn usage(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Usage, message)
     }
 
-    /// Creates the fault for invalid settings.
+    /// Creates a fault for invalid settings.
     pub(crate) fn configuration(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Configuration, message)
     }
 
-    /// Creates the fault of a failed operation.
+    /// Creates a fault for a failed operation.
     pub(crate) fn failed(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Failed, message)
     }

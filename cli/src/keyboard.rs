@@ -1,4 +1,4 @@
-//! The keys that a user presses while no line is read.
+//! Handles the keys that a user presses while no line is being read.
 //!
 //! While a run is in progress, keys are not echoed, because that would disturb its output. They
 //! stay in the terminal's queue and become the next input. Keys that were pressed before a question
@@ -12,7 +12,7 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
-/// Maximum number of bytes that are read from the queue at once.
+/// Maximum number of bytes per read from the queue.
 const PIECE: usize = 4_096;
 
 /// The state of the terminal while a run is in progress.
@@ -25,11 +25,11 @@ struct State {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
-/// A guard. Keys are not echoed until it is dropped.
+/// A guard that suppresses the echo of keys until it is dropped.
 pub(crate) struct Quiet(());
 
-/// Stops echoing keys until the result is dropped. Ctrl-C still interrupts. Does nothing if stdin
-/// is not a terminal.
+/// Stops echoing keys until the returned guard is dropped. Ctrl-C still interrupts. Does nothing if
+/// stdin is not a terminal.
 pub(crate) fn quiet() -> Quiet {
     if stdin().is_terminal()
         && let Ok(before) = tcgetattr(stdin())
@@ -41,7 +41,7 @@ pub(crate) fn quiet() -> Quiet {
 }
 
 impl Quiet {
-    /// Returns the keys that were pressed before a question, and turns the echo of keys on again.
+    /// Returns the keys that were pressed before a question, and enables the echo of keys again.
     pub(crate) fn end(self) -> String {
         let early = lock().as_mut().map(|state| std::mem::take(&mut state.early));
         let text = String::from_utf8_lossy(&early.unwrap_or_default()).replace('\r', "\n");
@@ -60,7 +60,7 @@ impl Drop for Quiet {
 /// A guard for a question. Until it is dropped, keys are echoed, and a line can be read.
 pub(crate) struct Question(());
 
-/// Begins a question. Keys that were pressed before are kept for the next input.
+/// Begins a question. Keys that were pressed earlier are kept for the next input.
 pub(crate) fn question() -> Question {
     if let Some(state) = lock().as_mut() {
         state.early.extend(pending());
@@ -77,7 +77,7 @@ impl Drop for Question {
     }
 }
 
-/// Returns a mode without echo that makes each key available in the queue at once.
+/// Returns a terminal mode without echo that makes each key readable immediately.
 fn quiet_mode(before: &Termios) -> Termios {
     let mut mode = before.clone();
     mode.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;
@@ -87,12 +87,12 @@ fn quiet_mode(before: &Termios) -> Termios {
     mode
 }
 
-/// Changes the mode without dropping keys. If that fails, the terminal stays unchanged.
+/// Changes the mode without dropping keys. If the change fails, the terminal keeps its mode.
 fn set(mode: &Termios) {
     let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
 }
 
-/// Takes the keys out of the queue.
+/// Removes the pending keys from the queue, and returns them.
 fn pending() -> Vec<u8> {
     let (mut keys, mut piece) = (Vec::new(), [0; PIECE]);
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,6 +1,7 @@
 //! The command line of the Wattle agent runtime: the only crate that uses a terminal.
 //!
-//! The binary calls [`main`]. It is a library so that the fuzz targets can parse project files.
+//! The binary calls [`main`]. The crate is also a library, so that the fuzz targets can parse
+//! project files.
 
 mod args;
 mod ask;
@@ -34,7 +35,7 @@ use crate::args::{Cli, Command};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
-/// Runs the command that the process's arguments name, and returns its exit code.
+/// Runs the command in the process's arguments, and returns its exit code.
 pub fn main() -> ExitCode {
     if editor::is_broker() {
         return editor::serve();
@@ -62,8 +63,8 @@ pub fn main() -> ExitCode {
         .into()
 }
 
-/// Returns the settings of a project file that take effect without trust, each with `true` if it
-/// would need trust. A fuzz target checks that none does.
+/// Returns the settings of a project file that take effect without trust. Each setting has a flag
+/// that is true if the setting needs trust. A fuzz target checks that all flags are false.
 ///
 /// # Errors
 /// If the bytes are not TOML, or set an unknown key or one that no project file may set.
@@ -72,7 +73,7 @@ pub fn untrusted_project_settings(bytes: &[u8]) -> Result<Vec<(String, bool)>, S
     config::untrusted_settings(bytes).map_err(|fault| fault.to_string())
 }
 
-/// Prints the help, or the error in the command line with control characters made visible.
+/// Prints the help, or the command-line error with control characters made visible.
 fn print_usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp

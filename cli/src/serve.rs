@@ -24,11 +24,11 @@ use crate::{threads, trusted};
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
 /// The variable that allows requests to ask for trusted runs.
 const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
-/// Default maximum number of steps of a message.
+/// Default maximum number of steps per message.
 const STEPS: u32 = 10;
 
 /// Serves requests until an interrupt or a termination signal, then waits for the current runs to
-/// end. A second signal ends the process at once.
+/// end. A second signal ends the process immediately.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let needs =
@@ -56,7 +56,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         .with_policy(setup.config.policy.clone())
         .with_embed_model(setup.config.embed_model.value.clone())
         .with_operator(operator(&setup.config));
-    // The folder is given to clients only if the operator names it.
+    // Runs can read the workdir only if the operator sets it explicitly.
     let app = match setup.config.root.origin {
         Origin::Default => app,
         _ => app.with_base(setup.config.root.value.clone()),
@@ -113,7 +113,7 @@ fn operator(config: &Config) -> Operator {
     }
 }
 
-/// Returns the parts of the tenant that the settings name.
+/// Returns the parts of the configured tenant.
 fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);
     let signer = crate::setup::keys(config)

@@ -88,7 +88,7 @@ fn image_generator(
     Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// Returns the key in the variable that a setting names, and masks it in records.
+/// Reads the key from the variable that a setting names, and masks it in records.
 pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {

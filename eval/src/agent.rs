@@ -1,7 +1,7 @@
-//! Attempts by agents. Each attempt is a tree of runs in the scene of a task.
+//! Attempts by agents. Each attempt is a tree of runs in a task's scene.
 //!
-//! An agent may ask other agents, but only in a run of the run service. Therefore an agent's
-//! attempt has its own service and store, which end with it.
+//! An agent can ask other agents only in a run of the run service. Each attempt by an agent
+//! therefore has its own service and store, which exist only for that attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use wattle_agent::{DialectSetting, Host, Scene, Settings, Store, StoreError, Ten
 use crate::tally::{Count, Tally};
 use crate::trial::{Run, grants};
 
-/// Maximum time for the open runs of an attempt to stop once the attempt has ended.
+/// Maximum time for an attempt's open runs to stop after the attempt has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// An agent that works on a task.
+/// The work of an agent on a task.
 pub(crate) struct AgentTask {
     /// The host of the evaluation, with all programs.
     pub(crate) host: Host,
-    /// The agents that may be asked.
+    /// The agents that the agent may ask.
     pub(crate) agents: Agents,
-    /// The settings of the attempt: its dialect and its limits.
+    /// The settings of the attempt, such as its dialect and its limits.
     pub(crate) settings: Settings,
-    /// The scene that all runs of the attempt work in.
+    /// The scene in which all runs of the attempt work.
     pub(crate) scene: Arc<Scene>,
     /// The model of all agents.
     pub(crate) model: Arc<dyn Model>,
@@ -39,8 +39,9 @@ pub(crate) struct AgentTask {
     pub(crate) with_ai: bool,
 }
 
-/// Returns the parts of an agent for an evaluation. The evaluation's dialect replaces the agent's,
-/// unless it is `auto`. The evaluation's limit on steps is an upper bound for the agent's limit.
+/// Returns the parts of an agent, adapted to an evaluation. The evaluation's dialect replaces the
+/// agent's dialect, unless the evaluation's is `auto`. The agent's limit on steps cannot exceed the
+/// evaluation's limit.
 pub(crate) fn parts(
     agent: &AgentSpec,
     host: &Host,
@@ -65,7 +66,7 @@ impl RunAssembler for AgentTask {
             let agent = AgentSpec::of_origin(seed.origin)?;
             let AgentParts { host, settings, policy } =
                 parts(&agent, &self.host, &self.settings, &self.agents)?;
-            // Nobody is there to approve a call.
+            // No person is available to approve a call.
             let guard = Arc::new(Preflight::new(policy, None));
             let grants = grants(&host, &self.scene, self.with_ai).guarded(guard);
             let parts = RunParts::new(host, Arc::clone(&self.model), grants);
@@ -78,8 +79,8 @@ impl RunAssembler for AgentTask {
     }
 }
 
-/// Runs a message with an agent, until its run and those of the agents that it asks have ended.
-/// Their steps and programs are counted together.
+/// Runs an agent with a message, and waits until its run and all child runs have ended. The result
+/// includes the steps and programs of the child runs.
 pub(crate) async fn run(
     task: AgentTask,
     agent: &AgentSpec,
@@ -117,7 +118,7 @@ pub(crate) async fn run(
     Ok(ended)
 }
 
-/// Returns the ids and the steps of the child runs.
+/// Returns the ids of the child runs, each with its number of steps.
 async fn children(store: &TenantStore, run: &str) -> Result<Vec<(String, u32)>, StoreError> {
     let filter = RunFilter { tree_of: Some(run.to_owned()), ..RunFilter::default() };
     let steps = |run: &wattle_agent::journal::RunRecord| {

@@ -1,4 +1,4 @@
-//! Attempts. An attempt is the result of one model's work on one task.
+//! Attempts. An attempt is the result of one model working on one task.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wattle_agent::machine::Stop;
 use wattle_agent::model::Mask;
 
-/// The approach of a model to a task.
+/// The approach that a model uses for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approach {
@@ -28,26 +28,27 @@ impl fmt::Display for Approach {
     }
 }
 
-/// The result of one model's work on one task. It is one line of a results file.
+/// The result of one model working on one task. It is stored as one line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The task's id.
     pub task: String,
     /// The model's name.
     pub model: String,
-    /// The model's way of working on the task.
+    /// The model's approach to the task.
     pub approach: Approach,
-    /// The name of the agent that worked on the task. Empty for a model without an agent.
+    /// The name of the agent that worked on the task, or an empty string if the model worked
+    /// without an agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// The number of the model's attempt at this task, counted from 1.
+    /// The number of the attempt among the model's attempts at the task, counted from 1.
     pub trial: u32,
     /// If true, the model's answers were read from a recording.
     pub recorded: bool,
     /// The [`Task::fingerprint`](crate::Task::fingerprint) at the time of the attempt.
     pub fingerprint: String,
-    /// A hash of the system prompt and the functions that the model received. Empty in results of
-    /// earlier versions.
+    /// A hash of the system prompt and the functions that the model received. Empty in old results
+    /// files.
     #[serde(default)]
     pub prompt: String,
     /// The verdict.
@@ -56,29 +57,29 @@ pub struct Attempt {
     pub problems: Vec<String>,
     /// The answer, truncated to 4,000 characters.
     pub answer: String,
-    /// The reason for the end of the run, or `None` if it failed.
+    /// The reason why the run ended, or `None` if it failed.
     pub stop: Option<Stop>,
     /// Number of steps that ran calls.
     pub steps: u32,
-    /// Number of programs that the model wrote, without repairs. For the baseline, number of tool
-    /// calls.
+    /// Number of programs that the model wrote, excluding repairs. For the baseline, the number of
+    /// tool calls.
     pub programs: u32,
     /// Number of those programs or calls that were valid as written: the program compiles, or the
-    /// arguments fit the tool.
+    /// arguments match the tool's schema.
     pub valid: u32,
     /// Number of failed calls: programs that were stopped or exited with a code other than 0, and
     /// invalid calls.
     pub failures: u32,
     /// Number of model turns that repaired a program that did not compile.
     pub repairs: u32,
-    /// The calls that were wrong on the first try.
+    /// The errors that the model made on the first try.
     #[serde(default)]
     pub errors: Vec<FirstTryError>,
     /// The tokens used.
     pub tokens: Tokens,
     /// Wall-clock time in milliseconds.
     pub dur_ms: u64,
-    /// The time when the attempt ended, in milliseconds since 1970-01-01T00:00:00Z.
+    /// The time at which the attempt ended, in milliseconds since 1970-01-01T00:00:00Z.
     pub ended_ms: u64,
 }
 
@@ -89,33 +90,34 @@ impl Attempt {
         self.verdict == Verdict::Passed
     }
 
-    /// Returns the attempt for the record, with keys and secrets masked.
+    /// Returns a copy of the attempt for the results file, with keys and secrets masked.
     pub(crate) fn masked(&self, mask: &Mask) -> Attempt {
         let problems = self.problems.iter().map(|text| mask.text(text)).collect();
         Attempt { answer: mask.text(&self.answer), problems, ..self.clone() }
     }
 
-    /// Returns the kind of the task.
+    /// Returns the kind of the task: the part of its id before the slash.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.task.split_once('/').map_or("", |(kind, _)| kind)
     }
 }
 
-/// A call that was wrong as the model first wrote it.
+/// An error in a call as the model first wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstTryError {
     /// The step, counted from 1.
     pub step: u32,
-    /// The class: the code of the diagnostic, such as `unknown-function`, if the program does not
-    /// compile; the error code, such as `ENOENT`, if a call failed; `trap` or `refused` otherwise.
+    /// The class of the error: the code of the diagnostic, such as `unknown-function`, if the
+    /// program does not compile; the error code, such as `ENOENT`, if a call failed; `trap` or
+    /// `refused` otherwise.
     pub class: String,
-    /// The line in the program, counted from 1, if the error has one.
+    /// The line number in the program, counted from 1, if the error has one.
     pub line: Option<u32>,
     /// The text that the model wrote: the line of its program, or its call to a catalog program.
-    /// Empty if no line is known. At most 200 characters.
+    /// Empty if the line is unknown. At most 200 characters.
     pub text: String,
-    /// The reason. At most 200 characters.
+    /// The reason for the error. At most 200 characters.
     pub message: String,
 }
 
@@ -123,12 +125,12 @@ pub struct FirstTryError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// All expectations are met.
+    /// The attempt meets all expectations.
     Passed,
     /// An expectation is not met.
     Failed,
-    /// The provider, a recording or the host failed, so the attempt says nothing about the model.
-    /// The next evaluation repeats it.
+    /// The provider, a recording or the host failed, so the attempt is not evidence about the
+    /// model. The next evaluation repeats the attempt.
     Error,
 }
 
@@ -139,8 +141,8 @@ pub struct Tokens {
     pub input: u64,
     /// Tokens that the model wrote.
     pub output: u64,
-    /// If true, some of the counts are estimates of one token for every four bytes, because the
-    /// provider did not count them.
+    /// If true, some of the counts are estimates of one token per four bytes, because the provider
+    /// did not report token counts.
     pub estimated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Paired comparisons: the same tasks, attempted twice by one model, with two prompts or builds.
+//! Paired comparisons: one model attempts the same tasks twice, with two prompts or builds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,16 +9,16 @@ use crate::attempt::{Approach, Attempt, Verdict};
 use crate::statistics::{Interval, MIN_PAIRS, bootstrap, sign_test};
 use crate::table::counted;
 
-/// One side of a comparison: a model's attempts with one approach.
+/// A side of a comparison: a model's attempts with one approach.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// All attempts. Only those by the model with this approach are compared.
+    /// The attempts. Only those by the compared model with this approach count.
     pub attempts: &'a [Attempt],
     /// The approach.
     pub approach: Approach,
 }
 
-/// The comparison of two sides, task by task.
+/// A task-by-task comparison of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pairing {
     /// The model.
@@ -27,21 +27,21 @@ pub struct Pairing {
     pub before: Approach,
     /// The approach of the second side.
     pub after: Approach,
-    /// The fingerprints of the prompts of each side, sorted.
+    /// The fingerprints of each side's prompts, sorted.
     pub prompts: [Vec<String>; 2],
     /// Number of tasks that both sides attempted.
     pub tasks: usize,
-    /// Number of tasks that only one side attempted, that were changed, or whose attempts on one
-    /// side all ended with an error.
+    /// Number of omitted task versions. A task is omitted if only one side attempted it, if it was
+    /// changed, or if all attempts on one side ended with an error.
     pub left_out: usize,
     /// The metrics of both sides.
     pub measures: Vec<Measure>,
 }
 
-/// A metric of both sides. Each task counts once, with the mean of its attempts.
+/// A metric of both sides. Each task counts once, with the mean over its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measure {
-    /// The name.
+    /// The metric's name.
     pub name: &'static str,
     /// Number of tasks for which both sides have the metric.
     pub tasks: usize,
@@ -49,9 +49,9 @@ pub struct Measure {
     pub before: f64,
     /// The mean over all tasks, for the second side.
     pub after: f64,
-    /// The mean of the differences, second side minus first.
+    /// The mean of the differences: second side minus first side.
     pub difference: f64,
-    /// The 95 % interval of the difference. `None` for fewer than 10 tasks.
+    /// The 95 % confidence interval of the difference. `None` for fewer than 10 tasks.
     pub interval: Option<Interval>,
     /// Number of tasks where the second side is better.
     pub better: usize,
@@ -61,10 +61,11 @@ pub struct Measure {
     pub p: f64,
 }
 
-/// A function that measures an attempt. Returns `None` if there is nothing to measure.
+/// A function that measures an attempt. It returns `None` if there is nothing to measure.
 type Metric = fn(&Attempt) -> Option<f64>;
 
-/// The metrics. Each has a name, the sign of an improvement, and a function that computes it.
+/// The metrics. Each has a name, the sign of an improvement, and a function that computes its
+/// value.
 const METRICS: [(&str, f64, Metric); 6] = [
     ("success", 1.0, |attempt| Some(f64::from(u8::from(attempt.passed())))),
     ("valid", 1.0, |attempt| {
@@ -76,8 +77,8 @@ const METRICS: [(&str, f64, Metric); 6] = [
     ("tokens out", -1.0, |attempt| Some(attempt.tokens.output as f64)),
 ];
 
-/// Compares a model's attempts on two sides. Only tasks with the same fingerprint on both sides
-/// count. Returns `None` if there are none.
+/// Compares a model's attempts on two sides. Includes only tasks with the same fingerprint on both
+/// sides. Returns `None` if there are no such tasks.
 #[must_use]
 pub fn compare(model: &str, before: Side<'_>, after: Side<'_>) -> Option<Pairing> {
     let (first, second) = (by_task(model, before), by_task(model, after));
@@ -110,8 +111,8 @@ pub fn compare(model: &str, before: Side<'_>, after: Side<'_>) -> Option<Pairing
     })
 }
 
-/// Returns a model's attempts without errors, by task and its fingerprint. If a file contains an
-/// attempt twice, the last one counts.
+/// Returns a model's attempts without errors, grouped by task and fingerprint. If a file contains
+/// an attempt twice, the last result counts.
 fn by_task<'a>(model: &str, side: Side<'a>) -> BTreeMap<(&'a str, &'a str), Vec<&'a Attempt>> {
     let mut last: BTreeMap<_, BTreeMap<u32, &Attempt>> = BTreeMap::new();
     for attempt in side.attempts {
@@ -126,21 +127,21 @@ fn by_task<'a>(model: &str, side: Side<'a>) -> BTreeMap<(&'a str, &'a str), Vec<
     last.into_iter().map(|(task, trials)| (task, trials.into_values().collect())).collect()
 }
 
-/// Returns the mean of a metric over the attempts that have it.
+/// Returns the mean of a metric over the attempts for which it is defined.
 fn mean(attempts: &[&Attempt], metric: Metric) -> Option<f64> {
     let values: Vec<f64> = attempts.iter().filter_map(|attempt| metric(attempt)).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 impl Measure {
-    /// Sums up the means of each task. Returns `None` if there are none.
+    /// Summarizes a metric over pairs of task means. Returns `None` if there are no pairs.
     fn of(name: &'static str, sign: f64, pairs: &[(f64, f64)]) -> Option<Measure> {
         let count = pairs.len() as f64;
         if pairs.is_empty() {
             return None;
         }
         let differences: Vec<f64> = pairs.iter().map(|(before, after)| after - before).collect();
-        // Differences below a billionth come from the division into means.
+        // Differences below a billionth are rounding errors of the means.
         let of_sign = |wanted: f64| differences.iter().filter(|d| **d * wanted > 1e-9).count();
         let (better, worse) = (of_sign(sign), of_sign(-sign));
         Some(Measure {
@@ -156,14 +157,14 @@ impl Measure {
         })
     }
 
-    /// Returns a value in the unit of the measure.
+    /// Formats a value in the unit of the metric.
     fn show(&self, value: f64, signed: bool) -> String {
         let (value, digits, unit) = match self.name {
             "success" | "valid" => (value * 100.0, 1, "%"),
             "repairs" | "steps" => (value, 2, ""),
             _ => (value, 0, ""),
         };
-        // Negative zero is zero.
+        // Negative zero is shown as zero.
         let value = if value.abs() < 0.5 / 10_f64.powi(digits) { 0.0 } else { value };
         let digits = usize::try_from(digits).unwrap_or(0);
         if signed { format!("{value:+.digits$}{unit}") } else { format!("{value:.digits$}{unit}") }

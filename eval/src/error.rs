@@ -1,4 +1,4 @@
-//! Errors of suites, recordings and results files. All messages are in this file.
+//! Errors of suites, recordings and results files. This file contains all of their messages.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use strsim::osa_distance;
 use wattle_agent::agents::{AgentProblem, Agents};
 use wattle_agent::rt::truncate;
 
-/// The keys of expectations, for a hint.
+/// A hint that lists the keys of expectations.
 pub(crate) const EXPECTATIONS: &str =
     "add `expect.answer`, `expect.files`, `expect.kv`, `expect.memory` or `expect.program`";
 
-/// An error in a file of a suite, a recording or a results file.
+/// An error in a suite's file, a recording or a results file.
 ///
-/// Prints as ``failed to load `eval/tasks/text/x.toml`, line 3: unknown key `promt` ``, followed by
-/// a line with a hint if there is one.
+/// It is displayed as ``failed to load `eval/tasks/text/x.toml`, line 3: unknown key `promt` ``,
+/// followed by a line with a hint if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
     action: &'static str,
@@ -25,13 +25,13 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// Returns the file or folder of the error.
+    /// Returns the path of the file or folder that has the error.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the line in the file, counted from 1, if the error has one.
+    /// Returns the line number in the file, counted from 1, if the error has one.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.line
@@ -74,7 +74,7 @@ impl EvalError {
         EvalError { line: Some(line), ..self }
     }
 
-    /// Converts an error from the TOML parser.
+    /// Converts a TOML parser error.
     pub(crate) fn toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error
             .span()
@@ -95,7 +95,7 @@ impl EvalError {
         EvalError { line, ..error }
     }
 
-    /// Converts an error from the TOML parser about a part of an agent's example.
+    /// Converts a TOML parser error in a part of an agent's example.
     pub(crate) fn example(
         path: &Path,
         (number, part): (usize, &str),
@@ -106,7 +106,7 @@ impl EvalError {
         EvalError { line: None, message, ..error }
     }
 
-    /// Converts a problem of an agent's file.
+    /// Converts a problem in an agent's file.
     pub(crate) fn agent(problem: AgentProblem) -> Self {
         let AgentProblem { path, line, message } = problem;
         EvalError { line, ..EvalError::load(&path, message) }
@@ -120,7 +120,7 @@ impl EvalError {
         ))
     }
 
-    /// Returns the error for a baseline that was asked to work on a task of an agent.
+    /// Returns the error for a baseline evaluation of a task that names an agent.
     pub(crate) fn baseline_with_agent(dir: &Path, agent: &str) -> Self {
         let message = format!("the baseline has no agents, and a task is for `{agent}`");
         EvalError::load(dir, message).hint("leave out `--baseline` or `--agent`")
@@ -151,15 +151,15 @@ impl EvalError {
     }
 }
 
-/// Parses serde's ``unknown field `x`, expected one of `a`, `b` ``. Returns the key and the known
-/// keys.
+/// Parses serde's message ``unknown field `x`, expected one of `a`, `b` ``. Returns the unknown key
+/// and the known keys.
 fn unknown_key(message: &str) -> Option<(String, Vec<String>)> {
     let (key, rest) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     let key = truncate(key, 80).into_owned();
     Some((key, rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
 }
 
-/// Returns the known word that is most similar.
+/// Returns the known word that is most similar to `word`.
 pub(crate) fn nearest<'k>(word: &str, known: &'k [String]) -> Option<&'k String> {
     known.iter().min_by_key(|known| osa_distance(word, known))
 }

@@ -1,4 +1,4 @@
-//! The errors on the first try, sorted into classes.
+//! The first-try errors of models, grouped by class.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,38 +8,38 @@ use serde::Serialize;
 use crate::attempt::{Approach, Attempt, FirstTryError, Verdict};
 use crate::table::counted;
 
-/// Maximum number of examples of a class.
+/// Maximum number of examples for each class.
 const EXAMPLES: usize = 3;
 
-/// The classes of a model's errors with one approach, most frequent first.
+/// The classes of a model's first-try errors with one approach, most frequent first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorReport {
     /// The model.
     pub model: String,
     /// The approach.
     pub approach: Approach,
-    /// Number of programs that the model wrote, without repairs.
+    /// Number of programs that the model wrote, excluding repairs.
     pub programs: u32,
-    /// The classes.
+    /// The classes of errors.
     pub classes: Vec<ErrorClass>,
 }
 
 /// The errors of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorClass {
-    /// The class: see [`FirstTryError::class`].
+    /// The class, as in [`FirstTryError::class`].
     pub class: String,
     /// Number of errors.
     pub count: usize,
     /// Number of tasks in which the errors occurred.
     pub tasks: usize,
-    /// Up to three errors with their tasks, if possible from different tasks.
+    /// At most three errors with their tasks, from different tasks if possible.
     pub examples: Vec<(String, FirstTryError)>,
 }
 
 impl ErrorReport {
-    /// Sorts the errors of attempts by model, approach and class. Models without errors are left
-    /// out.
+    /// Groups the errors of attempts by model, approach and class. Models without errors are
+    /// omitted.
     #[must_use]
     pub fn of(attempts: &[Attempt]) -> Vec<ErrorReport> {
         let mut groups: Vec<(&str, Approach, Vec<&Attempt>)> = Vec::new();
@@ -85,7 +85,7 @@ fn classes(attempts: &[&Attempt]) -> Vec<ErrorClass> {
     classes
 }
 
-/// Prints a paragraph for each class.
+/// Displays one paragraph per class.
 impl fmt::Display for ErrorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ErrorReport { model, approach, programs, classes } = self;

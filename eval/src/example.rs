@@ -1,4 +1,4 @@
-//! The examples of agents, as the tasks of a suite.
+//! Converts the examples of agents into a suite of tasks.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,12 +15,13 @@ use crate::suite::{Suite, fingerprint};
 use crate::task::{Budget, Task};
 
 impl Suite {
-    /// Turns the examples of agents into tasks: `NAME/1`, `NAME/2` … for each agent in `names`, or
-    /// for all agents if there are no names. An agent without examples has no tasks.
+    /// Converts the examples of agents into tasks named `NAME/1`, `NAME/2` and so on, for each
+    /// agent in `names`, or for all agents if `names` is empty. An agent without examples has no
+    /// tasks.
     ///
     /// # Errors
-    /// If an example has an unknown key or an invalid fixture or rule, or its recording cannot be
-    /// read. All such errors are returned, at least one.
+    /// If an example has an unknown key or an invalid fixture or rule, or if its recording cannot
+    /// be read. All errors are returned.
     pub fn of_agents(agents: &Agents, names: &[String]) -> Result<Suite, Vec<EvalError>> {
         let (mut tasks, mut errors) = (Vec::new(), Vec::new());
         for agent in agents.list() {
@@ -45,7 +46,7 @@ impl Suite {
             recordings: Recordings::beside(Path::new("")),
             agents: agents.clone(),
             agent: None,
-            // As in a run of the agent, whose own setting counts.
+            // The agent's own setting applies, as in any run of the agent.
             settings: Settings { dialect: DialectSetting::Auto, ..Settings::default() },
         })
     }
@@ -89,7 +90,7 @@ fn task(
     })
 }
 
-/// Reads the keys of a part of an example.
+/// Parses the keys in one part of an example.
 fn keys<T: DeserializeOwned>(
     path: &Path,
     number: usize,
@@ -99,7 +100,7 @@ fn keys<T: DeserializeOwned>(
     table.clone().try_into().map_err(|error| EvalError::example(path, (number, part), &error))
 }
 
-/// Returns the path of a recording next to an agent's file.
+/// Returns the path of a recording in the folder that contains an agent's file.
 fn file(agent: &Path, name: &str) -> Result<PathBuf, String> {
     let relative = Path::new(name);
     let is_inside = relative.components().all(|part| matches!(part, Component::Normal(_)));

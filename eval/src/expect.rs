@@ -11,9 +11,9 @@ use crate::rule::Rule;
 
 /// The expectations of a task. An attempt must meet all of them.
 ///
-/// Without a rule, a file or key of the fixtures must keep its content, and so must the memory: a
-/// program that damages other data does not solve the task. Other files, keys and memory items may
-/// be added.
+/// A file or key of the fixtures that has no rule must keep its content, and so must the memory,
+/// because a program that damages other data does not solve the task. Other files, keys and memory
+/// items may be added.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The rule for the answer.
@@ -22,15 +22,16 @@ pub struct Expectation {
     pub files: BTreeMap<String, Rule>,
     /// The rules for values of the state, by key.
     pub kv: BTreeMap<String, Rule>,
-    /// The rule for the memory items, one on each line, oldest first.
+    /// The rule for the memory items, one item per line, oldest first.
     pub memory: Option<Rule>,
-    /// A program that checks the result. Its argument 0 is the answer, and it can read the files
-    /// and the state. Each of its results is a problem, and so is an exit code other than 0.
+    /// A program that checks the result. Its first argument is the answer, and it can read the
+    /// files and the state. Each of its results is reported as a problem, and so is an exit code
+    /// other than 0.
     pub program: Option<String>,
 }
 
 impl Expectation {
-    /// Returns true if there is no expectation.
+    /// Returns true if there are no expectations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let says = |rule: &Rule| !rule.is_empty();
@@ -41,7 +42,7 @@ impl Expectation {
             || self.program.is_some())
     }
 
-    /// Returns the expectations that are not met, one sentence each.
+    /// Returns the unmet expectations, one sentence each.
     ///
     /// # Errors
     /// If the expectation's program does not compile, or the engine fails.
@@ -77,7 +78,8 @@ impl Expectation {
         Ok(problems)
     }
 
-    /// Returns the files, keys and memory items that have no rule and differ from the fixtures.
+    /// Returns the files, keys and memory items that have no rule and differ from the fixtures, one
+    /// sentence each.
     async fn damage(&self, scene: &Scene, fixtures: &Fixtures) -> Result<Vec<String>, String> {
         let mut damage = Vec::new();
         for (path, before) in &fixtures.files {

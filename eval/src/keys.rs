@@ -37,7 +37,7 @@ pub(crate) struct TaskKeys {
     pub(crate) samples: Samples,
 }
 
-/// The scene of an agent's example. All keys are optional.
+/// The keys of a scene in an agent's example. All keys are optional.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SceneKeys {
@@ -109,7 +109,7 @@ fn ok() -> u16 {
     200
 }
 
-/// A validated answer to HTTP requests.
+/// A validated response to HTTP requests.
 #[derive(Deserialize)]
 #[serde(try_from = "RawHttp")]
 struct HttpKeys(HttpAnswer);
@@ -155,7 +155,7 @@ impl From<ExpectKeys> for Expectation {
 }
 
 impl BudgetKeys {
-    /// Returns the budget with these keys, and the values of `defaults` for missing ones.
+    /// Returns a budget with these values, and with values from `defaults` for missing keys.
     pub(crate) fn with_defaults(self, defaults: Budget) -> Budget {
         Budget {
             steps: self.steps.unwrap_or(defaults.steps),

@@ -1,14 +1,14 @@
-//! Evaluations: runs sets of tasks with models and sums up the results for each model.
+//! Evaluations: runs task sets with models and summarizes each model's results.
 //!
-//! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, expectations of the answer
-//! and of the files and state afterwards, and a budget. [`evaluate`] runs every task with every
-//! [`Contender`] and records each result as an [`Attempt`]. [`Results`] stores the attempts, so
-//! that an interrupted evaluation can be resumed. A [`Scorecard`] sums them up, an [`ErrorReport`]
-//! classifies the errors on the first try, and [`compare`] shows whether two sets of attempts
-//! differ by more than chance.
+//! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, a budget, and expectations
+//! for the answer and for the files and state after the run. [`evaluate`] runs every task with
+//! every [`Contender`] and records each result as an [`Attempt`]. [`Results`] stores the attempts,
+//! so that an interrupted evaluation can be resumed. A [`Scorecard`] summarizes them, an
+//! [`ErrorReport`] classifies the first-try errors, and [`compare`] shows whether two sets of
+//! attempts differ by more than chance.
 //!
-//! A task may be for an agent, which a suite declares in its folder `agents`. [`Suite::of_agents`]
-//! turns the examples in the files of agents into tasks.
+//! A task may name an agent, which the suite declares in its folder `agents`. [`Suite::of_agents`]
+//! converts the examples in agents' files into tasks.
 //!
 //! ```
 //! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};

@@ -1,5 +1,5 @@
-//! A meter between an attempt and its model. It counts tokens, enforces the budget, and keeps the
-//! conversation with the reason why the last request failed.
+//! A meter between an attempt and its model. It counts tokens, enforces the budget, and stores the
+//! last conversation and the error of the last request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,20 +13,20 @@ use wattle_agent::model::{
 use crate::attempt::Tokens;
 use crate::transcript::Conversation;
 
-/// Estimated number of bytes per token, if the provider does not report tokens.
+/// Estimated number of bytes per token, for providers that do not report token counts.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A model whose token usage is counted and limited.
 pub(crate) struct MeteredModel {
     model: Arc<dyn Model>,
     budget: Option<u64>,
-    /// Cancelled when the budget is exceeded.
+    /// Cancelled if the budget is exceeded.
     cancel: CancellationToken,
     reading: Mutex<MeterReading>,
     conversation: Mutex<Conversation>,
 }
 
-/// The values of a meter.
+/// The current values of a meter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MeterReading {
     pub(crate) tokens: Tokens,
@@ -35,7 +35,7 @@ pub(crate) struct MeterReading {
 }
 
 impl MeteredModel {
-    /// Creates a meter for `model`, which cancels `cancel` when more tokens are used than the
+    /// Creates a meter for `model`. The meter cancels `cancel` if more tokens are used than the
     /// budget allows.
     pub(crate) fn new(
         model: Arc<dyn Model>,
@@ -46,12 +46,12 @@ impl MeteredModel {
         MeteredModel { model, budget, cancel, reading, conversation }
     }
 
-    /// Returns the last request's messages and its reply.
+    /// Returns the messages of the last request and the reply to it.
     pub(crate) fn conversation(&self) -> Conversation {
         self.conversation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keeps the messages of a request until its reply is known.
+    /// Stores the messages of a request until its reply is known.
     fn keep(&self, request: &ModelRequest<'_>) {
         let mut kept = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Conversation { messages: request.messages.to_vec(), reply: None };
@@ -61,7 +61,7 @@ impl MeteredModel {
         self.lock().clone()
     }
 
-    /// Returns true if more tokens are used than the budget allows.
+    /// Returns true if more tokens were used than the budget allows.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.budget.is_some_and(|budget| self.lock().tokens.total() > budget)
     }
@@ -104,7 +104,7 @@ impl MeteredModel {
     }
 }
 
-/// Returns the tokens of a request and its reply.
+/// Returns the token counts of a request and its reply.
 fn tokens(request: &ModelRequest<'_>, reply: &ModelReply) -> Tokens {
     if reply.usage.prompt > 0 || reply.usage.completion > 0 {
         return Tokens {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The words for numbers without digits. An answer to "how many" may be one of them.
+/// Number words. An answer to "how many" may be one of them.
 const WORDS: [&str; 21] = [
     "zero",
     "one",
@@ -29,8 +29,8 @@ const WORDS: [&str; 21] = [
     "twenty",
 ];
 
-/// Returns the numbers in a string, in order. A number may have a sign, separated thousands, a
-/// fraction and an exponent. Digits in a word (`x86`) or a dotted version (`1.2.3`) are not
+/// Returns the numbers in a string, in order. A number may have a sign, thousands separators, a
+/// fraction and an exponent. Digits in a word (`x86`) or in a dotted version (`1.2.3`) are not
 /// numbers.
 ///
 /// A comma separates thousands only if exactly three digits follow, as in `1,234.5`.
@@ -65,9 +65,9 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
     pattern.find_iter(text).filter(is_separate).filter_map(read).collect()
 }
 
-/// Returns the numbers in a string, for each possible reading. The first reading is [`numbers`].
-/// The others are included only if they are unambiguous: a decimal comma (`1.250,75`), spaces
-/// between thousands (`1 250.75`), and a number as a word.
+/// Returns the numbers in a string, once for each possible reading. The first reading is
+/// [`numbers`]. The other readings are included only if they are unambiguous: a decimal comma
+/// (`1.250,75`), spaces between thousands (`1 250.75`), and number words.
 pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
     let mut readings = vec![numbers(text)];
     static EUROPEAN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -80,7 +80,7 @@ pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
     static SPACED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?:^|[^\w.,])(\d{1,3}(?: \d{3})+(?:\.\d+)?)(?:$|[^\w.,]|[.,](?:$|\D))").ok()
     });
-    // The whole text must have one such number and no other digits.
+    // The whole text must contain exactly one matching number and no other digits.
     let only = |pattern: &LazyLock<Option<Regex>>| {
         let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
         let found = pattern.as_ref()?.captures(text)?.get(1)?.as_str();
@@ -106,7 +106,7 @@ pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
     readings
 }
 
-/// Returns the numbers that a string contains as words.
+/// Returns the numbers that are written as words in a string.
 fn number_words(text: &str) -> Vec<f64> {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '-'));

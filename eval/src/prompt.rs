@@ -1,4 +1,4 @@
-//! The fingerprint of a prompt, so that attempts with different prompts are not mixed.
+//! The fingerprint of a prompt, which keeps attempts with different prompts apart.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use crate::trial::grants;
 static DATE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d{4}-\d{2}-\d{2}").ok());
 
 /// Returns a hash of everything that a model receives before a task: the system prompt, the
-/// functions that it may call, and the agents that it works for. Dates do not count, so that an
+/// functions that it may call, and the declarations of the agents. Dates are ignored, so that an
 /// evaluation can be resumed on another day.
 pub(crate) async fn fingerprint_of(
     host: &Host,
@@ -54,12 +54,13 @@ pub(crate) async fn fingerprint_of(
         None => prompt,
     };
     let mut parts = vec![prompt.as_str(), functions.as_str()];
-    // Without an agent, the hash is that of earlier versions.
+    // If there is no agent, the hash must match the hashes in existing results files.
     parts.extend(agent.map(|_| tree.as_str()));
     Ok(fingerprint(&parts))
 }
 
-/// Returns the declarations of an agent and of all agents below it, without their examples.
+/// Returns the declarations, without examples, of an agent and all agents that it can reach by
+/// delegation.
 fn tree_of(agent: &AgentSpec, agents: &Agents) -> Result<String, String> {
     let mut tree = vec![AgentSpec { examples: Vec::new(), ..agent.clone() }];
     let mut at = 0;

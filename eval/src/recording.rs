@@ -1,6 +1,5 @@
 //! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`, with `NAME.native` for the native
-//! dialect and `NAME.tools` for the baseline. A recording written by hand is a text file,
-//! `NAME.txt`.
+//! dialect and `NAME.tools` for the baseline. A handwritten recording is a text file, `NAME.txt`.
 //!
 //! ```text
 //! === reply
@@ -25,14 +24,14 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// The folder's name in a suite.
+    /// The name of the folder in a suite.
     pub(crate) const FOLDER: &str = "recordings";
 
     pub(crate) fn beside(suite: &Path) -> Recordings {
         Recordings { dir: suite.join(Self::FOLDER) }
     }
 
-    /// Returns the models that have recordings, sorted.
+    /// Returns the names of the models that have recordings, sorted.
     ///
     /// # Errors
     /// If the folder exists but cannot be read.
@@ -54,8 +53,8 @@ impl Recordings {
         Ok(models)
     }
 
-    /// Returns the file of an attempt's recording. If there is none for a later attempt, the
-    /// recording of the first attempt is used.
+    /// Returns the file with an attempt's recording. If a later attempt has none, returns the
+    /// recording of the first attempt.
     pub(crate) fn find(
         &self,
         model: &str,
@@ -69,13 +68,13 @@ impl Recordings {
         [text(&own), own, text(&first), first].into_iter().find(|path| path.is_file())
     }
 
-    /// Returns the path of an attempt's recording.
+    /// Returns the path to which an attempt is recorded.
     pub(crate) fn path(&self, model: &str, approach: Approach, task: &Task, trial: u32) -> PathBuf {
         self.dir.join(encode(model)).join(attempt_name(&task.id, approach, trial) + ".jsonl")
     }
 }
 
-/// Returns the path of an attempt's files in the folder of its model, without its extension.
+/// Returns the path of an attempt's files, relative to the model's folder and without an extension.
 pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String {
     let trial = if trial > 1 { format!(".{trial}") } else { String::new() };
     let approach = match approach {
@@ -86,7 +85,7 @@ pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String
     format!("{task}{trial}{approach}")
 }
 
-/// Opens a recording. An error names its path.
+/// Opens a recording. Errors name its path.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     let failed = |why: ModelError| EvalError::load(path, why.to_string());
     if path.extension().is_none_or(|extension| extension != "txt") {
@@ -103,7 +102,7 @@ pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     Cassette::parse(&lines.join("\n")).map_err(failed)
 }
 
-/// Returns the replies of a recording in text form. Each follows a line `=== reply`.
+/// Returns the replies in a text recording. Each reply follows a line `=== reply`.
 fn replies(text: &str) -> Option<Vec<String>> {
     const MARK: &str = "=== reply";
     let mut replies: Vec<String> = Vec::new();
@@ -120,8 +119,8 @@ fn replies(text: &str) -> Option<Vec<String>> {
     (!replies.is_empty()).then_some(replies)
 }
 
-/// Encodes a model's name as the name of a folder. Characters that a folder's name cannot contain
-/// become `%` and two hex digits.
+/// Encodes a model's name as a folder name. Characters that a folder name cannot contain become `%`
+/// and two hex digits.
 pub(crate) fn encode(model: &str) -> String {
     let mut name = String::new();
     for (at, byte) in model.bytes().enumerate() {
@@ -136,7 +135,7 @@ pub(crate) fn encode(model: &str) -> String {
     name
 }
 
-/// Decodes the name of a folder to a model's name.
+/// Decodes a folder name to a model's name.
 fn decode(name: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = name;

@@ -1,5 +1,5 @@
-//! Results files. Each attempt is appended as a line when it ends, so an evaluation that was
-//! interrupted or killed can be resumed.
+//! Results files. Each attempt is appended as a line when it ends, so an interrupted or killed
+//! evaluation can be resumed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
 
-/// The name of the results file, if only its folder is given.
+/// The name of the results file in a folder.
 const NAME: &str = "results.jsonl";
 
 /// A results file, and the attempts that it contained when it was opened.
@@ -25,15 +25,15 @@ pub struct Results {
 pub enum Earlier {
     /// Opening the file fails.
     Refuse,
-    /// The earlier attempts are kept, and the same attempts are not repeated.
+    /// The existing attempts are kept and not repeated.
     Resume,
-    /// The earlier attempts are deleted.
+    /// The existing attempts are deleted.
     Discard,
 }
 
 impl Results {
-    /// Opens a file, or `results.jsonl` in a folder, and creates it if it does not exist. Drops an
-    /// incomplete last line, which a killed process may have left.
+    /// Opens a results file, or `results.jsonl` in a folder. Creates the file if it does not exist.
+    /// Drops an incomplete last line, which a killed process may have left.
     ///
     /// # Errors
     /// If the file cannot be read or written, another process has it open, a line other than the
@@ -78,18 +78,18 @@ impl Results {
         &self.previous
     }
 
-    /// Returns the last earlier result of the same attempt with the same prompt, unless it is an
+    /// Returns the last stored result of the same attempt with the same prompt, unless it is an
     /// error.
     pub(crate) fn find(&self, wanted: &Attempt) -> Option<&Attempt> {
         self.earlier(wanted).find(|attempt| attempt.prompt == wanted.prompt)
     }
 
-    /// Returns true if the same attempt was made, but only with a different prompt.
+    /// Returns true if the same attempt was made before, but only with other prompts.
     pub(crate) fn has_other_prompt(&self, wanted: &Attempt) -> bool {
         self.find(wanted).is_none() && self.earlier(wanted).next().is_some()
     }
 
-    /// Returns the earlier results of the same attempt, last one first.
+    /// Returns the stored results of the same attempt, latest first.
     fn earlier<'r, 'w>(
         &'r self,
         wanted: &'w Attempt,
@@ -105,7 +105,7 @@ impl Results {
         self.previous.iter().rev().filter(same)
     }
 
-    /// Appends an attempt, and waits until it is on the disk, because it may have cost money.
+    /// Appends an attempt, and waits until it is written to disk, because it may have cost money.
     pub(crate) fn add(&self, attempt: &Attempt) -> Result<(), EvalError> {
         let written =
             serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
@@ -128,12 +128,12 @@ pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
     read(&path, bytes.get(..complete(&bytes)).unwrap_or_default())
 }
 
-/// Returns the results file that a path names: the file itself, or the one in a folder.
+/// Returns the results file that a path names: the file itself, or the results file in a folder.
 fn file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(NAME) } else { path.to_owned() }
 }
 
-/// Returns the length of the complete lines.
+/// Returns the total length of the complete lines, in bytes.
 fn complete(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

@@ -1,4 +1,4 @@
-//! Runs every task with every contender, several at once. Known results are reused.
+//! Runs every task with every contender, several at a time, and reuses known results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ use crate::{Task, prompt, recording};
 pub struct Contender {
     /// The model's name.
     pub model: String,
-    /// Its approach to tasks.
+    /// The model's approach to the tasks.
     pub approach: Approach,
-    /// The source of its answers.
+    /// The source of the model's answers.
     pub answers: Answers,
 }
 
@@ -38,7 +38,7 @@ pub enum Answers {
     Live {
         /// The model.
         model: Arc<dyn Model>,
-        /// If true, the answers are recorded and replace existing recordings.
+        /// If true, the answers are recorded and existing recordings are replaced.
         record: bool,
     },
 }
@@ -50,10 +50,10 @@ pub struct Plan {
     pub repeat: u32,
     /// Maximum number of concurrent attempts. 4 by default.
     pub jobs: usize,
-    /// Folder for the transcripts of new attempts. None are written by default.
+    /// Folder for the transcripts of new attempts. If it is `None`, no transcripts are written.
     pub transcripts: Option<PathBuf>,
-    /// Cancels the evaluation. Running attempts are dropped, and the results of finished ones
-    /// remain.
+    /// Cancels the evaluation. Running attempts are dropped, and results of finished attempts are
+    /// kept.
     pub cancel: CancellationToken,
 }
 
@@ -66,20 +66,20 @@ impl Default for Plan {
 /// The result of an evaluation.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluation {
-    /// The attempts, ordered by contender, task and trial, including reused ones.
+    /// The attempts, including reused ones, ordered by contender, task and trial.
     pub attempts: Vec<Attempt>,
     /// Number of attempts reused from earlier evaluations.
     pub reused: usize,
     /// Number of attempts skipped because they have no recording.
     pub unrecorded: usize,
-    /// Number of attempts that were repeated because an earlier one used a different prompt.
+    /// Number of attempts repeated because the earlier attempt used a different prompt.
     pub other_prompt: usize,
-    /// Number of attempts not made because the evaluation was cancelled.
+    /// Number of attempts that were not made because the evaluation was cancelled.
     pub cancelled: usize,
 }
 
-/// Runs every task of the suite with every contender. Each new attempt is written to `results` and
-/// passed to `on_attempt` when it ends.
+/// Runs every task of the suite with every contender. Writes each new attempt to `results` and
+/// passes it to `on_attempt` when it ends.
 ///
 /// # Errors
 /// If a result, a recording or a transcript cannot be written.
@@ -138,7 +138,8 @@ pub async fn evaluate(
             Ok(done)
         }
     });
-    // The order is fixed, so that two evaluations of the same suite print the same output.
+    // The order is fixed, so that two evaluations of the same suite print their output in the same
+    // order.
     let mut work = std::pin::pin!(stream::iter(work).buffered(plan.jobs.max(1)));
     let mut evaluation = Evaluation::default();
     while let Some(done) = work.next().await {
@@ -156,8 +157,8 @@ pub async fn evaluate(
     Ok(evaluation)
 }
 
-/// Returns the fingerprints of the prompts that the agents of a suite's tasks receive, by the
-/// agents' names. The name is empty for a model without an agent.
+/// Returns the fingerprints of the prompts that a suite's agents receive, by agent name. The name
+/// is empty for a model without an agent.
 async fn prompts_of(
     host: &Host,
     suite: &Suite,
@@ -235,7 +236,7 @@ async fn attempt(
     }))
 }
 
-/// A recording in progress. It is written to a separate file, which is renamed to the target when
+/// A recording in progress. It is written to a temporary file, which is renamed to the target when
 /// the recording is complete.
 struct Recording {
     partial: std::path::PathBuf,
@@ -262,7 +263,7 @@ impl Recording {
         Ok((recorder, Recording { partial, target }))
     }
 
-    /// Moves a complete recording to its path, and removes an incomplete one.
+    /// Renames a complete recording to its target path, and removes an incomplete recording.
     fn finish(self, is_complete: bool) -> Result<(), EvalError> {
         let ended = match is_complete {
             true => std::fs::rename(&self.partial, &self.target),

@@ -1,5 +1,5 @@
-//! Samples of right and wrong results. They show that a task's expectations can distinguish right
-//! results from wrong ones.
+//! Samples of right and wrong results. They show that a task's expectations can tell right results
+//! from wrong ones.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ pub struct Samples {
     pub wrong: Vec<Sample>,
 }
 
-/// A result: an answer, and the files and state after the run. A sample inherits everything that it
-/// omits from the first right sample.
+/// A result: an answer, with the files and the state after the run. A sample inherits everything
+/// that it omits from the first right sample.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "SampleKeys")]
 pub struct Sample {
     answer: Option<String>,
     files: BTreeMap<String, String>,
     kv: BTreeMap<String, String>,
-    /// All memory items.
+    /// The memory items after the run.
     memory: Option<Vec<String>>,
-    /// Files and keys that do not exist.
+    /// Files and keys that do not exist after the run.
     removed: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl From<SampleKeys> for Sample {
 }
 
 impl Suite {
-    /// Checks the fixtures and the samples of every task. Returns a sentence for each sample that
+    /// Checks the fixtures and the samples of every task. Returns one sentence for each sample that
     /// the expectations judge incorrectly.
     ///
     /// # Errors
@@ -109,7 +109,8 @@ impl Task {
         Ok(())
     }
 
-    /// Judges a sample. Everything that the sample omits is taken from `first`.
+    /// Returns the problems that the expectations find in a sample. Everything that the sample
+    /// omits is taken from `first`.
     async fn problems_of(
         &self,
         host: &Host,

@@ -1,4 +1,4 @@
-//! The scorecard: sums of attempts by model, approach and kind.
+//! The scorecard: totals of attempts by model, approach and kind of task.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 
-/// The results for each model, approach and agent: a row for each kind of task, followed by a row
-/// for all tasks.
+/// The results of each model, approach and agent: one row per kind of task, followed by a row for
+/// all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scorecard {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Comparisons of the two approaches, one for each model that worked on the same tasks with
-    /// both.
+    /// Comparisons of the approaches, one for each model that worked on the same tasks with
+    /// programs and with tools.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -22,18 +22,18 @@ pub struct Scorecard {
 pub struct Row {
     /// The model.
     pub model: String,
-    /// Its approach to the tasks.
+    /// The model's approach to the tasks.
     pub approach: Approach,
-    /// The agent that worked on the tasks. Empty for a model without an agent.
+    /// The agent that worked on the tasks, or an empty string if the model worked without an agent.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent: String,
     /// The kind of tasks, or `None` for all tasks.
     pub kind: Option<String>,
-    /// The sums.
+    /// The totals.
     pub score: Score,
 }
 
-/// The results of both approaches of one model on the same tasks.
+/// The results of one model with both approaches on the same tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The model.
@@ -44,16 +44,16 @@ pub struct Comparison {
     pub tools: Score,
 }
 
-/// Sums of several attempts. Attempts with the verdict `error` only count as `errors`.
+/// Totals of several attempts. An attempt with the verdict `error` counts only in `errors`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Score {
-    /// Number of attempts without errors.
+    /// Number of attempts without an error.
     pub attempts: u32,
     /// Number of attempts that passed.
     pub passed: u32,
     /// Number of attempts that ended with an error.
     pub errors: u32,
-    /// Number of programs, without repairs. For the baseline, number of calls.
+    /// Number of programs, excluding repairs. For the baseline, the number of calls.
     pub programs: u32,
     /// Number of programs that were valid as written.
     pub valid: u32,
@@ -61,22 +61,22 @@ pub struct Score {
     pub failures: u32,
     /// Number of model turns that repaired a program.
     pub repairs: u32,
-    /// Number of steps of all attempts.
+    /// Total number of steps.
     pub steps: u32,
-    /// Tokens of all attempts.
+    /// Total number of tokens.
     pub tokens: Tokens,
     /// Median wall-clock time of an attempt, in milliseconds.
     pub median_ms: u64,
-    /// Share of attempts that passed, from 0 to 1. `None` if there are none.
+    /// Share of attempts that passed, from 0 to 1. `None` if there are no attempts.
     pub success: Option<f64>,
-    /// Share of programs that were valid as written, from 0 to 1. `None` if there are none.
+    /// Share of programs that were valid as written, from 0 to 1. `None` if there are no programs.
     pub first_try_validity: Option<f64>,
-    /// Mean number of steps of an attempt. `None` if there are none.
+    /// Mean number of steps per attempt. `None` if there are no attempts.
     pub mean_steps: Option<f64>,
 }
 
 impl Score {
-    /// Sums up attempts.
+    /// Computes the totals of attempts.
     #[must_use]
     pub fn of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Score {
         let mut score = Score::default();
@@ -97,8 +97,8 @@ impl Score {
             times.push(attempt.dur_ms);
         }
         times.sort_unstable();
-        // For an even number of attempts, this is the higher of the two middle times, not their
-        // mean.
+        // For an even number of attempts, the median is the higher of the two middle times, not
+        // their mean.
         score.median_ms = times.get(times.len() / 2).copied().unwrap_or(0);
         score.success = share(score.passed, score.attempts);
         score.first_try_validity = share(score.valid, score.programs);
@@ -112,7 +112,7 @@ fn share(part: u32, of: u32) -> Option<f64> {
 }
 
 impl Scorecard {
-    /// Sums up attempts. Models are ordered by their first attempt.
+    /// Computes the scorecard of attempts. Models are ordered by their first attempts.
     #[must_use]
     pub fn of(attempts: &[Attempt]) -> Scorecard {
         let mut groups: Vec<(&str, Approach, &str)> = Vec::new();
@@ -146,7 +146,7 @@ impl Scorecard {
     }
 }
 
-/// Compares a model's approaches on the tasks that it worked on with both. Returns `None` if there
+/// Compares a model's approaches on the tasks that it attempted with both. Returns `None` if there
 /// are no such tasks.
 fn compare(model: &str, attempts: &[Attempt]) -> Option<Comparison> {
     let attempts_of = |approach: Approach| {

@@ -1,25 +1,24 @@
-//! Statistics of paired differences, computed so that the same data always give the same numbers.
+//! Statistics of paired differences. The same data always yields the same numbers.
 
 use serde::Serialize;
 
-/// Number of resamples of the bootstrap.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 10_000;
-/// Minimum number of pairs for an interval. With fewer pairs, the bootstrap's intervals are too
-/// narrow.
+/// Minimum number of pairs for an interval. With fewer pairs, bootstrap intervals are too narrow.
 pub(crate) const MIN_PAIRS: usize = 10;
 
 /// A 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower end.
+    /// The lower bound.
     pub low: f64,
-    /// The upper end.
+    /// The upper bound.
     pub high: f64,
 }
 
-/// Returns the interval for the mean of the differences, by the percentile bootstrap: the pairs are
-/// drawn with replacement 10,000 times, and the interval has the middle 95 % of the means. `None`
-/// for fewer than 10 pairs.
+/// Returns the confidence interval for the mean of the differences, computed by the percentile
+/// bootstrap: the pairs are drawn with replacement 10,000 times, and the interval covers the middle
+/// 95 % of the means. Returns `None` for fewer than 10 pairs.
 pub(crate) fn bootstrap(differences: &[f64]) -> Option<Interval> {
     if differences.len() < MIN_PAIRS {
         return None;
@@ -41,12 +40,12 @@ pub(crate) fn bootstrap(differences: &[f64]) -> Option<Interval> {
 }
 
 /// Returns the two-sided p-value of the exact sign test: the probability of a split at least this
-/// uneven, if a pair that differs is equally likely to be better or worse. For one attempt at each
-/// task and the measure success, this is McNemar's exact test.
+/// uneven if a differing pair is equally likely to be better or worse. For the metric `success`
+/// with one attempt per task, this is McNemar's exact test.
 pub(crate) fn sign_test(better: usize, worse: usize) -> f64 {
     let (n, k) = (better + worse, better.min(worse));
-    // The sum of C(n, i) / 2^n for i up to k, with each term from the one before, in logarithms, so
-    // that many pairs do not overflow.
+    // The tail is the sum of C(n, i) / 2^n for i from 0 to k. Each term is computed from the
+    // previous one, in logarithms, so that a large n causes neither overflow nor underflow.
     let mut log_term = -(n as f64) * std::f64::consts::LN_2;
     let mut tail = log_term.exp();
     for i in 0..k {
@@ -56,7 +55,7 @@ pub(crate) fn sign_test(better: usize, worse: usize) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// A small generator of pseudo-random numbers with a fixed seed.
+/// A small pseudo-random number generator with a fixed seed.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -68,7 +67,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `bound`. The bias is below `bound / 2^64`.
+    /// Returns a random number below `bound`. The bias is less than `bound / 2^64`.
     fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.next()) * bound as u128;
         (wide >> 64) as usize
@@ -99,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_bootstraps_interval_is_near_the_normal_one() {
-        // 100 differences, 30 of them 1 and 70 of them 0: mean 0.3, standard error 0.0458.
+        // 100 differences, of which 30 are 1 and 70 are 0: mean 0.3, standard error 0.0458.
         let differences: Vec<f64> = (0..100).map(|i| f64::from(i < 30)).collect();
         let Interval { low, high } = bootstrap(&differences).unwrap();
         assert!((low - 0.21).abs() < 0.015 && (high - 0.39).abs() < 0.015, "{low} to {high}");

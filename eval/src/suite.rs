@@ -12,32 +12,32 @@ use crate::keys::{SuiteKeys, TaskKeys};
 use crate::recording::Recordings;
 use crate::task::{Budget, Task};
 
-/// The file with a suite's settings.
+/// The name of the file with a suite's settings.
 const SETTINGS: &str = "eval.toml";
-/// The folder of a suite's agents.
+/// The name of the folder with a suite's agents.
 const AGENTS: &str = "agents";
-/// The kind of tasks directly in the suite's folder.
+/// The kind of tasks that are directly in the suite's folder.
 const GENERAL: &str = "general";
-/// Maximum size of a file of a suite, in bytes.
+/// Maximum size of each file in a suite, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// A set of tasks with common settings.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// The folder.
+    /// The suite's folder.
     pub dir: PathBuf,
-    /// A description from `eval.toml`. May be empty.
+    /// The description from `eval.toml`. May be empty.
     pub about: String,
     /// The tasks, sorted by id.
     pub tasks: Vec<Task>,
-    /// The recordings.
+    /// The suite's recordings.
     pub recordings: Recordings,
     /// The agents that tasks may name.
     pub(crate) agents: Agents,
     /// The agent for tasks that do not name one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
-    /// The settings of the model's requests. With the dialect `auto`, the dialect of an attempt
-    /// follows from its agent and its model. Otherwise, it follows from the contender.
+    /// The settings of requests to the model. With the dialect `auto`, an attempt's dialect is
+    /// determined by its agent and its model, and otherwise by the contender.
     pub(crate) settings: Settings,
 }
 
@@ -46,16 +46,18 @@ impl Suite {
     /// the agents `DIR/agents/*.toml`.
     ///
     /// # Errors
-    /// If a task is invalid. All errors are returned, at least one.
+    /// If a file of the suite is invalid, or if the suite contains no tasks. All errors found are
+    /// returned.
     pub fn load(dir: &Path) -> Result<Suite, Vec<EvalError>> {
         Suite::load_with(dir, &[])
     }
 
-    /// Loads a suite like [`load`](Suite::load), with the agents of further folders. They replace
-    /// agents of the same name in the suite's folder.
+    /// Loads a suite like [`load`](Suite::load), and adds the agents from further folders. These
+    /// replace agents of the same name in the suite's folder.
     ///
     /// # Errors
-    /// If a task is invalid. All errors are returned, at least one.
+    /// If a file of the suite is invalid, or if the suite contains no tasks. All errors found are
+    /// returned.
     pub fn load_with(dir: &Path, agents: &[PathBuf]) -> Result<Suite, Vec<EvalError>> {
         let (text, keys) = settings(dir).map_err(|error| vec![error])?;
         let budget = keys.budget.with_defaults(Budget::default());
@@ -101,12 +103,12 @@ impl Suite {
         &self.agents
     }
 
-    /// Assigns the tasks that do not name an agent to this one.
+    /// Sets the agent for tasks that do not name one.
     pub fn set_agent(&mut self, agent: Arc<AgentSpec>) {
         self.agent = Some(agent).filter(|agent| !agent.is_default());
     }
 
-    /// Returns the agent that works on a task, or `None` if the model works on it without an agent.
+    /// Returns the agent that works on a task, or `None` if the model works without an agent.
     pub(crate) fn agent_of(&self, task: &Task) -> Option<Arc<AgentSpec>> {
         match &task.agent {
             Some(name) => self.agents.get(name),
@@ -119,14 +121,14 @@ impl Suite {
         self.settings.preamble = Some(text);
     }
 
-    /// Removes the tasks whose id does not contain `part`.
+    /// Removes the tasks whose ids do not contain `part`.
     pub fn filter(&mut self, part: &str) {
         self.tasks.retain(|task| task.id.contains(part));
     }
 }
 
-/// Reads the suite's settings. Returns the file's content and the parsed settings, which are both
-/// empty if there is no file.
+/// Reads the suite's settings. Returns the content of the file and the parsed settings. Both are
+/// empty if the file does not exist.
 fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
     let path = dir.join(SETTINGS);
     if !path.exists() {
@@ -140,7 +142,7 @@ fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
     Ok((text, keys))
 }
 
-/// Returns the files of the tasks with their kinds.
+/// Returns the paths of the task files, each with the kind of its task.
 fn files(dir: &Path) -> Result<Vec<(String, PathBuf)>, EvalError> {
     let mut files = Vec::new();
     for path in entries(dir)? {
@@ -211,14 +213,14 @@ fn task(
     Ok(Task { id, kind, prompt, agent, fixtures, expect, samples, recording, budget, fingerprint })
 }
 
-/// Returns a task's file without its samples and comments, which no attempt depends on.
+/// Returns the content of a task file without samples and comments, which do not affect attempts.
 fn without_samples(path: &Path, text: &str) -> Result<String, EvalError> {
     let mut table: toml::Table = parse(path, text)?;
     table.remove("samples");
     toml::to_string(&table).map_err(|why| EvalError::load(path, why.to_string()))
 }
 
-/// Returns the first 16 hex digits of a hash over several strings.
+/// Returns the first 16 hex digits of a hash of several strings.
 pub(crate) fn fingerprint(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

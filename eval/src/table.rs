@@ -1,4 +1,4 @@
-//! Tables for people: aligned columns, and the scorecard.
+//! Tables for human readers: aligned columns, and the scorecard.
 
 use std::fmt;
 
@@ -20,13 +20,13 @@ const HEAD: [&str; 12] = [
     "time",
 ];
 
-/// Number of left-aligned columns, which are text. Numbers are right-aligned.
+/// Number of text columns, which are left-aligned. Numbers are right-aligned.
 const TEXT_COLUMNS: usize = 3;
 
-/// The heading of the column with the agents. The column only exists if an agent worked on a task.
+/// The heading of the agent column. The table has this column only if an agent worked on a task.
 const AGENT: &str = "agent";
 
-/// Index of the column with the agents.
+/// Index of the agent column.
 const AGENT_COLUMN: usize = 2;
 
 impl fmt::Display for Scorecard {
@@ -59,7 +59,8 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
-/// Writes lines with aligned columns. The first columns are text and left-aligned.
+/// Writes lines with aligned columns. The first `text_columns` columns contain text and are
+/// left-aligned.
 pub(crate) fn write(
     f: &mut fmt::Formatter<'_>,
     lines: &[impl AsRef<[String]>],
@@ -105,7 +106,7 @@ fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> [String; 
     ]
 }
 
-/// Rounds down to a whole percentage, so that only a complete share prints as 100.
+/// Rounds down to a whole percentage, so that only a share of 100 % is shown as 100.
 fn floor(percent: f64) -> f64 {
     (percent + 1e-9).floor()
 }

@@ -1,4 +1,4 @@
-//! Counts the programs of a run from its events, and collects the errors on the first try.
+//! Counts the programs of a run from its events, and collects the first-try errors.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::attempt::FirstTryError;
 
 /// Maximum length of a quoted line or message, in characters.
 const MAX_QUOTE: usize = 200;
-/// Maximum number of times that a busy host is asked to compile a program.
+/// Maximum number of attempts to compile a program while the host is busy.
 const MAX_TRIES: u32 = 20;
 
-/// A tally of a run's programs, failed calls and repairs.
+/// Counts of a run's programs, failed calls and repairs.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<TallyState>);
 
@@ -23,10 +23,10 @@ struct TallyState {
     programs: Vec<(u32, String)>,
     /// The step of the last program.
     step: Option<u32>,
-    /// The last call that has started but has no result yet.
+    /// The last call that has started and has no result yet.
     open: Option<OpenCall>,
     failures: u32,
-    /// The failures of programs that compiled, and of calls of catalog programs.
+    /// The failures of programs that compiled, and of calls to catalog programs.
     failed: Vec<FirstTryError>,
     repairs: u32,
 }
@@ -35,12 +35,12 @@ struct TallyState {
 #[derive(Debug)]
 struct OpenCall {
     step: u32,
-    /// The program, or the name and the arguments of a catalog program.
+    /// The program, or the name and arguments of a catalog program.
     text: String,
     is_program: bool,
 }
 
-/// The counts of a run.
+/// The final counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) programs: u32,
@@ -84,7 +84,7 @@ impl Tally {
                     seen.failed.extend(open.and_then(|open| open.failure(*exit_code, output)));
                 }
             }
-            // A retry before a program has started follows an empty answer, and is not a repair.
+            // A retry before any program has started follows an empty answer, and is not a repair.
             Event::Retry { step, .. }
                 if seen.open.as_ref().is_some_and(|open| open.step == *step) =>
             {
@@ -112,13 +112,13 @@ impl Tally {
     }
 }
 
-/// Returns the compile error of a program that does not compile as written.
+/// Returns the compile error of a program, or `None` if the program compiles as written.
 async fn error_of(runtime: &Runtime, step: u32, program: &str) -> Option<FirstTryError> {
     let mut tries = 1;
     let wrong = loop {
         match runtime.prepare(program).await {
             Ok(_) => return None,
-            // A busy host says nothing about the program.
+            // A busy host is not an error in the program.
             Err(busy) if busy.code == "host-busy" && tries < MAX_TRIES => {
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -136,8 +136,8 @@ async fn error_of(runtime: &Runtime, step: u32, program: &str) -> Option<FirstTr
 }
 
 impl OpenCall {
-    /// Returns the failure of the call, or `None` if its program did not compile: such a program is
-    /// counted when it is first written.
+    /// Returns the failure of the call, or `None` if its program did not compile. [`Tally::count`]
+    /// reports compile errors.
     fn failure(self, exit_code: Option<i32>, output: &str) -> Option<FirstTryError> {
         let class = match exit_code {
             Some(code) => Code(code).name().map_or_else(|| format!("exit {code}"), str::to_owned),
@@ -159,7 +159,7 @@ impl OpenCall {
     }
 }
 
-/// Returns the line of the program that a failure's report names.
+/// Returns the line number that a failure report names.
 fn line_number(output: &str) -> Option<u32> {
     let head = output.lines().take(4);
     let after = head.filter_map(|line| line.split_once("line ")).next()?.1;

@@ -14,19 +14,20 @@ use crate::samples::Samples;
 pub struct Task {
     /// The kind and the name, such as `text/longest_word`. Unique in the suite.
     pub id: String,
-    /// The name of the task's folder. `general` for the suite's own folder.
+    /// The name of the task's folder, or `general` for a task directly in the suite's folder.
     pub kind: String,
     /// The prompt for the model.
     pub prompt: String,
-    /// The name of the agent that works on the task. `None` selects the agent of the evaluation.
+    /// The name of the agent that works on the task. If it is `None`, the evaluation's agent is
+    /// used.
     pub agent: Option<String>,
     /// The files, state and answers that the task's programs can access.
     pub fixtures: Fixtures,
-    /// The expectations of the result.
+    /// The expectations for the result.
     pub expect: Expectation,
     /// Right and wrong results, which the expectations must distinguish.
     pub samples: Samples,
-    /// The recording of an agent's example, which is used instead of the suite's recording.
+    /// The recording of an agent's example. It is used instead of the suite's recording.
     pub(crate) recording: Option<PathBuf>,
     /// The limits of an attempt.
     pub budget: Budget,
@@ -53,9 +54,9 @@ impl Task {
 /// The limits of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Maximum number of steps, after which the model must answer. 12 by default.
+    /// Maximum number of steps. When they are used up, the model must answer. 12 by default.
     pub steps: u32,
-    /// Maximum number of tokens, input and output. Unlimited by default.
+    /// Maximum number of input and output tokens. Unlimited by default.
     pub tokens: Option<u64>,
     /// Maximum wall-clock time. 300 s by default.
     pub time: Duration,

@@ -1,4 +1,4 @@
-//! Transcripts: the conversations of attempts, as files for people.
+//! Transcripts: the conversations of attempts, as files for human readers.
 //!
 //! ```text
 //! === attempt text/count_word by llama3, programs: failed
@@ -21,7 +21,7 @@ use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
 use crate::recording::{attempt_name, encode};
 
-/// The conversation of an attempt, taken from its last request and the reply.
+/// The conversation of an attempt: the messages of its last request, and the reply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
@@ -29,8 +29,7 @@ pub(crate) struct Conversation {
     pub(crate) reply: Option<Result<ModelReply, String>>,
 }
 
-/// Writes the transcript of an attempt to `FOLDER/MODEL/KIND/NAME.txt`, with keys and secrets
-/// masked.
+/// Writes an attempt's transcript to `FOLDER/MODEL/KIND/NAME.txt`, with keys and secrets masked.
 pub(crate) fn write(
     folder: &Path,
     attempt: &Attempt,

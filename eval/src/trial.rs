@@ -21,14 +21,14 @@ use crate::transcript::Conversation;
 /// Maximum length of a stored answer, in characters.
 const MAX_ANSWER: usize = 4_000;
 
-/// A task and the model that works on it.
+/// A task, and the model that works on it.
 pub(crate) struct Trial<'a> {
     pub(crate) task: &'a Task,
     pub(crate) model: String,
     pub(crate) approach: Approach,
     /// The agent that works on the task, if there is one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
-    /// The agents that it may ask.
+    /// The agents that the agent may ask.
     pub(crate) agents: &'a Agents,
     pub(crate) number: u32,
     pub(crate) recorded: bool,
@@ -42,8 +42,8 @@ pub(crate) struct Performance {
     pub(crate) conversation: Conversation,
 }
 
-/// Returns the grants of a task's programs. They include the host's shell, which works on the
-/// scene's files. `ai` is only granted if the task has answers for it.
+/// Returns the grants of a task's programs, which include the host's shell with the scene's files.
+/// `ai` is granted only if `with_ai` is true.
 pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
     let mut access = scene.access(host);
     access.shell = Some(host.shell());
@@ -53,7 +53,7 @@ pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
     scene.grants(access)
 }
 
-/// The result of a run, with programs or with tools.
+/// The result of a run with programs or tools.
 pub(crate) struct Run {
     pub(crate) ending: Ending,
     pub(crate) steps: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Run {
 }
 
 impl Trial<'_> {
-    /// Runs the task with the model. Returns `None` if it was cancelled.
+    /// Runs the task with the model. Returns `None` if the attempt was cancelled.
     pub(crate) async fn perform(
         &self,
         host: &Host,
@@ -132,7 +132,7 @@ impl Trial<'_> {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
     }
 
-    /// Returns the task in the form that an agent works on.
+    /// Returns the task with everything that an agent needs to work on it.
     fn agent_task(
         &self,
         host: &Host,
@@ -177,7 +177,7 @@ impl Trial<'_> {
         ending: &Ending,
     ) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;
-        // A conversation that is too long is a failure of the model, not an error.
+        // A conversation that exceeds the model's context is a failure of the model, not an error.
         let error = meter.reading().error.filter(|error| error.kind() != ModelErrorKind::TooLong);
         if let (Ending::Failed { .. }, Some(error)) = (ending, error) {
             let whose =
@@ -206,7 +206,7 @@ impl Trial<'_> {
         (if problems.is_empty() { Verdict::Passed } else { Verdict::Failed }, problems)
     }
 
-    /// Returns an attempt that ended with an error.
+    /// Creates an attempt that ended with an error.
     pub(crate) fn error(&self, problem: String) -> Attempt {
         Attempt { problems: vec![problem], ..self.empty_attempt() }
     }

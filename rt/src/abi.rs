@@ -9,8 +9,8 @@
 
 use crate::{Code, Failure};
 
-/// Minimum address of a value. A smaller number is not a pointer, but an error code, a count or an
-/// index that was passed by mistake.
+/// Minimum address of a value. A smaller number is not a pointer but an error code, count or index
+/// passed by mistake.
 pub const MIN_ADDRESS: u32 = 16;
 
 /// Returns the bytes at `pointer`.
@@ -79,7 +79,8 @@ pub fn optional_bytes(memory: &[u8], pointer: i32) -> Result<Option<&[u8]>, Fail
     if pointer == 0 { Ok(None) } else { bytes(memory, pointer).map(Some) }
 }
 
-/// A 32-bit value whose meaning only the program knows: a number, a code, a handle or a pointer.
+/// A 32-bit value whose meaning only the program knows: a number, an error code, a handle or a
+/// pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untyped<'a> {
     /// The value itself.

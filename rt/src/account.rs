@@ -19,18 +19,17 @@ use tokio::sync::Notify;
 
 use crate::{Code, Failure};
 
-/// Size of the portions in which memory is taken from an account, in bytes. A portion covers many
-/// small allocations with a single atomic operation.
+/// Size of a portion of memory taken from an account, in bytes. One portion covers many small
+/// allocations, so that they cost a single atomic operation.
 const PORTION: usize = 64 << 10;
 
-/// Limits of one run, for all of its programs together.
+/// The limits on one run, across all of its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountLimits {
-    /// Maximum memory that the programs, and the host on their behalf, hold at one time, in bytes.
-    /// Default 384 MiB.
+    /// Maximum memory that the programs, and the host on their behalf, hold at any one time, in
+    /// bytes. Default 384 MiB.
     pub memory: usize,
-    /// Maximum processor time of the programs and of the host functions that they call. Default 10
-    /// min.
+    /// Maximum processor time of the programs and of the host functions they call. Default 10 min.
     pub cpu: Duration,
     /// Maximum number of bytes received from the network. Default 1 GiB.
     pub received: u64,
@@ -42,7 +41,7 @@ impl Default for AccountLimits {
     }
 }
 
-/// The account of a run or of the process. A clone is the same account.
+/// The account of a run or of the process. Clones share the same account.
 #[derive(Clone)]
 pub struct Account(Arc<Inner>);
 
@@ -53,7 +52,7 @@ struct Inner {
     /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
     received: AtomicU64,
-    /// Wakes the tasks that wait for memory.
+    /// A notifier that wakes the tasks waiting for memory.
     released: Notify,
 }
 
@@ -61,13 +60,13 @@ struct Inner {
 struct FullAccount<'a>(&'a Account);
 
 impl Account {
-    /// Opens the account of a process whose runs hold at most `memory` bytes in total.
+    /// Opens the account of the process, whose runs may hold at most `memory` bytes in total.
     #[must_use]
     pub fn of_process(memory: usize) -> Account {
         Account::open(AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX }, None)
     }
 
-    /// Opens the account of a run under this one.
+    /// Opens an account for a run under this one.
     #[must_use]
     pub fn open_run(&self, limits: AccountLimits) -> Account {
         Account::open(limits, Some(self.clone()))
@@ -84,7 +83,7 @@ impl Account {
         }))
     }
 
-    /// Returns the memory that is held, in bytes.
+    /// Returns the held memory, in bytes.
     #[must_use]
     pub fn held(&self) -> usize {
         self.0.held.load(SeqCst)
@@ -119,18 +118,18 @@ impl Account {
         Ok(held)
     }
 
-    /// Returns a value that holds no memory yet and can [grow](MemoryCharge::grow).
+    /// Returns a charge of 0 bytes, which can [grow](MemoryCharge::grow).
     #[must_use]
     pub fn nothing(&self) -> MemoryCharge {
         MemoryCharge { account: self.clone(), bytes: 0, used: 0 }
     }
 
-    /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. The
-    /// caller must not hold memory from an earlier call of this function. Otherwise, two waiters
-    /// could block each other.
+    /// Waits until `bytes` can be held with `spare` bytes left over for others, and then holds
+    /// them. The caller must not hold memory from an earlier call of this function. Otherwise, two
+    /// waiters could block each other.
     ///
     /// # Errors
-    /// `ENOMEM` if the account can never hold so much memory, or cannot before the deadline
+    /// `ENOMEM` if the account can never hold this much memory, or cannot before the deadline
     /// `until`.
     pub async fn wait_to_hold(
         &self,
@@ -236,7 +235,7 @@ impl Account {
         )
     }
 
-    /// Counts bytes that the run received from the network.
+    /// Charges bytes that the run received from the network.
     ///
     /// # Errors
     /// `EBUDGET` if the limit on received bytes is exceeded.
@@ -257,9 +256,9 @@ impl Account {
         Err(Failure::new(Code::EBUDGET, reason))
     }
 
-    /// Polls a future, and charges the time of each poll. If metered futures poll each other, only
+    /// Polls a future, and charges the time of each poll. If one metered future polls another, only
     /// the outermost one is charged. The time is measured with the wall clock, which is cheap
-    /// enough for short programs. On a busy machine it is an upper bound of the processor time.
+    /// enough for short programs. On a busy machine, it is an upper bound on the processor time.
     pub async fn metered<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
         std::future::poll_fn(|context| {
@@ -321,9 +320,9 @@ fn processor_time() -> Duration {
 #[derive(Debug)]
 pub struct MemoryCharge {
     account: Account,
-    /// The number of bytes that are charged.
+    /// The number of bytes charged.
     bytes: usize,
-    /// The number of charged bytes that are in use. The rest is the unused part of a portion.
+    /// The number of charged bytes in use. The rest is the unused part of a portion.
     used: usize,
 }
 
@@ -331,7 +330,7 @@ impl MemoryCharge {
     /// Holds more memory.
     ///
     /// # Errors
-    /// `ENOMEM` if a limit would be exceeded. The held memory is then unchanged.
+    /// `ENOMEM` if a limit would be exceeded, in which case the held memory is unchanged.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
         let used = self.used.saturating_add(bytes);
         if used > self.bytes {

@@ -5,7 +5,7 @@
 //! code. Sources that differ in a string literal do not, because the literal is part of the module.
 //!
 //! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, even if
-//! many tasks ask for it at the same time.
+//! many tasks request it at the same time.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::program::{CompiledCode, Program};
 /// A content hash. Tenants share the cache, so the hash must resist collisions.
 pub(crate) type Key = [u8; 32];
 
-/// The cached result of preparing a source: a program, or a diagnostic that says why the source is
-/// invalid.
+/// The cached result of preparing a source: a program, or a diagnostic that explains why the source
+/// is invalid.
 pub(crate) type PrepareResult = Result<Program, Arc<Diagnostic>>;
 
 /// The outcome of an attempt to prepare a source.
@@ -31,8 +31,8 @@ pub(crate) enum Preparation {
 }
 
 pub(crate) struct Programs {
-    /// Keyed by the whole source, which is compared and not only hashed. Therefore this layer has
-    /// no collisions either.
+    /// Programs by source. A lookup compares whole sources, not only hashes, so two sources never
+    /// collide.
     texts: Cache<String, PrepareResult, ByText>,
     modules: Cache<Key, Arc<CompiledCode>, ByCode>,
 }
@@ -42,7 +42,7 @@ struct ByText;
 
 impl Weighter<String, PrepareResult> for ByText {
     fn weight(&self, text: &String, _: &PrepareResult) -> u64 {
-        // The code is counted in the other layer. The text is held twice: as the key and in the
+        // The code is counted in the other layer. The source is stored twice: as the key and in the
         // program.
         512 + 2 * text.len() as u64
     }
@@ -67,8 +67,8 @@ impl Programs {
         }
     }
 
-    /// Returns the program of a source, and prepares it with `prepare` if it is not cached.
-    /// Concurrent first uses prepare it once, unless the attempt has to be retried.
+    /// Returns the program for a source. If it is not cached, prepares it with `prepare`.
+    /// Concurrent first uses prepare it only once, unless the attempt has to be retried.
     pub(crate) async fn text(
         &self,
         text: &str,
@@ -84,15 +84,15 @@ impl Programs {
                     Preparation::Final(prepared) => prepared,
                     Preparation::Retry(diagnostic) => return Err(diagnostic),
                 };
-                // The insertion fails only if the entry was removed meanwhile. The next use then
-                // prepares the text again.
+                // The insertion fails only if the entry was removed in the meantime. The next use
+                // then prepares the source again.
                 let _ = guard.insert(prepared.clone());
                 prepared
             }
         }
     }
 
-    /// Returns the compiled code of a module, and compiles it with `compile` if it is not cached.
+    /// Returns the compiled code of a module. If it is not cached, compiles it with `compile`.
     pub(crate) async fn module<E>(
         &self,
         key: Key,

@@ -7,15 +7,15 @@ use crate::{CallEffect, Run, Signature};
 /// A namespace of host functions, with one row per function. The imports, the prompt, the manual
 /// and the checks of a call are derived from the rows.
 ///
-/// The [`capability!`](crate::capability!) macro declares it.
+/// A capability is declared with the [`capability!`](crate::capability!) macro.
 #[derive(Clone, Copy, Debug)]
 pub struct Capability {
     /// The namespace, such as `str` in `str.len`.
     pub name: &'static str,
-    /// The version, which is raised when the meaning of a function changes. A compiled program is
-    /// never used with another version.
+    /// The version, which is increased when the meaning of a function changes. A compiled program
+    /// is never used with a different version.
     pub version: u32,
-    /// A sentence that describes the namespace.
+    /// A one-sentence description of the namespace.
     pub about: &'static str,
     /// The functions, in the same order as in the manual.
     pub functions: &'static [Function],
@@ -28,13 +28,13 @@ pub struct Function {
     pub name: &'static str,
     /// The signature.
     pub signature: Signature,
-    /// A sentence in the third person, without a full stop.
+    /// A one-sentence description in the third person, without a full stop.
     pub about: &'static str,
     /// A program that uses the function.
     pub example: &'static str,
     /// The output of the example.
     pub output: &'static [&'static str],
-    /// The part of the row that is in a model's prompt.
+    /// The part of the row that a model's prompt contains.
     pub prompt_detail: PromptDetail,
     /// If true, the function is asynchronous, so a call may wait.
     pub waits: bool,
@@ -44,11 +44,10 @@ pub struct Function {
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
 }
 
-/// The part of a row that is in a model's prompt. The manual has the whole row.
+/// The part of a row that a model's prompt contains. The manual contains the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
-    /// Nothing. This is for a function that another one can replace, and that only the manual
-    /// describes.
+    /// Nothing. This is for a function that has a substitute and is described only in the manual.
     Omitted,
     /// The name only, for a function that is rarely used.
     Name,
@@ -71,7 +70,7 @@ pub enum PromptDetail {
 /// The attributes:
 ///
 /// - `#[prompt(signature)]`, `#[prompt(name)]` or `#[prompt(omitted)]` selects the part of the row
-///   that is in a model's prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
+///   that a model's prompt contains ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
 ///   also contains the sentence.
 /// - `#[effect(…)]` is the effect of a call outside the program
 ///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
@@ -79,10 +78,10 @@ pub enum PromptDetail {
 ///   performed twice.
 /// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
 ///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
-///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` with everything below it,
-///   or `writes "path"`. The run's guard is asked about each before the function is called. A row
-///   that waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]`
-///   if it accesses nothing. Otherwise the table does not compile.
+///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` (including everything
+///   below it) or `writes "path"`. The run's guard is asked about each item before the function is
+///   called. A row that waits or has an effect, and whose arguments name nothing, must say
+///   `#[touches(nothing)]` if it accesses nothing. Otherwise the table does not compile.
 ///
 /// A row whose name has a suffix, such as `sort/2`, is an overload of `sort`, with other parameters
 /// ([`Signature::form`](crate::Signature::form)).
@@ -95,8 +94,8 @@ pub enum PromptDetail {
 /// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `opt_int`, `long`, `float`, `bool`,
 ///   `arr`, `map`, `opt_map`, `addr`, and `any` (a number of unknown meaning, with the bytes that
 ///   it points to).
-/// - Strings that name a resource outside the program, which authority and policy refer to: `url`,
-///   `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
+/// - Strings that name a resource outside the program, to which authority and policy refer: `url`,
+///   `read_path`, `write_path`, `tree_path` (including everything below it), `key`, `key_prefix`,
 ///   `program`, `agent` and `tool` ([`Target`](crate::Target)). Otherwise they are like `str`.
 /// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
 ///   access any file), `file_query` (may read any file), `plan` (may name any program) and
@@ -232,8 +231,8 @@ macro_rules! __prompt_detail {
     };
 }
 
-// The resources that every call of a row accesses. `nothing` is written for a row that waits or has
-// an effect, but accesses nothing.
+// The resources that every call of a row accesses. A row that waits or has an effect, but accesses
+// nothing, is marked `nothing`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __touches {
@@ -291,8 +290,8 @@ macro_rules! __waits {
     };
 }
 
-// One arm per kind of row, with and without an effect. Their common code is in `crate::host`. The
-// result on the stack depends on whether the row has a value and whether it has codes.
+// One arm for each kind of row, with and without an effect. The shared code is in `crate::host`.
+// The result on the stack depends on whether the row has a value and whether it has codes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __link {

@@ -1,8 +1,8 @@
-//! The compiled modules of the host's own guests, which processes share as files.
+//! The compiled modules of the host's own guests, stored in files that processes share.
 //!
 //! Compiling such a module takes seconds. Its machine code is stored in a file, which later
-//! processes map into their memory. The name of the file contains two hashes: of the module with
-//! the engine's version and settings, and of the file's content.
+//! processes map into their memory. The name of the file contains two hashes: one of the module
+//! together with the engine's version and settings, and one of the file's content.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -21,10 +21,10 @@ const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 256 << 20;
 
-/// A module that is part of the host, not of a program.
+/// A module that belongs to the host, not to a program.
 #[derive(Clone, Copy, Debug)]
 pub struct HostModule<'a> {
-    /// The name of the module in the folder, such as `jq`: letters, digits and `_`.
+    /// The module's name in the folder, such as `jq`. It consists of letters, digits and `_`.
     pub name: &'a str,
     /// Bytes that identify the module: its binary, or a compressed form of it.
     pub identity: &'a [u8],
@@ -80,7 +80,7 @@ fn short(hash: blake3::Hash) -> String {
     hash.to_hex().chars().take(32).collect()
 }
 
-/// The folder of compiled modules.
+/// The folder for compiled modules.
 struct CompiledFolder(PathBuf);
 
 impl CompiledFolder {
@@ -93,29 +93,30 @@ impl CompiledFolder {
         Ok(CompiledFolder(std::fs::canonicalize(folder)?))
     }
 
-    /// Waits until no other process compiles this module.
+    /// Waits until no other process is compiling this module, and locks it until the file is
+    /// closed.
     fn lock(&self, name: &str) -> io::Result<File> {
         let lock = File::create(self.0.join(format!("{name}.lock")))?;
         lock.lock()?;
         Ok(lock)
     }
 
-    /// Returns the module of the first valid file whose name begins with `prefix`. Invalid files
-    /// are removed.
+    /// Returns the module from the first valid file whose name starts with `prefix`. Removes
+    /// invalid files.
     fn find(&self, engine: &Engine, prefix: &str) -> Option<Module> {
         let files = self.files(|name| name.starts_with(prefix) && is_complete(name));
         files.into_iter().find_map(|path| {
             let module = read_checked(&path).and_then(|checked| map(engine, checked));
             if let Err(error) = &module {
                 tracing::warn!(%error, path = %path.display(), "a compiled module is compiled again");
-                // If this fails, the new file has another name or replaces this one.
+                // If this fails, the new file either has a different name or replaces this one.
                 _ = std::fs::remove_file(&path);
             }
             module.ok()
         })
     }
 
-    /// Stores the machine code of a module, in one step.
+    /// Stores the machine code of a module atomically.
     fn store(&self, prefix: &str, code: &[u8]) -> io::Result<()> {
         let path = self.0.join(format!("{prefix}{}", short(blake3::hash(code))));
         let incomplete = path.with_extension(INCOMPLETE);
@@ -131,8 +132,7 @@ impl CompiledFolder {
         std::fs::rename(&incomplete, &path)
     }
 
-    /// Removes files of a module that no process has used for a long time, except those of this
-    /// version.
+    /// Removes the files of a module's other versions if they have not been used for a long time.
     fn remove_unused(&self, name: &str, prefix: &str) {
         let module = format!("{name}-");
         for path in self.files(|file| file.starts_with(&module) && !file.starts_with(prefix)) {
@@ -145,7 +145,7 @@ impl CompiledFolder {
         }
     }
 
-    /// Returns the files of the folder whose names `wanted` selects.
+    /// Returns the files in the folder whose names satisfy `wanted`.
     fn files(&self, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
         let wanted = entries.filter(|entry| entry.file_name().to_str().is_some_and(&wanted));
@@ -153,21 +153,21 @@ impl CompiledFolder {
     }
 }
 
-/// The extension of files that are not completely written.
+/// The extension of files that are still being written.
 const INCOMPLETE: &str = "incomplete";
 
 fn is_complete(name: &str) -> bool {
     !name.ends_with(INCOMPLETE)
 }
 
-/// A file of machine code that was checked, with its content.
+/// A verified machine code file, with its content.
 struct CheckedFile {
     file: File,
     content: Vec<u8>,
 }
 
-/// Reads a file, and checks that only its owner can write it, that its owner is the user of this
-/// process, and that the hash of its content is the one at the end of its name.
+/// Reads a file, and checks that only its owner can write it, that this process's user owns it, and
+/// that the hash of its content matches the one at the end of its name.
 fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
     let mut file = OpenOptions::new()
         .read(true)

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// The latest time for a program to end. Clones refer to the same deadline.
+/// The time by which a program must end. Clones refer to the same deadline.
 #[derive(Clone, Debug)]
 pub(crate) struct Deadline(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The deadline of the program that started this one. Both are suspended together.
+    /// The deadline of the parent program. It is suspended whenever this one is.
     parent: Option<Deadline>,
-    /// The time from the beginning to the end, without pauses.
+    /// The time from the start to the deadline, excluding pauses.
     time: Duration,
     clock: Mutex<Clock>,
     /// Notified when the deadline moves.
@@ -24,7 +24,7 @@ struct Inner {
 #[derive(Debug)]
 struct Clock {
     end: Instant,
-    /// The number of pauses, and the time when the first of them began.
+    /// The number of current pauses, and the time when the first of them began.
     pauses: usize,
     since: Instant,
 }
@@ -37,8 +37,8 @@ impl Clock {
 }
 
 impl Deadline {
-    /// Creates a deadline that ends after `time`, or with the deadline of the program that starts
-    /// this one, whichever is earlier.
+    /// Creates a deadline that passes after `time`, or together with the parent program's deadline,
+    /// whichever is earlier.
     pub(crate) fn new(time: Duration, parent: Option<Deadline>) -> Deadline {
         let now = Instant::now();
         let remaining = parent.as_ref().map_or(Duration::MAX, Deadline::remaining);
@@ -48,7 +48,7 @@ impl Deadline {
         Deadline(Arc::new(Inner { parent, time, clock, moved: Notify::new() }))
     }
 
-    /// Returns the time that the program had at its beginning.
+    /// Returns the time that the program had when it started.
     pub(crate) fn time(&self) -> Duration {
         self.0.time
     }
@@ -58,7 +58,7 @@ impl Deadline {
         self.clock().remaining(Instant::now())
     }
 
-    /// Returns the time when the deadline passes, unless it is suspended before.
+    /// Returns the time at which the deadline passes, unless it is suspended before then.
     pub(crate) fn instant(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.clock().remaining(now)).unwrap_or(now)
@@ -86,8 +86,8 @@ impl Deadline {
         }
     }
 
-    /// Stops the clock of this deadline, and of those of the programs that started this one, until
-    /// the pause is dropped.
+    /// Stops the clock of this deadline, and those of all parent programs, until the pause is
+    /// dropped.
     pub(crate) fn pause(&self) -> Pause {
         let now = Instant::now();
         let mut each = Some(self);
@@ -109,7 +109,7 @@ impl Deadline {
     }
 }
 
-/// A pause of a deadline. The deadline moves by its length when it is dropped.
+/// A pause of a deadline. Dropping it ends the pause and moves the deadline by the paused time.
 #[must_use]
 pub struct Pause(Deadline);
 

@@ -12,10 +12,10 @@ use quick_cache::sync::Cache;
 
 use wasmtime::{CacheStore, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-/// Interval between advances of the epoch. It is the granularity of deadlines and of cancellation.
+/// Interval between advances of the epoch, which is the granularity of deadlines and cancellation.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Number of frames of a backtrace: the frame of the trap, and that of its caller.
+/// Number of frames in a backtrace: those of the trapping function and its caller.
 const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
 /// Maximum size of the cache of compiled functions, in bytes.
@@ -31,13 +31,13 @@ pub struct Limits {
     /// Maximum number of instructions (engine fuel) that one program may use. With `None`, programs
     /// are not metered and run faster.
     pub fuel: Option<u64>,
-    /// Maximum number of programs that run at once. Further ones wait. Nested programs have
-    /// separate slots: each level of nesting has half as many as the one above it and at least one,
-    /// so that no program waits for a slot held by its parent. Default 128.
+    /// Maximum number of programs that run concurrently. Additional programs wait. Nested programs
+    /// have separate slots: each level of nesting has half as many as the previous one, but at
+    /// least one, so that no program waits for a slot held by its parent. Default 128.
     pub instances: u32,
     /// Maximum size of the cache of compiled programs, in bytes. Default 256 MiB.
     pub cache: u64,
-    /// Limits of one run, for all of its programs together.
+    /// Limits on one run, across all of its programs.
     pub run: AccountLimits,
     /// Maximum memory that all runs of the process hold in total, in bytes. Default 2 GiB.
     pub process_memory: usize,
@@ -62,7 +62,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the maximum number of programs on a level of nesting that run at once.
+    /// Returns the maximum number of programs that run concurrently at a level of nesting.
     pub(crate) fn slots(&self, level: usize) -> u32 {
         (self.instances >> level).max(1)
     }
@@ -105,7 +105,8 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         // Only the threads of the pool compile. The compiler must not start threads of its own.
         .parallel_compilation(false)
         // Backtraces walk frame pointers. The system's unwinder would register its tables in one
-        // list for the whole process, and scan that list whenever a program leaves the cache.
+        // list for the whole process, and scan that list whenever a program is evicted from the
+        // cache.
         .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
@@ -114,7 +115,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .max_wasm_stack(256 << 10)
         .async_stack_size(512 << 10)
         .wasm_relaxed_simd(false)
-        // Without this, the bits of a NaN, and so a program's results, depend on the processor.
+        // Without this, the bits of a NaN, and thus a program's results, depend on the processor.
         .cranelift_nan_canonicalization(true)
         .wasm_memory64(false)
         .wasm_multi_memory(false)
@@ -123,7 +124,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
     Ok(config)
 }
 
-/// Returns a hasher to which the engine's version and its compiler settings have been added.
+/// Returns a hasher that has already consumed the engine's version and its compiler settings.
 pub(crate) fn settings_hasher(engine: &Engine) -> blake3::Hasher {
     struct Collect(blake3::Hasher);
     impl Hasher for Collect {

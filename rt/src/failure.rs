@@ -8,7 +8,7 @@ use crate::Code;
 /// A failure that is reported to the program: the program gets the code, and the trace and the
 /// observation get the reason.
 ///
-/// A failure never ends the run by itself. A failure of the host itself has a different type,
+/// A failure alone never ends the run. A failure of the host has a different type,
 /// [`EngineError`](crate::EngineError), so that `?` cannot convert between the two.
 ///
 /// ```
@@ -20,8 +20,8 @@ use crate::Code;
 pub struct Failure {
     /// The code that the program gets.
     pub code: Code,
-    /// The reason for the model and the user, in lower case and without a full stop. It says what
-    /// to do about the failure.
+    /// The reason, written for the model and the user, in lower case and without a full stop. It
+    /// says what to do about the failure.
     pub reason: String,
 }
 

@@ -8,7 +8,7 @@ use crate::{Account, Guard};
 
 /// The configuration of a granted capability: a backend, a root or a policy.
 ///
-/// A type configures exactly one capability, so the type is enough to find a configuration.
+/// A type configures exactly one capability, so a configuration is looked up by its type.
 pub trait Config: Any + Send + Sync {
     /// The name of the configured capability, such as `kv`.
     const CAPABILITY: &'static str;
@@ -65,8 +65,8 @@ impl Grants {
         Grants { guard: Some(guard), ..self }
     }
 
-    /// Sets the tape that records the results of host functions, or replays them. A tape is for one
-    /// program and its nested programs.
+    /// Sets the tape that records the results of host functions, or replays them. A tape belongs to
+    /// one program and its nested programs.
     #[must_use]
     pub fn taped(self, tape: Arc<dyn Tape>) -> Self {
         Grants { tape: Some(tape), ..self }
@@ -79,7 +79,7 @@ impl Grants {
     }
 
     /// Sets the account that every program with these grants is charged to. Without it, each
-    /// program that is not nested has its own account.
+    /// top-level program has its own account.
     #[must_use]
     pub fn charged_to(self, account: Account) -> Self {
         Grants { account: Some(account), ..self }

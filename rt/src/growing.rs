@@ -1,7 +1,7 @@
 //! Strings that grow in place.
 //!
-//! A string in a program's memory is immutable for everyone who has its address. A program that has
-//! the only address may extend the string: the block has free space after the string, so that an
+//! Normally, a string in a program's memory is immutable. A program that holds the only reference
+//! to a string may extend the string in place: its block has free space after the string, so an
 //! append copies only the added part.
 
 use std::collections::HashMap;
@@ -10,29 +10,29 @@ use crate::host::{Caller, memory, out_of_memory, reserve, wrong_recorded_type};
 use crate::tape::RecordedValue;
 use crate::{Failure, Record, Run, Value, abi};
 
-/// Maximum number of strings of a run that can grow in place. When this limit is exceeded, the
-/// other strings lose this ability, and each of them is copied once when it grows again.
+/// Maximum number of strings in a run that can grow in place. When it is exceeded, all other
+/// strings lose this ability, and each of them is copied once when it next grows.
 const MAX_GROWING: usize = 4_096;
 
 /// Minimum free space of a block for a string, in bytes.
 const MIN_ROOM: usize = 64;
 
-/// Number of bytes of a string's length, which precedes the string.
+/// Size of the length field that precedes a string, in bytes.
 const LENGTH: usize = 4;
 
-/// The blocks in a program's memory in which a string can grow: a map from the address of a block
-/// to the maximum length of its string. The host allocates all blocks above the program's static
+/// The blocks in a program's memory in which a string can grow: a map from a block's address to the
+/// maximum length of its string, in bytes. The host allocates all blocks above the program's static
 /// data.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingStrings(HashMap<u32, usize>);
 
-/// A string of the program with an extension. The program gets the address of the result, which is
-/// that of the string itself if `in_place` is true and its block has room.
+/// A string in the program's memory with text to append to it. The program gets the address of the
+/// result, which is the same address if `in_place` is true and the block has room.
 #[derive(Clone, Debug)]
 pub struct Appended {
-    /// The address of the string.
+    /// The address of the existing string.
     pub address: i32,
-    /// The string to append.
+    /// The text to append.
     pub text: String,
     /// If true, nothing else in the program refers to the string. Even if this is true, only a
     /// string that an earlier append returned can grow in place.
@@ -40,7 +40,7 @@ pub struct Appended {
 }
 
 impl Record for Appended {
-    /// Records only the added string, because the string itself is part of the program's state.
+    /// Records only the appended text, because the string itself is part of the program's state.
     fn record(&self, _: &mut Run) -> RecordedValue {
         RecordedValue::Bytes(self.text.as_bytes().to_vec())
     }

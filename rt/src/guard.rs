@@ -1,5 +1,5 @@
-//! The guard of a run. It decides if a program may run, and if a running program may access a
-//! resource.
+//! The guard of a run. It decides whether a program may run, and whether a running program may
+//! access a resource.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,9 +24,9 @@ pub struct Preview<'a> {
 pub enum QuestionReply {
     /// The answer, given now or when the question was first asked.
     Answer(String),
-    /// Nobody can answer now.
+    /// Nobody can answer at present.
     Unanswered,
-    /// The run waits for the answer. The string is the message that reports this.
+    /// The run waits for the answer. The string is a message that says so.
     Pending(String),
 }
 
@@ -81,8 +81,8 @@ impl<'a> Preview<'a> {
     }
 }
 
-/// The boxed future of a guard's decision: the guard for one run of a program, or the reason for a
-/// refusal.
+/// The boxed future of a guard's decision: the guard for one run of a program, or the reason for
+/// the refusal.
 pub type GuardFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
@@ -90,17 +90,17 @@ pub type GuardFuture<'a> =
 /// [`Grants`](crate::Grants), so it applies to every program that is started with them, including
 /// nested ones.
 pub trait Guard: Send + Sync {
-    /// Decides if a program may run, before its first instruction. Returns the guard for this run
-    /// of the program.
+    /// Decides whether a program may run, before its first instruction. Returns the guard for this
+    /// run of the program.
     ///
     /// The error is a message for the program's author. It says why the program may not run and
     /// what would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
-    /// Decides if `function` (such as `http.get` of the capability `http`) may access the resource
-    /// that `text` names. It is called for every argument that names a resource, for everything
-    /// that the function's row declares in `#[touches(…)]`, and by functions for the resources that
-    /// they find only while they run.
+    /// Decides whether `function` (such as `http.get` of the capability `http`) may access the
+    /// resource that `text` names. It is called for every argument that names a resource and for
+    /// everything that the function's row declares in `#[touches(…)]`. Functions also call it for
+    /// resources that they discover only while they run.
     ///
     /// # Errors
     /// If the call is refused. The program receives the reason with the code `EACCESS`.
@@ -113,7 +113,7 @@ pub trait Guard: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// A run's guard, bound to one function. The function asks it about the resources that it finds
+/// A run's guard, bound to one function. The function asks it about resources that it discovers
 /// while it runs. Clones may be sent to other threads.
 #[derive(Clone)]
 pub struct Gate {

@@ -33,8 +33,8 @@ pub struct Guest {
 /// Limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestBounds {
-    /// Maximum memory of the instance, in bytes. The call holds all of this memory regardless of
-    /// its use, so that its success does not depend on other work.
+    /// Maximum memory of the instance, in bytes. The call holds all of this memory even if it uses
+    /// less, so that its success does not depend on other work.
     pub memory: usize,
     /// Maximum processor time.
     pub cpu: Duration,
@@ -44,7 +44,7 @@ pub struct GuestBounds {
     pub until: Instant,
 }
 
-/// The answer of a guest.
+/// A guest's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAnswer {
     /// The status, which the guest and its host function agree on. 0 is success.
@@ -59,7 +59,7 @@ pub enum GuestFault {
     /// The guest used up its time.
     #[error("it ran out of time")]
     Time,
-    /// The calls inside the guest were nested too deeply.
+    /// Calls inside the guest were nested too deeply.
     #[error("it nests too deep")]
     Stack,
     /// The guest needed more memory than its limit.
@@ -109,8 +109,8 @@ impl ResourceLimiter for State {
 
 impl Guest {
     /// Compiles a guest, or [loads](HostModule::load) it from the folder `cache`, where `name`
-    /// identifies it. This blocks the calling thread: about a second per megabyte of module to
-    /// compile, and some milliseconds to load.
+    /// identifies it. This blocks the calling thread for about a second per megabyte of module when
+    /// compiling, and for a few milliseconds when loading.
     ///
     /// # Errors
     /// If the engine cannot be created, or if the bytes are not a module or have imports.
@@ -132,11 +132,11 @@ impl Guest {
     }
 
     /// Calls the guest with a head and a body, in a new instance, and charges the run's account.
-    /// `now` is the guest's time, in seconds since 1970, since a guest has no clock. The call
-    /// yields to other tasks, and ends if the future is dropped.
+    /// `now` is the time that the guest sees, in seconds since 1970, because a guest has no clock.
+    /// The call yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
-    /// [`GuestFault`] lists the reasons.
+    /// See [`GuestFault`] for the reasons.
     pub async fn call(
         &self,
         account: &Account,
@@ -206,16 +206,16 @@ impl Guest {
     }
 }
 
-/// Converts the engine's error that ended a guest. A guest traps both on a bug and when it is
-/// denied more memory. `refused` is true if it was denied memory.
+/// Converts the engine error that ended a guest. A guest traps both on a bug and when it is denied
+/// more memory. `refused` is true if it was denied memory.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {
             Err(failure) => GuestFault::Account(failure),
             Ok(()) => GuestFault::Time,
         },
-        // A guest also has a stack in its memory, at the lowest addresses, so that an overflow
-        // leaves the memory. Which of the two stacks overflows first depends on the machine.
+        // A guest also has a stack in its memory, at the lowest addresses, so an overflow runs past
+        // the bounds of the memory. Which of the two stacks overflows first depends on the machine.
         Some(Trap::StackOverflow | Trap::MemoryOutOfBounds) => GuestFault::Stack,
         Some(_) if refused => GuestFault::Memory,
         Some(_) => GuestFault::Crash,

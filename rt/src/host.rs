@@ -1,5 +1,5 @@
-//! The adapter between programs' host calls and the typed Rust functions that implement them. The
-//! functions themselves never access raw memory.
+//! The adapter between programs' host calls and the typed Rust functions that implement them. Those
+//! functions never access raw memory.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::deadline::Deadline;
 use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape, TapeCursor};
 use crate::{CallEffect, Code, Failure, Run, Touch};
 
-/// The engine's view of a call in progress.
+/// The engine's handle to a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Run>;
 
 /// Size of a page of WebAssembly memory, in bytes.
 const PAGE: u64 = 65_536;
 
-/// A result of a host function that a tape can record: a value or nothing.
+/// A host function's result that a tape can record: a value or nothing.
 pub trait Record {
     /// Returns the form in which a tape records the result.
     fn record(&self, run: &mut Run) -> RecordedValue;
@@ -114,7 +114,7 @@ in_memory!(
 );
 
 /// An allocation of the given number of bytes in the program's memory, with arbitrary content. The
-/// program gets its address, which is aligned to 8.
+/// program gets its address, which is aligned to 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocation(pub u32);
 
@@ -139,7 +139,8 @@ impl Value for Allocation {
     }
 }
 
-/// The value of a call after consulting the tape: returned by the function now, or recorded before.
+/// The value of a call after consulting the tape: either just returned by the function, or recorded
+/// earlier.
 #[doc(hidden)]
 pub enum CallValue<V> {
     Returned(V),
@@ -221,7 +222,7 @@ impl TapedCall {
         })
     }
 
-    /// Returns true if the call is performed.
+    /// Returns true if the call must be performed.
     pub fn is_performed(&self) -> bool {
         self.is_performed
     }
@@ -347,7 +348,7 @@ pub(crate) fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failu
         .ok_or_else(|| out_of_memory(size))?;
     let current = memory.data_size(&*caller) as u64;
     if end > current {
-        // Doubling keeps the number of growths logarithmic. Near the limit, only the pages needed
+        // Doubling keeps the number of growths logarithmic. Near the limit, only the required pages
         // are added.
         let need = (end - current).div_ceil(PAGE);
         let double = need.max(current / PAGE);
@@ -397,7 +398,7 @@ pub(crate) struct OutOfTime {
     pub(crate) function: usize,
 }
 
-/// The time that an asynchronous call may take.
+/// The time limit of an asynchronous call.
 #[doc(hidden)]
 pub struct CallTime {
     deadline: Deadline,
@@ -405,13 +406,13 @@ pub struct CallTime {
 }
 
 impl CallTime {
-    /// Returns the time of a call, which ends at the deadline of the program.
+    /// Returns the time limit of a call, which is the program's deadline.
     #[must_use]
     pub fn of(caller: &Caller<'_>, function: usize) -> CallTime {
         CallTime { deadline: caller.data().deadline.clone(), function }
     }
 
-    /// Performs the call. If its time is over, returns the error that ends the program.
+    /// Performs the call. If its time runs out, returns the error that ends the program.
     ///
     /// # Errors
     /// The errors of the call.
@@ -485,7 +486,7 @@ fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error
     wasmtime::Error::new(failure)
 }
 
-/// Returns the offset in the module of the call in progress, in bytes.
+/// Returns the byte offset in the module of the call in progress.
 fn call_offset(caller: &Caller<'_>) -> Option<usize> {
     WasmBacktrace::capture(caller).frames().first().and_then(|frame| frame.module_offset())
 }

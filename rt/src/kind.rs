@@ -1,5 +1,5 @@
-//! The kinds of parameters and results. A kind consists of a form in the program's memory and the
-//! resources outside the program that its values name.
+//! The kinds of parameters and results. A kind consists of a [`Form`], which represents a value in
+//! the program's memory, and the resources outside the program that its values name.
 //!
 //! There are three sorts of kinds. Each has its own admission check, so that a kind cannot name a
 //! resource without a check:
@@ -86,7 +86,7 @@ forms! {
         |memory, raw| abi::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
     /// A 32-bit integer.
     Int: Int, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A 32-bit integer or none, which is the smallest integer.
+    /// A 32-bit integer, or the smallest integer if there is none.
     OptInt: OptInt, i32 => Option<i32>, Option<i32>,
         |_memory, raw| Ok((raw != i32::MIN).then_some(raw)), |value| value, |lent| *lent;
     /// A 64-bit integer.
@@ -95,11 +95,11 @@ forms! {
     Float: Float, f64 => f64, f64, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// 0 for false, anything else for true.
     Bool: Bool, i32 => bool, bool, |_memory, raw| Ok(raw != 0), |value| value, |lent| *lent;
-    /// A handle of an array.
+    /// A handle to an array.
     Arr: Arr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A handle of a map.
+    /// A handle to a map.
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A handle of a map or none, which is 0.
+    /// A handle to a map, or 0 if there is none.
     OptMap: OptMap, i32 => Option<i32>, Option<i32>,
         |_memory, raw| Ok((raw != 0).then_some(raw)), |value| value, |lent| *lent;
     /// A raw address.
@@ -115,7 +115,7 @@ mod sealed {
 }
 
 /// A kind of parameter or result: a [`Form`], the resources that its values name, and their
-/// admission check. It is implemented in this module only.
+/// admission check. Only this module implements it.
 pub trait Kind: sealed::Sealed {
     /// The type on the stack.
     type Raw: WasmTy;
@@ -246,7 +246,7 @@ impl<F: Form> Kind for Plain<F> {
 
 /// The kind of resource that a name refers to.
 pub trait Name {
-    /// The target.
+    /// The kind of resource.
     const TARGET: Target;
 }
 
@@ -280,13 +280,13 @@ impl<N: Name> Kind for Named<N> {
     }
 }
 
-/// The targets of the names that a value may contain.
+/// The kinds of resources that the names in a value refer to.
 pub trait Holds {
-    /// The targets.
+    /// The kinds of resources.
     const TARGETS: &'static [Target];
 }
 
-/// A value that is not a name but may contain names.
+/// A value that is not itself a name but may contain names.
 #[derive(Debug)]
 pub struct Holding<F, H>(PhantomData<(F, H)>);
 
@@ -316,7 +316,7 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
     }
 
     /// Returns `Ok`. The names are known only when the function reads them, and the function then
-    /// asks the gate.
+    /// asks the gate about each of them.
     fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
         Ok(())
     }
@@ -369,7 +369,7 @@ macro_rules! holds {
 holds! {
     /// URLs.
     Urls: Url;
-    /// Calls of programs.
+    /// Calls to programs.
     Programs: Program;
     /// A script, which may access any file.
     Script: Tree;
@@ -381,22 +381,22 @@ holds! {
     Command: Program Keys;
 }
 
-/// The names of the kinds in rows.
+/// The names of the kinds, as they appear in rows.
 #[expect(non_camel_case_types, reason = "rows use these names")]
 pub mod word {
     use super::{Holding, Named, Plain};
 
     /// A string.
     pub type str = Plain<super::Str>;
-    /// A string or 0.
+    /// A string, or 0 if there is none.
     pub type opt_str = Plain<super::OptStr>;
     /// Bytes.
     pub type bytes = Plain<super::Bytes>;
-    /// Bytes or 0.
+    /// Bytes, or 0 if there are none.
     pub type opt_bytes = Plain<super::OptBytes>;
     /// A 32-bit integer.
     pub type int = Plain<super::Int>;
-    /// A 32-bit integer or -2147483648.
+    /// A 32-bit integer, or -2147483648 if there is none.
     pub type opt_int = Plain<super::OptInt>;
     /// A 64-bit integer.
     pub type long = Plain<super::Long>;
@@ -404,11 +404,11 @@ pub mod word {
     pub type float = Plain<super::Float>;
     /// 0 or 1.
     pub type bool = Plain<super::Bool>;
-    /// A handle of an array.
+    /// A handle to an array.
     pub type arr = Plain<super::Arr>;
-    /// A handle of a map.
+    /// A handle to a map.
     pub type map = Plain<super::Map>;
-    /// A handle of a map or 0.
+    /// A handle to a map, or 0 for no map.
     pub type opt_map = Plain<super::OptMap>;
     /// A raw address.
     pub type addr = Plain<super::Addr>;
@@ -420,25 +420,25 @@ pub mod word {
     pub type read_path = Named<super::Read>;
     /// A path that is written.
     pub type write_path = Named<super::Write>;
-    /// A path that is read and written, with everything below it.
+    /// A path that is read and written, including everything below it.
     pub type tree_path = Named<super::Tree>;
     /// A key.
     pub type key = Named<super::Key>;
-    /// The common prefix of keys.
+    /// A key prefix.
     pub type key_prefix = Named<super::Keys>;
     /// A catalog program.
     pub type program = Named<super::Program>;
     /// An agent.
     pub type agent = Named<super::Agent>;
-    /// A tool of the application.
+    /// An application tool.
     pub type tool = Named<super::Tool>;
     /// An array of URLs.
     pub type urls = Holding<super::Arr, super::Urls>;
-    /// An array of program calls.
+    /// An array of calls to programs.
     pub type programs = Holding<super::Arr, super::Programs>;
     /// A shell script.
     pub type script = Holding<super::Str, super::Script>;
-    /// The query of a file search.
+    /// A file search query.
     pub type file_query = Holding<super::Str, super::FileQuery>;
     /// A plan of programs.
     pub type plan = Holding<super::Str, super::Plan>;

@@ -7,7 +7,7 @@
 //! [`Outcome`].
 //!
 //! This crate also defines capabilities ([`capability!`](crate::capability!)). It knows nothing
-//! about networks, models and agents.
+//! about networks, models or agents.
 
 pub mod abi;
 mod account;

@@ -12,27 +12,27 @@ use crate::{Code, Failure};
 pub struct Outcome {
     /// The exit of the program.
     pub exit: Exit,
-    /// The results that it printed, in order, even if it failed afterwards. By convention they are
-    /// UTF-8, but they may be any bytes.
+    /// The results that the program printed, in order, even if it failed afterwards. By convention
+    /// they are UTF-8, but they may be any bytes.
     pub results: Vec<Vec<u8>>,
     /// The result that answers the user and ends the agent's run. `None` unless the program
     /// returned 0.
     pub answer: Option<String>,
-    /// The data that it left for the application. Empty unless the program returned 0.
+    /// The data that the program left for the application. Empty unless the program returned 0.
     pub artifacts: Vec<Artifact>,
     /// The host call that explains a non-zero exit: the last one that failed with the code that the
     /// program returned.
     pub failure: Option<CallFailure>,
     /// The lines that the program logged.
     pub log: Vec<String>,
-    /// The host functions that it called, in order of their first call, followed by those that only
-    /// its nested programs called.
+    /// The host functions that the program called, in order of their first call, followed by those
+    /// that only its nested programs called.
     pub calls: Vec<Calls>,
     /// The fuel used, including that of nested programs, if the runtime meters fuel.
     pub fuel: Option<u64>,
     /// Size of the program's memory at its end, in bytes.
     pub memory_bytes: u64,
-    /// The time from the start of the instance to its end.
+    /// The time from the start to the end of the instance.
     pub duration: Duration,
 }
 
@@ -74,9 +74,9 @@ impl Outcome {
 /// Data that a program leaves for the application that started its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// The name.
+    /// The artifact's name.
     pub name: String,
-    /// The data.
+    /// The artifact's content.
     pub data: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ pub enum Exit {
 /// The reason why the engine or a host function ended a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// The kind.
+    /// The kind of trap.
     pub kind: TrapKind,
     /// The message for the program's author.
     pub message: String,
@@ -106,14 +106,14 @@ impl Trap {
     }
 }
 
-/// The kinds of traps; each has a stable name.
+/// The kind of a trap. Each kind has a stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrapKind {
     /// An access outside the memory or a table.
     Memory,
     /// A division by zero or an overflow in a conversion.
     Arithmetic,
-    /// `unreachable` was reached.
+    /// An `unreachable` instruction was executed.
     Unreachable,
     /// Calls were nested too deeply.
     Stack,
@@ -128,7 +128,7 @@ pub enum TrapKind {
 }
 
 impl TrapKind {
-    /// Returns the stable name.
+    /// Returns the stable name of the kind.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ impl TrapKind {
         }
     }
 
-    /// Returns the closest error code.
+    /// Returns the error code that is closest to this kind of trap.
     #[must_use]
     pub fn code(self) -> Code {
         match self {
@@ -167,7 +167,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// A panic of a host function, which is a bug in Wattle. It ends the run, and the run's files are
+/// A panic in a host function, which is a bug in Wattle. It ends the run, but the run's files are
 /// kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are kept", self.subject())]
@@ -192,10 +192,11 @@ impl Bug {
 /// A host call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
-    /// Full name, such as `http.get`, or `None` if the program itself failed, with `fail`.
+    /// The full name of the function, such as `http.get`, or `None` if the program itself failed
+    /// with `fail`.
     pub function: Option<&'static str>,
-    /// The failure that was returned to the program. If the program failed by itself, its reason is
-    /// followed by the reason of the previous failed call, if there is one.
+    /// The failure that was returned to the program. If the program itself failed, its reason is
+    /// followed by that of the previous failed call, if there is one.
     pub failure: Failure,
     /// The position of the call in the author's source, if it is known.
     pub position: Option<Position>,
@@ -204,7 +205,7 @@ pub struct CallFailure {
 /// The number of calls to a host function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
-    /// Full name.
+    /// The full name of the function.
     pub function: &'static str,
     /// Number of calls.
     pub calls: u64,

@@ -1,10 +1,10 @@
 //! The pool of compiler threads. Their number is limited, and they are separate from the threads
 //! that serve requests.
 //!
-//! A caller waits in a queue and then for the result, each for a limited time. The limits end the
-//! *wait* only: a thread finishes the work that it has started, and no other thread replaces it, so
-//! that slow programs cannot occupy the whole machine. [`Pool::tick`], which the engine's clock
-//! calls, ends the waits whose time is up.
+//! A caller waits in a queue and then waits for the result, each for a limited time. The limits end
+//! the *wait* only: a thread finishes the work that it has started, and no other thread replaces
+//! it, so that slow programs cannot occupy the whole machine. [`Pool::tick`], which the engine's
+//! clock calls, ends the waits whose time is up.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -42,7 +42,8 @@ impl Bounds {
     }
 }
 
-/// The threads and their queue. Threads start when there is work, and end with the pool.
+/// The threads and their queue. Threads start when there is work, and stop when the pool is
+/// dropped.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
 }
@@ -157,7 +158,8 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 impl Shared {
-    /// Locks the state. Each individual change leaves it consistent, so a poisoned lock is ignored.
+    /// Locks the state. Every single change leaves the state consistent, so a poisoned lock is
+    /// ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -243,8 +245,8 @@ mod tests {
         pool
     }
 
-    /// Returns work that blocks until it is released, the sender that releases it, and a receiver
-    /// that gets a message when it begins.
+    /// Returns work that blocks until it is released, a sender that releases it, and a receiver
+    /// that gets a message when the work begins.
     fn blocked() -> (impl FnOnce() -> u32 + Send + 'static, mpsc::Sender<()>, mpsc::Receiver<()>) {
         let (release, released) = mpsc::channel();
         let (begin, started) = mpsc::channel();

@@ -6,7 +6,7 @@ use wasmtime::{InstancePre, ModuleExport};
 
 use crate::{Authority, Diagnostic, Grants, Run, Signature};
 
-/// A compiled program. It is cheap to clone and shared by its runs, and holds no state of any run.
+/// A compiled program. It is cheap to clone, is shared by its runs, and holds no state of any run.
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 
@@ -23,9 +23,9 @@ pub(crate) struct CompiledCode {
     pub(crate) memory: ModuleExport,
     /// The first address after the static data.
     pub(crate) heap: u32,
-    /// The host functions that the module imports. It can call no others.
+    /// The host functions that the module imports. The module can call no others.
     pub(crate) imports: Vec<Signature>,
-    /// The calls of host functions that the module may make.
+    /// The host function calls that the module may make.
     pub(crate) authority: Authority,
     /// The namespaces of the imported host functions.
     pub(crate) capabilities: Vec<&'static str>,
@@ -64,21 +64,21 @@ impl Program {
         &self.0.warnings
     }
 
-    /// Returns the host functions that the program imports. It can call no others, since only these
-    /// are linked.
+    /// Returns the host functions that the program imports. The program can call no others, because
+    /// only these are linked.
     #[must_use]
     pub fn imports(&self) -> &[Signature] {
         &self.0.compiled.imports
     }
 
-    /// Returns the calls of host functions that the program may make, with everything that is known
-    /// about their arguments before it runs.
+    /// Returns the host function calls that the program may make, with everything that is known
+    /// about their arguments before the program runs.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         &self.0.compiled.authority
     }
 
-    /// Returns the capabilities that the program needs and the grants do not allow.
+    /// Returns the capabilities that the program needs but the grants do not allow.
     #[must_use]
     pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {
         self.0.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()

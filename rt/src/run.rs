@@ -17,14 +17,14 @@ use crate::{
 
 /// Maximum number of lines that [`Run::log`] keeps.
 const MAX_LOG_LINES: usize = 1_000;
-/// Maximum length of a line of the log, in bytes.
+/// Maximum length of a log line, in bytes.
 const MAX_LOG_LINE: usize = 4_096;
 
-/// Maximum depth of nested programs: a program, its child and its grandchild.
+/// Maximum depth of nesting: a program, its child and its grandchild.
 pub(crate) const LEVELS: usize = 3;
 
-/// The settings that a nested program inherits. The nested program runs one level below its parent,
-/// and must end by the parent's deadline.
+/// The settings that a nested program inherits. The nested program runs one level deeper than its
+/// parent, and must end by the parent's deadline.
 #[derive(Clone, Debug)]
 pub struct NestedContext {
     pub(crate) level: usize,
@@ -36,7 +36,7 @@ pub struct NestedContext {
 }
 
 impl NestedContext {
-    /// Returns the settings of the program at `index` among the programs that one call starts.
+    /// Returns the settings for the program at `index` among the programs that one call starts.
     #[must_use]
     pub fn item(&self, index: usize) -> NestedContext {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -45,17 +45,16 @@ impl NestedContext {
     }
 }
 
-/// Maximum number of artifacts of one program.
+/// Maximum number of artifacts per program.
 const MAX_ARTIFACTS: usize = 32;
 
-/// Maximum size of all artifacts of one program, in bytes.
+/// Maximum total size of one program's artifacts, in bytes.
 const MAX_ARTIFACT_BYTES: usize = 4 << 20;
 
 /// A run of a program: its arguments, its grants, its results so far, and the state that
 /// capabilities keep for it.
 ///
-/// It is held by the engine's store and dropped with it. Host functions receive it as their first
-/// parameter.
+/// The engine's store owns it. Host functions receive it as their first parameter.
 pub struct Run {
     args: Vec<String>,
     grants: Arc<Grants>,
@@ -69,7 +68,7 @@ pub struct Run {
     /// The memory that the host holds for this program, charged to the account.
     held: MemoryCharge,
     account: Account,
-    /// The level of nesting. 0 for a program that no other program started.
+    /// The level of nesting, which is 0 for a top-level program.
     level: usize,
     /// The host calls of nested programs.
     pub(crate) nested_calls: Vec<Calls>,
@@ -84,13 +83,13 @@ pub struct Run {
     pub(crate) tape: Option<TapeCursor>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
-    /// The failed call before the last one.
+    /// The failed call before the last failed call.
     pub(crate) failed_before: Option<FailedCall>,
     /// The host function that was called last.
     pub(crate) last: Option<usize>,
 }
 
-/// The limit on a program's memory, which is charged to the account of its run.
+/// The limit on a program's memory. The memory is charged to the account of the run.
 pub(crate) struct MemoryLimit {
     max: usize,
     held: MemoryCharge,
@@ -112,7 +111,7 @@ impl ResourceLimiter for MemoryLimit {
         Ok(self.refused.is_none())
     }
 
-    /// Allows any growth, since the engine's pool limits tables.
+    /// Allows any growth, because the engine's pool limits tables.
     fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         Ok(true)
     }
@@ -169,7 +168,7 @@ impl Run {
         }
     }
 
-    /// Returns the failure of the last call that failed.
+    /// Returns the failure of the last failed call.
     #[must_use]
     pub fn last_failure(&self) -> Option<&Failure> {
         self.failed.as_ref().map(|failed| &failed.failure)
@@ -203,7 +202,7 @@ impl Run {
     /// name, such as `http.get`.
     ///
     /// The adapter asks about the arguments that a row declares as names before it calls the
-    /// function. This function is for further resources, such as each URL in an array.
+    /// function. This function is for additional resources, such as each URL in an array.
     ///
     /// # Errors
     /// `EACCESS` if the guard refuses.
@@ -221,14 +220,14 @@ impl Run {
         self.deadline.instant()
     }
 
-    /// Stops the clock of the program, and of those that started it, until the pause is dropped.
-    /// Calls use this while they wait for work that has its own time limits.
+    /// Stops the clocks of the program and its parents until the pause is dropped. Calls use this
+    /// while they wait for work that has its own time limits.
     pub fn pause(&self) -> Pause {
         self.deadline.pause()
     }
 
-    /// Stops the program until a person has answered a question. Only a recorded run can wait; the
-    /// call that asks is made again when the run is resumed.
+    /// Stops the program until a person has answered a question. Only a recorded run can wait. The
+    /// call that asks the question is made again when the run is resumed.
     #[must_use]
     pub fn suspend(&mut self, question: &str) -> Failure {
         let reason = match &mut self.tape {
@@ -263,9 +262,8 @@ impl Run {
     }
 
     /// Returns a key for the next change that the call in progress makes. A backend can use it to
-    /// avoid making the same change twice. The key is unique to the change, and stays the same if
-    /// the call is repeated because its process was stopped. Returns `None` if the run is not
-    /// recorded.
+    /// avoid making the same change twice. The key is unique to the change. It stays the same if
+    /// the call is repeated because its process stopped. Returns `None` if the run is not recorded.
     #[must_use]
     pub fn change_key(&mut self) -> Option<String> {
         self.tape.as_mut().and_then(TapeCursor::key)
@@ -276,8 +274,8 @@ impl Run {
     /// value instead.
     ///
     /// # Errors
-    /// The errors of `make`, and `ECANCEL` if the program must not continue. The program is then
-    /// ended.
+    /// The errors of `make`, and `ECANCEL` if the program must not continue, in which case the
+    /// program is ended.
     pub fn recall<V: Record>(
         &mut self,
         name: &'static str,
@@ -322,7 +320,7 @@ impl Run {
         })
     }
 
-    /// Returns the state that a capability keeps for this run. It is created when it is first used.
+    /// Returns the state that a capability keeps for this run. The state is created on first use.
     pub fn state<S: Default + Send + Sync + 'static>(&mut self) -> &mut S {
         let id = TypeId::of::<S>();
         let at = match self.states.iter().position(|(known, _)| *known == id) {
@@ -350,7 +348,7 @@ impl Run {
         Ok(())
     }
 
-    /// Adds a result that is also the answer to the user, which ends the agent's run. The last
+    /// Adds a result that is also the answer to the user, which ends the agent's run. Only the last
     /// answer counts, and only if the program returns 0.
     ///
     /// # Errors
@@ -407,13 +405,13 @@ impl Run {
         }
     }
 
-    /// Charges for bytes that the host holds for this run until its end. The limit is the same as
-    /// that of the program's own memory.
+    /// Charges for bytes that the host holds for this run until the run ends. The limit is the same
+    /// as for the program's own memory.
     ///
     /// # Errors
     /// `ENOMEM` if the limit would be exceeded.
     pub fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
-        // Every entry has a cost, even an empty one.
+        // Even an empty entry has a cost.
         match self.budget.checked_sub(bytes.saturating_add(32)) {
             Some(rest) => {
                 self.held.grow(self.budget - rest)?;

@@ -1,9 +1,9 @@
-//! Tests that a program that costs too much to compile is refused with a message that names the
-//! limit, and that a program just within the limits compiles.
+//! Tests that programs that are too costly to compile are refused with a message naming the limit,
+//! and that programs just within the limits compile.
 //!
-//! Each shape was compiled by hand, with memory and CPU time read from the kernel. Within the
-//! limits, none took more than 1 s or 60 MB besides the engine, with a compiler that was itself
-//! built with little optimization.
+//! Each shape was compiled by hand, and its memory and CPU time were read from the kernel. Within
+//! the limits, none took more than 1 s or 60 MB in addition to the engine, with a compiler that was
+//! itself built with little optimization.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -34,7 +34,7 @@ fn prepare(source: &str) -> Result<(), Arc<Diagnostic>> {
     tokio.block_on(runtime().prepare(source)).map(drop)
 }
 
-/// Returns a function that is never called, with an index and a body.
+/// Returns a function that is never called, with the given index and body.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
@@ -163,7 +163,8 @@ fn shape(name: &str, size: usize) -> String {
     format!("{text}\n(i32.const 0)")
 }
 
-/// Shapes, each with a size that compiles, a size that is refused, and a part of the message.
+/// Shapes of programs, each with a size that compiles, a size that is refused, and a part of the
+/// message.
 const SHAPES: &[(&str, usize, usize, &str)] = &[
     ("instructions", 29_000, 31_000, "instructions"),
     ("functions", 990, 1_001, "functions"),
@@ -205,7 +206,8 @@ fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
     }
 }
 
-/// Without the limits, these programs take gigabytes of memory or most of a minute.
+/// Checks programs that, without the limits, take gigabytes of memory or most of a minute to
+/// compile.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {
     for (name, size) in [
@@ -241,7 +243,7 @@ fn a_refusal_points_to_the_line_that_exceeds_the_limit() {
     assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
 }
 
-/// Programs run regardless of whether the calling thread or the pool compiles them.
+/// Checks that programs run regardless of whether the calling thread or the pool compiles them.
 #[test]
 fn programs_of_every_size_run() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Tests that a panic of a host function ends the run of its program and nothing else.
+//! Tests that a panic in a host function ends the run of its program and nothing else.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! The parts of runs over HTTP: the server's side of the run service.
+//! The components of runs over HTTP: the server's side of the run service.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,13 +25,13 @@ use wattle_agent::{
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
 
-/// Maximum number of deltas of a session's files before they are joined.
+/// Maximum number of file deltas per session before they are merged.
 const MAX_DELTAS: usize = 32;
 
-/// Maximum number of sessions whose approvals are remembered.
+/// Maximum number of sessions whose approvals are kept in memory.
 const MAX_APPROVALS: usize = 10_000;
 
-/// The parts that runs over HTTP share. Cheap to clone.
+/// The components that runs over HTTP share. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
@@ -53,29 +53,29 @@ struct Parts {
     approvals: Arc<Mutex<Approvals>>,
 }
 
-/// The guards of sessions. Each guard remembers the approvals of its session.
+/// The guards of sessions. Each guard keeps its session's approvals.
 type Approvals = HashMap<(Tenant, String), Arc<Preflight>>;
 
-/// A function that opens the parts of a tenant.
+/// A function that opens the components of a tenant.
 pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send + Sync>;
 
-/// The parts of one tenant.
+/// The components of one tenant.
 #[derive(Clone)]
 pub struct TenantParts {
     /// The tenant's part of the store.
     pub store: TenantStore,
-    /// The folder of the tenant's traces, and of its trusted runs. No plain run can access it.
+    /// The folder for the tenant's traces and trusted runs. Plain runs cannot access it.
     pub workdir: Option<PathBuf>,
     /// The key that seals the traces.
     pub signer: Option<Arc<Signer>>,
-    /// The secrets that requests of runs may refer to.
+    /// The secrets that requests made by runs may refer to.
     pub secrets: Option<Arc<dyn Secrets>>,
-    /// The parts of trusted runs. Without them, every run is a plain one.
+    /// The components of trusted runs. If `None`, every run is a plain run.
     pub trusted: Option<Trusted>,
 }
 
 impl TenantParts {
-    /// Creates parts with a store and nothing else.
+    /// Creates components with only a store.
     #[must_use]
     pub fn new(store: TenantStore) -> TenantParts {
         TenantParts { store, workdir: None, signer: None, secrets: None, trusted: None }
@@ -87,8 +87,9 @@ impl TenantParts {
 }
 
 impl App {
-    /// Creates the parts of runs that ask `model`, in the loop and through `ai`. The tenant of
-    /// `parts` is the server's own: requests with the server's own token belong to it.
+    /// Creates the components of runs that use `model`, both in the loop and through the `ai`
+    /// capability. The tenant of `parts` is the server's own tenant: requests with the server's own
+    /// token belong to it.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
         App(Arc::new(Parts {
             host,
@@ -114,26 +115,26 @@ impl App {
         App(Arc::new(parts))
     }
 
-    /// Allows requests to choose one of these agents.
+    /// Adds agents that requests may choose.
     #[must_use]
     pub fn with_agents(self, agents: Agents) -> App {
         self.with(|parts| parts.agents = agents)
     }
 
-    /// Allows requests to choose one of the classes of these models.
+    /// Adds models whose classes requests may choose.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> App {
         self.with(|parts| parts.models = models)
     }
 
-    /// Also serves requests with tokens of other tenants. The parts of a tenant are opened at its
+    /// Enables requests with tokens of other tenants. The components of a tenant are opened at its
     /// first request.
     #[must_use]
     pub fn with_tenants(self, open: OpenTenant) -> App {
         self.with(|parts| parts.tenants = Some(open))
     }
 
-    /// Gives every plain run read access to this folder, below its session's files.
+    /// Gives every plain run read access to this folder. The session's files overlay it.
     #[must_use]
     pub fn with_base(self, folder: PathBuf) -> App {
         self.with(|parts| parts.base = Some(folder))
@@ -152,14 +153,14 @@ impl App {
         self.with(|parts| parts.policy = policy)
     }
 
-    /// Enables search by meaning in files and memory. `name` is the embedding model at the model's
+    /// Enables semantic search in files and memory. `name` is the embedding model at the model's
     /// endpoint.
     #[must_use]
     pub fn with_embed_model(self, name: Option<String>) -> App {
         self.with(|parts| parts.embed_model = name)
     }
 
-    /// Shows the operator's settings to administrators, and allows them to save programs in the
+    /// Shows the operator's settings to administrators and lets them save programs in the
     /// operator's folders.
     #[must_use]
     pub fn with_operator(self, operator: Operator) -> App {
@@ -174,7 +175,7 @@ impl App {
         &self.0.host
     }
 
-    /// Returns the agents, after reading the files that changed.
+    /// Returns the agents, after reloading changed files.
     pub(crate) fn agents(&self) -> &Agents {
         for problem in self.0.agents.refresh() {
             tracing::warn!("{problem}");
@@ -190,19 +191,20 @@ impl App {
         &self.0.model
     }
 
-    /// Returns the names of models that a request may choose: the server's own, and the classes.
+    /// Returns the names of models that a request may choose: the server's own model and the
+    /// classes.
     pub(crate) fn model_names(&self) -> Vec<String> {
         let classes = self.0.models.classes();
         let classes = classes.into_iter().map(|class| format!("{CLASS_PREFIX}{class}"));
         [self.0.model.name().to_owned()].into_iter().chain(classes).collect()
     }
 
-    /// Returns the parts of the server's own tenant.
+    /// Returns the components of the server's own tenant.
     pub(crate) fn own(&self) -> &TenantParts {
         &self.0.default
     }
 
-    /// Returns the parts of a tenant.
+    /// Returns the components of a tenant. Opens them at the tenant's first request.
     pub(crate) fn tenant(&self, tenant: &Tenant) -> Result<TenantParts, String> {
         if self.0.default.store.tenant() == tenant {
             return Ok(self.0.default.clone());
@@ -217,7 +219,7 @@ impl App {
         Ok(parts)
     }
 
-    /// Returns the files of a session, including the changes that its runs made.
+    /// Returns the files of a session, including changes by its runs.
     pub(crate) async fn files(
         &self,
         store: &TenantStore,
@@ -237,17 +239,17 @@ impl App {
             let joined = files.take_delta();
             store.replace_session_files(session, &kept, joined).await?;
         }
-        // What is restored is not a change of the next run.
+        // Restored files are not changes of the next run.
         drop(files.take_delta());
         Ok(files)
     }
 
-    /// Returns true if the tenant's runs may be trusted.
+    /// Returns true if the tenant may start trusted runs.
     pub(crate) fn may_trust(&self, tenant: &Tenant) -> bool {
         self.tenant(tenant).is_ok_and(|parts| parts.may_trust())
     }
 
-    /// Returns the parts of the runs of a request's agent.
+    /// Returns the components of the agent in a run's origin.
     pub(crate) fn agent_parts(&self, origin: &RunOrigin) -> Result<AgentParts, String> {
         let default = AgentSpec::default();
         let agent = origin.agent.as_ref().unwrap_or(&default);
@@ -260,8 +262,8 @@ impl App {
         agent.parts(base).map_err(|error| error.to_string())
     }
 
-    /// Returns the grants of a run or a program of an agent with these files, in a session. The
-    /// programs may ask `model`, and `meter` counts its usage.
+    /// Returns the grants for an agent's programs in a session, with access to these files. The
+    /// programs may ask `model`, and `meter` counts the usage.
     pub(crate) fn grants(
         &self,
         agent: &AgentParts,
@@ -298,11 +300,11 @@ impl App {
         Arc::new(access.grants().guarded(preflight))
     }
 
-    /// Returns the guard of a session, which remembers the approvals for the session.
+    /// Returns the guard of a session, which keeps the session's approvals.
     fn preflight(&self, tenant: &Tenant, session: &str) -> Arc<Preflight> {
         let mut all = self.0.approvals.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_APPROVALS {
-            // Forgetting approvals is safe: the user is asked again.
+            // It is safe to discard approvals: the user is asked again.
             all.clear();
         }
         let key = (tenant.clone(), session.to_owned());
@@ -384,7 +386,7 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
-    /// Returns the name of the requirements that a server must meet to drive the run.
+    /// Returns the requirements that a server must meet to drive the run, as a string.
     fn needs(&self, origin: &Json) -> String {
         let Some(origin) = RunOrigin::of_server(origin) else { return "other".to_owned() };
         needs(origin.exec, self.0.base.is_some(), origin.model.as_deref())
@@ -399,7 +401,7 @@ impl RunAssembler for App {
     }
 }
 
-/// The reason why a session's files cannot be opened.
+/// An error from opening a session's files.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FilesFault {
     #[error(transparent)]

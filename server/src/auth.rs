@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::quota;
 use crate::state::Shared;
 
-/// Rejects requests without a token that has the scope, and requests over the token's rate limit.
+/// Rejects requests whose token lacks the scope, and requests that exceed the token's rate limit.
 /// Adds the [`Caller`] to all other requests.
 pub(crate) async fn require(
     State((shared, scope)): State<(Arc<Shared>, Scope)>,
@@ -37,7 +37,7 @@ async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result
     Ok(caller)
 }
 
-/// Returns the owner of a token: the server's own tenant, or the tenant of a token in the store.
+/// Returns the caller with this token. The token is the server's own or is listed in the store.
 async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
     let own = shared.app.own();
     if shared.token.admits(shown) {

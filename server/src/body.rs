@@ -1,4 +1,4 @@
-//! Reading a request's body within its limits.
+//! Reads the bodies of requests within limits.
 
 use axum::extract::Request;
 use axum::http::header;
@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Reads a JSON document into a type. The errors for unknown fields, wrong types and invalid values
-/// name the field.
+/// Reads a JSON body into a type. Errors for unknown fields, wrong types and invalid values name
+/// the field.
 pub(crate) async fn read_json<T: DeserializeOwned>(
     request: Request,
     limits: &Limits,
@@ -24,7 +24,7 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
     parse(&read_bytes(request, limits.body_bytes, limits).await?)
 }
 
-/// Reads a body of at most `limit` bytes.
+/// Reads a body of at most `limit` bytes. Fails if the client is too slow.
 pub(crate) async fn read_bytes(
     request: Request,
     limit: usize,
@@ -63,7 +63,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let text = std::str::from_utf8(body).map_err(|cause| {
         ApiError::not_json(format!("the body is not UTF-8 at byte {}", cause.valid_up_to()))
     })?;
-    // Syntax first, so that an error about a field is about a valid document.
+    // The syntax is checked first, so that errors about fields imply a valid document.
     let document: serde_json::Value = serde_json::from_str(text)
         .map_err(|cause| ApiError::not_json(format!("the body is not JSON: {cause}")))?;
     serde_path_to_error::deserialize(document).map_err(|error| {

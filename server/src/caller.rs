@@ -19,7 +19,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Checks that the caller's token has this scope, or one that includes it.
+    /// Checks that the caller's token has this scope or a more powerful one.
     pub(crate) fn require(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scope >= scope { Ok(()) } else { Err(ApiError::missing_scope(scope.name())) }
     }

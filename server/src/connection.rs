@@ -1,4 +1,4 @@
-//! One connection, served within its limits.
+//! Serves a connection within its limits.
 
 use std::io;
 use std::pin::pin;
@@ -27,7 +27,7 @@ use crate::settings::Limits;
 use crate::state::Shared;
 use crate::wire::Wire;
 
-/// Maximum time to send an error, and maximum time to keep reading afterwards.
+/// Maximum time to send an error, and maximum time to keep reading after that.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A slot for one connection of the server. It becomes free when all of its clones are dropped.
@@ -56,7 +56,7 @@ impl Drop for Counted {
 
 /// Serves requests until the client or the server ends the connection.
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router, seat: Seat) {
-    // Sends each frame at once instead of waiting for a full packet.
+    // Sends each frame immediately instead of waiting for a full packet.
     drop(stream.set_nodelay(true));
     let stream = Arc::new(stream);
     let limits = shared.limits;
@@ -107,7 +107,8 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
     }
 }
 
-/// Returns the error for a client whose request could not be read.
+/// Returns the error to send to a client whose request could not be read. Returns `None` if the
+/// connection itself failed.
 fn refusal(error: &hyper::Error, limits: &Limits) -> Option<ApiError> {
     if error.is_timeout() {
         Some(ApiError::slow("head", limits.head_time))
@@ -140,8 +141,8 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads and discards the rest of the client's request, for a limited time. Closing at once would
-/// reset the connection, and a client that is still sending would not receive the response.
+/// Reads and discards the rest of the client's request, for at most [`LINGER`]. Closing immediately
+/// would reset the connection, and a client that is still sending would not receive the response.
 async fn linger(stream: &TcpStream) {
     if shutdown(stream, Shutdown::Write).is_err() {
         return;

@@ -1,4 +1,4 @@
-//! The errors and all of their wording: one text for the client, one for the log.
+//! The server's errors and their messages for the client and the log.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct ServeError {
     pub(crate) cause: std::io::Error,
 }
 
-/// An error answer to a client.
+/// An error response to a client.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -34,7 +34,7 @@ pub(crate) struct ApiError {
     retry: Option<u64>,
 }
 
-/// The number of seconds to wait if the server is full.
+/// Number of seconds after which a client may retry if the server is full.
 const SOON: u64 = 2;
 
 impl ApiError {
@@ -50,7 +50,7 @@ impl ApiError {
         ApiError { retry: Some(seconds), ..self }
     }
 
-    /// Reports a body that is not a valid request.
+    /// Reports an invalid request.
     pub(crate) fn bad_request(message: impl Into<String>, hint: &str) -> Self {
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(hint)
     }
@@ -69,7 +69,7 @@ impl ApiError {
         .hint("send exactly one `Host` header with the server's name and port")
     }
 
-    /// Reports a repeated header. This server and a proxy could each use a different one.
+    /// Reports a repeated header. This server and a proxy might use different values of it.
     pub(crate) fn repeated_header(name: &str) -> Self {
         let message = format!("the request has more than one `{name}` header");
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message)
@@ -113,13 +113,13 @@ impl ApiError {
             .hint("`GET /openapi.json` lists the routes")
     }
 
-    /// Reports an unknown id. Resources of other tenants are unknown.
+    /// Reports an unknown id. Resources of other tenants count as unknown.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
         let id = wattle_agent::rt::truncate(id, MAX_ID);
         ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`"))
     }
 
-    /// Reports an id that is in use.
+    /// Reports an id that is already in use.
     pub(crate) fn taken(what: &str, id: &str) -> Self {
         let message = format!("there is a {what} `{id}` already");
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
@@ -131,20 +131,20 @@ impl ApiError {
             .hint("use another name, or send `\"replace\": true` to replace it")
     }
 
-    /// Reports the name of a built-in program.
+    /// Reports a new program that has the name of a built-in program.
     pub(crate) fn built_in(name: &str) -> Self {
         let message = format!("`{name}` is the name of a built-in program");
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
-    /// Reports an administrator of a tenant that does not own the server.
+    /// Reports an administrator of a tenant other than the server's own.
     pub(crate) fn foreign_catalog() -> Self {
         let message = "the programs of the server belong to its own tenant";
         ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
             .hint("use a token of the server's own tenant")
     }
 
-    /// Reports that no folder of programs can be written.
+    /// Reports that no program folder is writable.
     pub(crate) fn no_folder() -> Self {
         let message = "the server has no folder of programs that it can write";
         ApiError::new(StatusCode::FORBIDDEN, "read_only", message)
@@ -192,14 +192,14 @@ impl ApiError {
             .retry(SOON)
     }
 
-    /// Reports a failure of the server, whose cause is only logged.
+    /// Reports an internal failure. The cause is logged, but not sent to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
         let message = "the server failed; its log says why";
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    /// Reports a run whose model or host failed.
+    /// Reports a run that ended because its model or host failed.
     pub(crate) fn model_failed(message: &str) -> Self {
         let message = message.strip_prefix("error: ").unwrap_or(message);
         ApiError::new(StatusCode::BAD_GATEWAY, "run_failed", message)
@@ -212,7 +212,7 @@ impl ApiError {
             .hint(format!("use one of {}", known.join(", ")))
     }
 
-    /// Returns the error as an event of a stream of the OpenAI API.
+    /// Returns the error as an event in a stream of the OpenAI API.
     pub(crate) fn as_event(&self) -> serde_json::Value {
         serde_json::json!({"code": self.code, "message": self.message, "param": null})
     }
@@ -310,7 +310,7 @@ impl ApiError {
             .retry(SOON)
     }
 
-    /// Returns the error's document.
+    /// Returns the error's JSON document.
     pub(crate) fn json(&self) -> String {
         let error = ErrorDetail {
             code: self.code,
@@ -321,7 +321,7 @@ impl ApiError {
         serde_json::to_string(&ErrorBody { error }).unwrap_or_default()
     }
 
-    /// Returns the whole answer in bytes, for a connection without a valid request.
+    /// Returns the whole HTTP response, for a connection without a valid request.
     pub(crate) fn on_the_wire(&self) -> String {
         let (status, body) = (self.status, self.json());
         let retry =
@@ -350,7 +350,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The body of an error.
+/// The body of an error response.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 pub(crate) struct ErrorBody {
     /// The error.
@@ -360,17 +360,17 @@ pub(crate) struct ErrorBody {
 /// An error.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 struct ErrorDetail {
-    /// The code, for programs.
+    /// The machine-readable code.
     code: &'static str,
-    /// What failed.
+    /// The message.
     message: String,
-    /// What to do about it.
+    /// A suggested correction.
     hint: Option<String>,
-    /// If true, the same request may succeed after the time in the header `Retry-After`.
+    /// If true, the same request may succeed after the time in the `Retry-After` header.
     retryable: bool,
 }
 
-/// Maximum number of characters of an id in an error.
+/// Maximum length of an id in an error, in characters.
 const MAX_ID: usize = 80;
 
 impl From<StoreError> for ApiError {

@@ -1,4 +1,4 @@
-//! Types of fields that check their values.
+//! Field types that validate their values.
 
 use std::borrow::Cow;
 

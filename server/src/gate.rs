@@ -1,4 +1,4 @@
-//! The first check of every request: its `Host` and its `Origin`.
+//! The first check of every request: its `Host` and `Origin` headers.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Gate {
         Gate { hosts: (!open).then_some(hosts), origins: settings.allowed_origins.clone() }
     }
 
-    /// Returns the authority of the request, if its name is accepted.
+    /// Returns the authority of the request. Fails if its host name is not accepted.
     fn authority(&self, request: &Request) -> Result<Authority, ApiError> {
         let mut given = request.headers().get_all(header::HOST).iter();
         let (host, more) = (given.next(), given.next());
@@ -62,7 +62,7 @@ impl Gate {
         }
     }
 
-    /// Checks that no header that grants or denies access is repeated.
+    /// Checks that no header that affects access is repeated.
     fn unambiguous(headers: &HeaderMap) -> Result<(), ApiError> {
         for (header, name) in [(header::AUTHORIZATION, "Authorization"), (header::ORIGIN, "Origin")]
         {

@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
     failed_transactions: Family<AccessLabels, Counter>,
 }
 
-/// The state of the store's queue, which all its servers share.
+/// The state of the store's queue, which all servers of the store share.
 #[derive(Default)]
 struct QueueGauges {
     waiting: Gauge,
@@ -38,11 +38,11 @@ struct QueueGauges {
     servers: Gauge,
 }
 
-/// Counts of the runs of a server and of its store.
+/// The run counts of a server and its store.
 pub(crate) struct RunCounts {
     /// Number of active runs on this server.
     pub(crate) active: usize,
-    /// How often runs moved between servers.
+    /// Counts of the runs that moved between servers.
     pub(crate) moves: RunMoves,
     /// The state of the store's queue, or `None` if it cannot be read.
     pub(crate) queue: Option<QueueState>,
@@ -112,7 +112,7 @@ impl Metrics {
             "Requests by route, method and status",
             requests.clone(),
         );
-        // 1 ms to 16 s.
+        // Buckets from 1 ms to 16 s.
         let durations = Family::<RouteLabels, Histogram>::new_with_constructor(|| {
             Histogram::new(exponential_buckets(0.001, 4.0, 8))
         });
@@ -136,7 +136,7 @@ impl Metrics {
         );
         registry.register("runs_lost", "Runs that another server took over", lost.clone());
         let queue = QueueGauges::register(&mut registry);
-        // 0.1 ms to 1.6 s.
+        // Buckets from 0.1 ms to 1.6 s.
         let transactions = Family::<AccessLabels, Histogram>::new_with_constructor(|| {
             Histogram::new(exponential_buckets(0.0001, 4.0, 8))
         });
@@ -167,7 +167,7 @@ impl Metrics {
         }
     }
 
-    /// Returns a function that counts the transactions of the store.
+    /// Returns a function that records the transactions of the store.
     pub(crate) fn store_observer(&self) -> impl Fn(StoreTransaction) + Send + Sync + use<> {
         let (durations, failed) = (self.transactions.clone(), self.failed_transactions.clone());
         move |transaction: StoreTransaction| {
@@ -187,7 +187,7 @@ impl Metrics {
         status: StatusCode,
         duration: Duration,
     ) {
-        // A client can invent methods, so all unknown ones are counted together.
+        // Clients can invent methods, so all unknown methods are counted together.
         let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other");
         let (route, method) = (route.to_owned(), method.to_owned());

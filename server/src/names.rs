@@ -1,4 +1,4 @@
-//! Names of hosts and origins, from headers and from the operator's lists.
+//! Host names and origins, from headers and from the operator's lists.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use axum::http::uri::{Authority, Scheme, Uri};
 
-/// A host without a port, normalised: lower case, without a final dot, IPv6 in brackets.
+/// A normalised host without a port: in lower case, without a final dot, IPv6 in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
@@ -18,13 +18,13 @@ pub struct Origin {
     port: u16,
 }
 
-/// The reason why a string is not a host name or an origin.
+/// An error about a string that is not a valid host name or origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(String);
 
 impl HostName {
-    /// Returns the host of an authority, without its port.
+    /// Returns the host of an authority, without its port, or `None` if the authority is invalid.
     pub(crate) fn of(authority: &Authority) -> Option<HostName> {
         port(authority)?;
         let host = authority.host().to_ascii_lowercase();
@@ -78,8 +78,8 @@ impl Origin {
     }
 }
 
-/// Returns the port of an authority: `Some(None)` if it has none, and `None` if it consists of more
-/// than a host and a valid port.
+/// Returns the port of an authority: `Some(None)` if it has no port, and `None` if it is not a host
+/// with an optional valid port.
 fn port(authority: &Authority) -> Option<Option<u16>> {
     match authority.as_str().strip_prefix(authority.host())? {
         "" => Some(None),

@@ -1,4 +1,4 @@
-//! The OpenAPI document, which is generated from the routes and the types of their bodies.
+//! Generates the OpenAPI document from the routes and the types of their bodies.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     text
 });
 
-/// Returns the OpenAPI document of the server, version 3.1, as JSON.
+/// Returns the server's OpenAPI 3.1 document as JSON.
 #[must_use]
 pub fn document() -> &'static str {
     &DOCUMENT
@@ -141,7 +141,7 @@ fn fields(query: SchemaOf) -> Vec<Json> {
         .into_iter()
         .map(|(name, mut schema)| {
             let description = schema.get("description").cloned().unwrap_or_default();
-            // A query has no null: an optional field is left out.
+            // A query cannot contain null: an optional field is omitted.
             remove_null(&mut schema);
             let required = required(&name);
             json!({

@@ -1,4 +1,4 @@
-//! The operator's settings, in the form that administrators of the server's own tenant see.
+//! The operator's settings, as shown to administrators of the server's own tenant.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// The operator's settings, and the folders that administrators may add programs to.
+/// The operator's settings, and the folders to which administrators may add programs.
 #[derive(Clone, Debug, Default)]
 pub struct Operator {
     /// The settings, in the same order as in the manual.
     pub settings: Vec<SettingLine>,
-    /// The folders of programs, in the order in which the catalog reads them.
+    /// The program folders, in the order in which the catalog reads them.
     pub programs: Vec<PathBuf>,
 }
 
@@ -20,7 +20,7 @@ pub struct Operator {
 pub struct SettingLine {
     /// The key, such as `ai.calls`.
     pub key: String,
-    /// The value, without secrets. Null if the setting has none.
+    /// The value, without secrets. Null if the setting has no value.
     pub value: Json,
     /// The origin of the value, such as `WATTLE_MODEL`, a file or `default`.
     pub origin: String,

@@ -1,4 +1,4 @@
-//! The origin of a run: the options of its request, as they are recorded in the journal.
+//! The origin of a run: the options of its request, as recorded in the journal.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -7,8 +7,8 @@ use wattle_agent::output::OutputSchema;
 
 use crate::error::ApiError;
 
-/// The data from a run's request from which its parts are created, initially and whenever the run
-/// is resumed.
+/// The options of a run's request. The run's components are created from them when the run starts
+/// and whenever it is resumed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunOrigin {
     /// Always `serve`.
@@ -25,19 +25,19 @@ pub(crate) struct RunOrigin {
     /// Text that is added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
-    /// The agent, or `None` for the default one.
+    /// The agent, or `None` for the default agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<AgentSpec>,
     /// The name of the model, which is one of [`App::model_names`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// The output that the run must have.
+    /// The required output of the run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<OutputOrigin>,
 }
 
 impl RunOrigin {
-    /// Creates the origin of a run of an agent without further options. `max_steps` is the limit in
+    /// Creates the origin of an agent's run without further options. `max_steps` is the limit in
     /// the request, and `default` applies if neither the request nor the agent sets a limit.
     pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
         RunOrigin {
@@ -47,8 +47,8 @@ impl RunOrigin {
         }
     }
 
-    /// Returns the origin for a child run. The client's options for the run at the top do not apply
-    /// to the agents that it asks.
+    /// Returns the origin for a child run. The client's options for the root run do not apply
+    /// to child runs.
     pub(crate) fn of_child(self) -> RunOrigin {
         let RunOrigin { by, exec, agent, .. } = self;
         RunOrigin { by, exec, agent, ..RunOrigin::default() }
@@ -63,8 +63,8 @@ pub(crate) struct OutputOrigin {
 }
 
 impl OutputOrigin {
-    /// Checks that the schema can be used. `field` is the name of the request's field that contains
-    /// it.
+    /// Creates an output after checking that its schema is usable. `field` is the name of the
+    /// request's field that contains the schema.
     pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
         OutputSchema::new(name.as_str(), schema.clone())
             .map_err(|why| ApiError::invalid_field(format!("`{field}`: {why}")))?;
@@ -88,20 +88,21 @@ impl Default for RunOrigin {
 }
 
 impl RunOrigin {
-    /// Parses an origin from the journal. Returns `None` if the run was not started by a server.
+    /// Parses an origin from the journal. Returns `None` if the run was not started through a
+    /// server.
     pub(crate) fn of_server(origin: &Json) -> Option<RunOrigin> {
         let origin: RunOrigin = serde_json::from_value(origin.clone()).ok()?;
         (origin.by == "serve").then_some(origin)
     }
 
-    /// Returns the origin in the form that is recorded in the journal.
+    /// Returns the origin as JSON for the journal.
     pub(crate) fn json(&self) -> Json {
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// Returns the name of the requirements for driving a run: support for trusted runs, a folder that
-/// all sessions can read, and the model that the request names.
+/// Returns the requirements for driving a run as a string: support for trusted runs, a base folder
+/// for all sessions, and the model named in the request.
 pub(crate) fn needs(exec: bool, base: bool, model: Option<&str>) -> String {
     let (exec, base) = (if exec { " exec" } else { "" }, if base { " root" } else { "" });
     let model = model.map(|name| format!(" model={name}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The page at `/`: static files that are compiled into the binary.
+//! The web page at `/`: static files compiled into the binary.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::state::Shared;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/page");
 
-/// The content security policy. The page may load from and send to its own server only.
+/// The content security policy. The page may only communicate with its own server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// Returns the routes of the page. They need no token: the page asks for it.
+/// Returns the routes of the page. They require no token: the page asks the user for it.
 pub(crate) fn router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/", get(async || file("index.html")))
@@ -45,7 +45,7 @@ fn file(path: &str) -> Response {
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // The files change with the binary.
+        // A new binary may contain changed files.
         (header::CACHE_CONTROL, "no-cache"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

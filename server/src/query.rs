@@ -1,4 +1,4 @@
-//! The query of a request, parsed into a type.
+//! Parses the query of a request into a type.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-/// The query of a request. An unknown, repeated or invalid field is an error that names it.
+/// The parsed query of a request. An error for an unknown, repeated or invalid field names the
+/// field.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {

@@ -1,4 +1,4 @@
-//! The rate of requests of each token, and the number of its active runs.
+//! Limits the request rate and the number of active runs per token.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -10,13 +10,13 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Maximum number of tokens whose rate is remembered. If there are more, idle tokens are forgotten.
+/// Maximum number of tokens whose request rate is tracked. Beyond it, idle tokens are dropped.
 const MAX_TOKENS: usize = 10_000;
 
 /// The hash of a token.
 pub(crate) type TokenKey = [u8; 32];
 
-/// The rates of all tokens, and their active runs.
+/// The request rates and active runs of all tokens.
 pub(crate) struct Quotas {
     limiter: DefaultKeyedRateLimiter<TokenKey>,
     per_minute: NonZeroU32,
@@ -24,11 +24,11 @@ pub(crate) struct Quotas {
     max_active: usize,
 }
 
-/// The number of active runs of each token that has any.
+/// Number of active runs by token. Tokens without active runs are absent.
 #[derive(Default)]
 struct Active(Mutex<HashMap<TokenKey, usize>>);
 
-/// A slot of a token that an active run occupies. The slot is freed when this value is dropped.
+/// A token's slot for an active run. Dropping it frees the slot.
 pub(crate) struct RunSlot {
     active: Arc<Active>,
     key: TokenKey,
@@ -50,7 +50,7 @@ impl Quotas {
         }
     }
 
-    /// Counts a request with this token.
+    /// Counts a request with this token. Fails if the token exceeds its rate.
     pub(crate) fn check(&self, key: TokenKey) -> Result<(), ApiError> {
         if self.limiter.len() > MAX_TOKENS {
             self.limiter.retain_recent();
@@ -61,7 +61,7 @@ impl Quotas {
         })
     }
 
-    /// Returns a slot for a run that a token starts.
+    /// Acquires a slot for a run that a token starts. Fails if all of the token's slots are in use.
     pub(crate) fn slot(&self, key: TokenKey) -> Result<RunSlot, ApiError> {
         let mut active = self.active.lock();
         let count = active.entry(key).or_default();

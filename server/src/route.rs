@@ -1,5 +1,5 @@
-//! A route: one row with its handler, its scope and its description. The router, the token check,
-//! the metrics and the OpenAPI document follow from the rows.
+//! Routes, each with its handler, its scope and its description. The router, the token check, the
+//! metrics and the OpenAPI document are derived from them.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ pub(crate) struct Route {
     pub(crate) method: &'static str,
     /// The path, with parameters in braces. `{*name}` matches the rest of a path.
     pub(crate) path: &'static str,
-    /// The required scope. `None` for routes without a token.
+    /// The required scope, or `None` if the route requires no token.
     pub(crate) scope: Option<Scope>,
     /// The description: one sentence.
     pub(crate) summary: &'static str,
-    /// The fields of the query.
+    /// The schema of the query.
     pub(crate) query: Option<SchemaOf>,
     /// The body of the request.
     pub(crate) body: Option<Content>,
-    /// The responses, apart from errors that every route can return.
+    /// The responses, except errors that every route can return.
     pub(crate) answers: Vec<Answer>,
     pub(crate) handler: MethodRouter<Arc<Shared>>,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Route {
 /// A function that returns a type's schema.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// A body.
+/// The content of a request or response body.
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
     /// A JSON document.
     Json(SchemaOf),
-    /// Any bytes of this media type.
+    /// Bytes of this media type.
     Bytes(&'static str),
     /// A stream of server-sent events with this schema.
     Events(SchemaOf),
@@ -54,14 +54,14 @@ pub(crate) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// Returns the schema of a value of one of two types.
+/// Returns the schema of a value that has one of two types.
 fn either<T: JsonSchema, U: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let (one, other) = (generator.subschema_for::<T>(), generator.subschema_for::<U>());
     schemars::json_schema!({"anyOf": [one, other]})
 }
 
 impl Route {
-    /// Creates a route that needs a token with a scope.
+    /// Creates a route that requires a token with this scope.
     pub(crate) fn new(
         method: &'static str,
         path: &'static str,
@@ -72,7 +72,7 @@ impl Route {
         Route { scope: Some(scope), ..Route::public(method, path, handler, summary) }
     }
 
-    /// Creates a route that needs no token.
+    /// Creates a route that requires no token.
     pub(crate) fn public(
         method: &'static str,
         path: &'static str,
@@ -91,17 +91,17 @@ impl Route {
         }
     }
 
-    /// Adds the fields of the query.
+    /// Sets the type of the query.
     pub(crate) fn query<T: JsonSchema>(self) -> Route {
         Route { query: Some(schema::<T>), ..self }
     }
 
-    /// Adds a JSON body.
+    /// Sets the type of the JSON request body.
     pub(crate) fn body<T: JsonSchema>(self) -> Route {
         Route { body: Some(Content::Json(schema::<T>)), ..self }
     }
 
-    /// Adds a body of bytes.
+    /// Declares a request body of arbitrary bytes.
     pub(crate) fn bytes(self) -> Route {
         Route { body: Some(Content::Bytes("application/octet-stream")), ..self }
     }
@@ -111,7 +111,7 @@ impl Route {
         self.with(status, description, Some(Content::Json(schema::<T>)))
     }
 
-    /// Adds a response with a stream of events of one of two types. The query selects the type.
+    /// Adds a response with an event stream. The query selects one of two event types.
     pub(crate) fn events<T: JsonSchema, U: JsonSchema>(self, description: &'static str) -> Route {
         self.with(200, description, Some(Content::Events(either::<T, U>)))
     }
@@ -126,7 +126,7 @@ impl Route {
         self.with(status, description, None)
     }
 
-    /// Adds the errors of a route, by status.
+    /// Adds error responses, each with its status and description.
     pub(crate) fn errors(self, errors: &[(u16, &'static str)]) -> Route {
         errors.iter().fold(self, |route, (status, description)| {
             let content = Some(Content::Json(schema::<crate::error::ErrorBody>));

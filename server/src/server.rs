@@ -18,9 +18,10 @@ use crate::error::{ApiError, ServeError};
 use crate::settings::ServerSettings;
 use crate::state::{Shared, router};
 
-/// Maximum time to wait for connections to end by themselves before they are aborted.
+/// Maximum time to wait for connections to close before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// Delay after the system could not accept a connection because file descriptors or memory ran out.
+/// Delay before the next attempt after a connection could not be accepted because file descriptors
+/// or memory ran out.
 const STARVED: Duration = Duration::from_millis(100);
 /// Maximum number of excess connections that receive an error. Further connections are closed
 /// without a response.
@@ -34,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on the address of the settings.
+    /// Listens on the address in the settings.
     ///
     /// # Errors
     /// If the address is in use, does not belong to this machine, or is not permitted.
@@ -46,17 +47,18 @@ impl Server {
         Ok(Server { listener, address, shared: Arc::new(Shared::new(settings, app)) })
     }
 
-    /// Returns the address, with the actual port.
+    /// Returns the address that the server listens on, with the actual port.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Resumes the open runs of an earlier server, and serves until `shutdown` is cancelled. After
-    /// that it accepts no more connections and starts no more runs. Active runs may continue for
-    /// the grace time. The others are suspended, and the next server resumes them. Servers that
-    /// share a store drive each other's runs: a server that stops hands its runs over at their next
-    /// turn, and the runs of a server that died are taken over. Every stream receives a last frame.
+    /// Resumes the open runs of a previous server, and serves until `shutdown` is cancelled. After
+    /// that, it accepts no more connections and starts no more runs. Active runs may continue for
+    /// the grace period. Runs that are still active after it are suspended, and the next server
+    /// resumes them. Servers that share a store take over each other's runs: a server that stops
+    /// hands its runs over at their next turn, and another server takes over the runs of a server
+    /// that crashed. Every stream receives a final frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();
@@ -84,7 +86,7 @@ impl Server {
     }
 }
 
-/// Drives the runs of all tenants that no other process drives, until the service stops.
+/// Drives the runs of all tenants that no other process is driving, until the service stops.
 async fn look_after(shared: &Shared, store: &Store) {
     let open = |tenant: &Tenant| match shared.app.tenant(tenant) {
         Ok(parts) => Some(parts.store.clone()),
@@ -96,7 +98,7 @@ async fn look_after(shared: &Shared, store: &Store) {
     shared.service.look_after(store, open).await;
 }
 
-/// Accepts connections until `shutdown` is cancelled, and then releases the address.
+/// Accepts connections until `shutdown` is cancelled, and then stops listening.
 async fn accept(
     listener: TcpListener,
     shared: &Arc<Shared>,
@@ -133,7 +135,8 @@ struct Seats {
 }
 
 impl Seats {
-    /// Serves the connection if a slot is free, and otherwise responds with an error.
+    /// Serves the connection if a slot is free. Otherwise responds with an error or closes the
+    /// connection.
     fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
         if let Ok(seat) = Arc::clone(&self.connections).try_acquire_owned() {
             let (shared, router) = (Arc::clone(shared), router.clone());

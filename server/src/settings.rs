@@ -6,17 +6,18 @@ use std::time::Duration;
 use crate::names::{HostName, Origin};
 use crate::token::Token;
 
-/// The settings of the server: its address, its token, the accepted names and origins, and its
+/// The settings of the server: its address, its token, the accepted host names and origins, and its
 /// limits.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The bearer token that every request must carry, except those to `/healthz`.
+    /// The server's own bearer token. Requests with it may do anything within the server's own
+    /// tenant.
     pub token: Token,
-    /// The names that are accepted in the header `Host`. A server on a loopback address accepts
-    /// only these names, `localhost`, `127.0.0.1` and `[::1]`, which prevents DNS rebinding. On
-    /// other addresses, an empty list accepts every name.
+    /// The names that are accepted in the `Host` header. A server on a loopback address accepts
+    /// only these names, `localhost`, `127.0.0.1` and `[::1]`, which prevents DNS rebinding. On any
+    /// other address, an empty list accepts every name.
     pub allowed_hosts: Vec<HostName>,
     /// The origins of other sites whose pages may use the server (CORS). The server's own origin is
     /// always allowed.
@@ -37,7 +38,7 @@ impl ServerSettings {
 /// The limits that protect the server from its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a request's head, in bytes. A larger one gets status 431 (default 32 KiB).
+    /// Maximum size of a request's head, in bytes. A larger head gets status 431 (default 32 KiB).
     pub head_bytes: usize,
     /// Maximum number of header lines in a request. A request with more gets status 431 (default
     /// 100).
@@ -45,18 +46,18 @@ pub struct Limits {
     /// Maximum time until a request's head is complete, and maximum idle time between requests. A
     /// slower head gets status 408 (default 10 s).
     pub head_time: Duration,
-    /// Maximum size of a request's body, in bytes. A larger one gets status 413 (default 1 MiB).
+    /// Maximum size of a request's body, in bytes. A larger body gets status 413 (default 1 MiB).
     pub body_bytes: usize,
-    /// Maximum size of a file in a session, in bytes. A larger one gets status 413 (default 16
+    /// Maximum size of a file in a session, in bytes. A larger file gets status 413 (default 16
     /// MiB).
     pub file_bytes: usize,
     /// Maximum number of requests per minute with one token. Further requests get status 429
     /// (default 1,200).
     pub requests_per_minute: u32,
-    /// Maximum number of programs that run at the same time outside runs. Further programs get
+    /// Maximum number of programs that execute concurrently outside runs. Further programs get
     /// status 503 (default 16).
     pub programs: usize,
-    /// Maximum time until a request's body is complete. A slower one gets status 408 (default 30
+    /// Maximum time until a request's body is complete. A slower body gets status 408 (default 30
     /// s).
     pub body_time: Duration,
     /// Maximum time that a write waits for the client before the connection is closed (default 60
@@ -64,13 +65,13 @@ pub struct Limits {
     pub write_time: Duration,
     /// Maximum number of open connections. Further connections get status 503 (default 1,024).
     pub connections: usize,
-    /// Maximum number of runs, including those that wait for their turn in a session. Further
+    /// Maximum number of runs, including those waiting for an earlier run of their session. Further
     /// background runs are queued, and further chats get status 503 (default 64).
     pub runs: usize,
-    /// Maximum number of runs of one tenant, on all servers that share the store. Further
-    /// background runs are queued, and further chats get status 429 (default: no limit).
+    /// Maximum number of runs per tenant, on all servers that share the store. Further background
+    /// runs are queued, and further chats get status 429 (default: no limit).
     pub runs_per_tenant: Option<usize>,
-    /// Maximum number of queued runs of one tenant. Further runs get status 429 (default 1,000).
+    /// Maximum number of queued runs per tenant. Further runs get status 429 (default 1,000).
     pub queued: usize,
     /// Maximum number of active runs that were started with one token of the store. Further runs
     /// get status 429 (default 16). The server's own token is limited only by `runs`.
@@ -80,8 +81,8 @@ pub struct Limits {
     pub waiting: usize,
     /// The interval between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,
-    /// Maximum time that runs continue after the server is asked to stop. Runs that are still
-    /// active are then resumed at the next start (default 30 s).
+    /// Maximum time for which runs continue after the server is asked to stop. Runs that are still
+    /// active after it are suspended and resumed at the next start (default 30 s).
     pub grace: Duration,
 }
 

@@ -30,13 +30,13 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) quotas: Quotas,
     pub(crate) metrics: Metrics,
-    /// One permit for each program that may run at the same time outside runs.
+    /// A semaphore with one permit for each program that may execute concurrently outside runs.
     pub(crate) programs: Semaphore,
-    /// Held while a program is saved in the catalog.
+    /// A lock that is held while a program is saved in the catalog.
     pub(crate) saving: Mutex<()>,
-    /// Cancelled when the streams must end.
+    /// A token that is cancelled when the streams must end.
     pub(crate) stopping: CancellationToken,
-    /// Cancelled when the connections must end at once.
+    /// A token that is cancelled when the connections must end immediately.
     pub(crate) aborted: CancellationToken,
 }
 
@@ -64,8 +64,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Stops accepting runs. If other servers can share the store, hands the active runs over to
-    /// them. Otherwise lets the runs end within the grace period.
+    /// Stops accepting runs. Hands the active runs over to other servers if the store can be
+    /// shared. Otherwise waits for them to end within the grace period.
     pub(crate) async fn drain(&self) {
         let store = self.app.own().store.file();
         match store.is_shared() {
@@ -75,7 +75,7 @@ impl Shared {
     }
 }
 
-/// Returns the routes with their checks.
+/// Returns the router of all routes, with their checks.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let state = || Arc::clone(shared);
     let router = api::routes().into_iter().fold(Router::new(), |router, route| {

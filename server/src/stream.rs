@@ -17,15 +17,15 @@ use wattle_agent::TenantStore;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::service::{Chunks, FollowError, Follower, RunService, TreeFollower};
 
-/// A guard that cancels a run if it is dropped before it is disarmed, for clients that request
-/// this.
+/// A guard that cancels a run if the guard is dropped before it is disarmed. Used for clients that
+/// request cancellation on disconnect.
 pub(crate) struct CancelOnDrop(Option<(RunService, TenantStore, String)>);
 
 /// The reason for cancelling a run whose client disconnected.
 const DISCONNECTED: &str = "the client closed the connection";
 
 impl CancelOnDrop {
-    /// Creates the guard of a run.
+    /// Creates a guard for a run.
     pub(crate) fn new(service: RunService, store: TenantStore, run: String) -> CancelOnDrop {
         CancelOnDrop(Some((service, store, run)))
     }
@@ -52,21 +52,21 @@ pub(crate) enum Source {
     /// The events of one run.
     Run {
         follower: Follower,
-        /// The number of the newest kept event that was sent.
+        /// The number of the newest recorded event that was sent.
         newest: u64,
     },
-    /// The events of a run and of all child runs below it.
+    /// The events of a run and all its descendants.
     Tree(TreeFollower),
 }
 
 impl Source {
-    /// Returns the events of one run with numbers above `after`.
+    /// Creates a source of a run's events with numbers above `after`.
     pub(crate) fn run(follower: Follower, after: u64) -> Source {
         Source::Run { follower, newest: after }
     }
 
-    /// Returns the next event and its `id`. A kept event has an id, and a live one does not. A
-    /// client that reconnects therefore names the last kept event.
+    /// Returns the next event and its `id`. A recorded event has an id, and a live event does not.
+    /// A client that reconnects therefore names the last recorded event.
     async fn next(&mut self) -> Result<Option<(Arc<Envelope>, Option<String>)>, FollowError> {
         match self {
             Source::Run { follower, newest } => {
@@ -82,9 +82,9 @@ impl Source {
         }
     }
 
-    /// Returns true if no event follows this one.
+    /// Returns true if no event follows this event.
     fn is_last(&self, event: &Event) -> bool {
-        // Child runs may end after the run at the top of a tree.
+        // Child runs may end after the root run of their tree.
         matches!(self, Source::Run { .. })
             && matches!(event, Event::Response { .. } | Event::Error { .. })
     }
@@ -98,7 +98,7 @@ pub(crate) struct RunEvents {
     ready: VecDeque<Piece>,
 }
 
-/// A frame of a stream or a message of a WebSocket.
+/// A stream frame or a WebSocket message.
 struct Piece {
     text: String,
     id: Option<String>,
@@ -126,7 +126,8 @@ impl RunEvents {
             };
             let pieces = texts.into_iter().map(|text| Piece { text, id: None, is_last: false });
             self.ready.extend(pieces);
-            // A client that has only some of the chunks of an event gets them all again.
+            // Only the last chunk carries the id, so a client that received only some chunks of an
+            // event gets all of them again.
             if let Some(last) = self.ready.back_mut() {
                 (last.id, last.is_last) = (id, is_last);
             }
@@ -142,8 +143,8 @@ struct Events {
     on_disconnect: Option<CancelOnDrop>,
 }
 
-/// Returns a response with the events as its body. The stream ends after the last event, or with a
-/// frame of the type `suspended` if the run is to be resumed later.
+/// Returns a response that streams the events. The stream ends after the last event, or with a
+/// frame of type `suspended` if the run will be resumed later.
 pub(crate) fn sse(
     events: RunEvents,
     heartbeat: Duration,
@@ -158,7 +159,7 @@ pub(crate) fn sse(
     frames(events, heartbeat)
 }
 
-/// Returns a response with server-sent events as its body.
+/// Returns a response that streams server-sent events.
 pub(crate) fn frames(
     frames: impl Stream<Item = Frame> + Send + 'static,
     heartbeat: Duration,
@@ -174,7 +175,7 @@ pub(crate) fn frames(
 }
 
 impl Events {
-    /// Returns the next frame.
+    /// Returns the next frame, or `None` at the end of the stream.
     async fn next_frame(&mut self) -> Option<Frame> {
         if self.is_over {
             return None;
@@ -213,8 +214,8 @@ impl Events {
     }
 }
 
-/// Sends the events to a WebSocket, and then `{"type":"done"}`. Messages from the client are
-/// ignored.
+/// Sends the events to a WebSocket, followed by `{"type":"done"}`. Ignores messages from the
+/// client.
 pub(crate) async fn websocket(
     mut socket: WebSocket,
     mut events: RunEvents,

@@ -1,4 +1,4 @@
-//! The bearer token, which is never printed by accident.
+//! The bearer token, which cannot be printed by accident.
 
 use std::fmt;
 
@@ -7,21 +7,22 @@ use subtle::ConstantTimeEq;
 /// The replacement of the token in debug output.
 const MASK: &str = "***";
 
-/// The bearer token that requests to the server must have. `Debug` hides it;
-/// [`reveal`](Token::reveal) is the only way to read it.
+/// The bearer token of the server. `Debug` hides it; [`reveal`](Token::reveal) is the only way to
+/// read it.
 #[derive(Clone)]
 pub struct Token(String);
 
-/// The reason why a token is invalid or cannot be generated.
+/// An error from creating or generating a token.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TokenError(String);
 
 impl Token {
-    /// Creates the operator's token. Surrounding whitespace is removed.
+    /// Creates the operator's token. Removes surrounding whitespace.
     ///
     /// # Errors
-    /// If the token is empty, or has a character that is invalid in the header `Authorization`.
+    /// If the token is empty, or contains a character that is invalid in the `Authorization`
+    /// header.
     pub fn new(text: &str) -> Result<Token, TokenError> {
         let text = text.trim();
         if text.is_empty() {
@@ -52,7 +53,7 @@ impl Token {
         &self.0
     }
 
-    /// Returns true if the token is correct. The comparison takes constant time: it does not stop
+    /// Returns true if `shown` is this token. The comparison takes constant time: it does not stop
     /// at the first difference.
     pub(crate) fn admits(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()

@@ -1,5 +1,5 @@
-//! The TCP stream below HTTP: limits slow readers, and suppresses the error responses of the HTTP
-//! layer.
+//! The TCP stream under the HTTP layer. It enforces a time limit on slow readers and suppresses the
+//! HTTP layer's error responses.
 
 use std::io;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A shared TCP stream whose writes fail if the peer does not read in time. Before the first
-/// request, writes are discarded: the HTTP layer would send an error without a body, which
-/// [`crate::connection`] replaces.
+/// A shared TCP stream whose writes fail if the peer does not read in time. Writes before the first
+/// request are discarded, because the HTTP layer would send an error without a body.
+/// [`crate::connection`] sends its own error instead.
 pub(crate) struct Wire {
     stream: Arc<TcpStream>,
     has_request: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ impl Wire {
         Wire { stream, has_request, limit, overdue: None }
     }
 
-    /// Limits the time of a pending write.
+    /// Fails a pending write that exceeds the time limit.
     fn in_time<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Without a request, an error is still to be sent.
+        // Without a request, an error may still have to be sent.
         Poll::Ready(match self.has_request.load(Ordering::Relaxed) {
             true => shutdown(&*self.stream, Shutdown::Write).map_err(io::Error::from),
             false => Ok(()),

@@ -25,14 +25,14 @@ pub struct Bounds {
     pub variables: u64,
     /// Maximum size of a command substitution's output, in bytes. Default 4 MiB.
     pub substitution: usize,
-    /// Maximum number of words of one command. Default 200,000.
+    /// Maximum number of words in one command. Default 200,000.
     pub words: usize,
     /// Maximum number of open descriptors. Default 256.
     pub descriptors: usize,
     /// Limits of one command of the toolbox.
     pub stage: StageBounds,
-    /// Number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output: half
-    /// from its start and half from its end. Default 1 MiB.
+    /// Maximum number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output:
+    /// half from its start and half from its end. Default 1 MiB.
     pub output: usize,
 }
 

@@ -30,7 +30,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Returns the command's name: the last component of its path.
+    /// Returns the command's name, which is the last component of its path.
     #[must_use]
     pub fn name(&self) -> &str {
         let word = self.argv.first().map_or("", String::as_str);
@@ -40,9 +40,9 @@ impl Command {
     /// Returns true if an argument names an absolute path. The C library passes all paths relative
     /// to the root, so the host cannot otherwise distinguish `/etc/x` from `etc/x`.
     ///
-    /// A path to write must be a separate argument, or above or below one, such as a parent that
-    /// `mkdir -p` creates. A path to read may be anywhere in an argument, such as in an awk
-    /// program.
+    /// For writing, the path must be an argument of its own, or a parent or descendant of one, such
+    /// as a parent that `mkdir -p` creates. For reading, the path may appear anywhere in an
+    /// argument, such as in an awk program.
     pub(crate) fn names(&self, path: &str, write: bool) -> bool {
         let path = absolute("/", path);
         let is_related = |named: &str| {
@@ -66,8 +66,8 @@ impl Command {
     }
 }
 
-/// Returns true if a `/` at an index of a word begins a path, rather than continuing a relative
-/// one.
+/// Returns true if the `/` at an index of a word begins a path, rather than continuing a relative
+/// path.
 fn begins_path(word: &str, at: usize) -> bool {
     let before = word.get(..at).unwrap_or_default();
     !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
@@ -187,7 +187,7 @@ pub trait Spawn: Send + Sync {
 }
 
 /// A set of commands that are neither functions nor builtins of the shell. The
-/// [toolbox](crate::Toolbox) is one such set; tests provide their own.
+/// [toolbox](crate::Toolbox) is such a set; tests provide their own.
 pub trait Commands: Send + Sync {
     /// Returns the names of all commands.
     fn names(&self) -> Vec<String>;

@@ -9,7 +9,7 @@ macro_rules! numbers {
         impl Errno {
             $($(#[$doc])* pub const $name: Errno = Errno($number);)*
 
-            /// Returns the message of `strerror`.
+            /// Returns the error message, in the wording of `strerror`.
             #[must_use]
             pub fn message(self) -> &'static str {
                 match self {
@@ -24,7 +24,7 @@ macro_rules! numbers {
     };
 }
 
-/// An error number of preview 1. It is never 0.
+/// An error number of WASI preview 1. It is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errno(u16);
 
@@ -92,7 +92,7 @@ numbers! {
 }
 
 impl Errno {
-    /// Returns the number.
+    /// Returns the error number of preview 1.
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
@@ -130,15 +130,15 @@ impl From<&FilesError> for Errno {
 
 /// The error of a file operation: an error number for the program, and a message for the user.
 ///
-/// The message is that of `strerror`, unless the run's files returned a more specific one, such as
-/// `/etc/shadow is outside the run's folder; …`.
+/// The message is the `strerror` text, unless the file layer returned a more specific message, such
+/// as `/etc/shadow is outside the run's folder; …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The error number.
     pub errno: Errno,
-    /// The message of the run's files, if it is more specific than the number.
+    /// The file layer's message, if it is more specific than the error number.
     pub refusal: Option<String>,
-    /// The message of the run's files without the path that it begins with.
+    /// The file layer's message without the path at its start.
     without_path: Option<String>,
 }
 

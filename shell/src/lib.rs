@@ -1,7 +1,7 @@
 //! A shell that runs scripts over a run's files. Its commands are WebAssembly instances, so it
 //! starts no process of the operating system.
 //!
-//! Each module imports only modules that are above it in this list:
+//! Each module imports only modules listed above it:
 //!
 //! - `errno`: error numbers and their messages.
 //! - `bounds`: resource limits of a script and of a command.

@@ -1,4 +1,5 @@
-//! Runs scripts as people and models write them, and compares the results with those of bash.
+//! Runs scripts like those that people and models write, and compares the results with those of
+//! bash.
 //!
 //! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected
 //! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` updates the

@@ -1,4 +1,5 @@
-//! Tests behaviour that bash does not define (limits, messages, sessions), and random scripts.
+//! Tests behaviour that bash does not define, such as limits, messages and sessions. Also runs
+//! random scripts.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -234,7 +235,7 @@ fn an_incomplete_text_is_recognized() {
     }
 }
 
-/// Pieces of random scripts.
+/// Pieces from which random scripts are built.
 const PIECES: &[&str] = &[
     "echo",
     "a",

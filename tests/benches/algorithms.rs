@@ -1,9 +1,9 @@
-//! Compares algorithms in the language with the same algorithms in plain WAT.
+//! Compares algorithms written in the language with the same algorithms in plain WAT.
 //!
 //! The programs in the language are the reference programs of tasks in `eval/tasks/algorithms/`.
 //! `tests/benches/algorithms/` contains the plain versions, which use only locals and do not check
-//! indices and overflow. One runtime runs both, on the files of the task, and both must solve the
-//! task.
+//! for invalid indices or overflow. The same runtime runs both versions on the task's files, and
+//! both must solve the task.
 
 #![allow(
     clippy::indexing_slicing,
@@ -31,14 +31,14 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
-/// Returns the reference program of a task, from the recording of its solution.
+/// Returns the reference program of a task from its recorded solution.
 fn reference(name: &str) -> String {
     let recording = read(&format!("../eval/tasks/recordings/by-hand/algorithms/{name}.txt"));
     let (_, program) = recording.split_once("```wat\n").unwrap();
     program.split_once("```").unwrap().0.to_owned()
 }
 
-/// A task's world, with a version of its program.
+/// A version of a task's program, ready to run.
 struct Version<'a> {
     world: &'a World,
     task: &'a Task,
@@ -70,8 +70,8 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Times some alternating runs of both versions, so that a busy machine slows both. Returns the
-/// medians.
+/// Times 15 runs of each version, alternating between them so that a busy machine slows both.
+/// Returns the medians.
 async fn medians(versions: &[Version<'_>; 2]) -> [Duration; 2] {
     let mut times = [[Duration::ZERO; 15]; 2];
     for round in 0..15 {

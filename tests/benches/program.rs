@@ -1,8 +1,8 @@
-//! Compares programs with bare wasmtime, on the same module with the same settings.
+//! Compares the runtime with bare wasmtime on the same module with the same settings.
 //!
-//! A cold run starts from a new program, and a warm run from a cached one. Bare wasmtime parses,
-//! compiles, links and runs the module that the runtime makes from the program, with minimal host
-//! functions.
+//! A cold run starts from a new program, and a warm run from a cached program. Bare wasmtime
+//! parses, compiles, links and runs the module that the runtime generates from the program, with
+//! minimal host functions.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use wattle_rt::{Grants, Limits, Runtime, engine_config};
 /// A program of typical size: three host calls, a loop, a helper, string literals.
 const PROGRAM: &str = include_str!("program.wat");
 
-/// Returns a program whose code differs from all others, so that none of its functions is cached.
+/// Returns a program whose code differs for each number, so that it is not cached.
 fn program(unique: u64) -> String {
     format!("(drop (i32.const {}))\n{PROGRAM}", 1_000_000 + unique)
 }
@@ -50,7 +50,7 @@ async fn run_wattle(runtime: &Runtime, grants: &Arc<Grants>, text: &str) {
     black_box(outcome.results);
 }
 
-/// The minimal state that the module's imports need.
+/// The minimal state for the module's imports.
 struct Bare {
     memory: Option<Memory>,
     heap: u32,
@@ -120,7 +120,7 @@ async fn run_bare(engine: &Engine, instance: &InstancePre<Bare>) {
     black_box(store.into_data().results);
 }
 
-/// Returns the module that the runtime makes from a program.
+/// Returns the module that the runtime generates from a program.
 fn module(runtime: &Runtime, text: &str) -> String {
     wattle_rt::assemble(text, runtime.signatures()).unwrap().module
 }
@@ -157,7 +157,7 @@ fn cold(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the part of a cold run that bare wasmtime does not have: converting the author's
+/// Measures the step of a cold run that bare wasmtime does not perform: converting the author's
 /// program to a module in the text format.
 fn assemble(c: &mut Criterion) {
     let (runtime, _) = wattle();
@@ -197,7 +197,7 @@ fn warm(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures one host call, in a loop of 10,000.
+/// Measures a host call, averaged over a loop of 10,000 calls.
 fn host_call(c: &mut Criterion) {
     const CALLS: u32 = 10_000;
     let text = include_str!("host_calls.wat");
@@ -231,7 +231,7 @@ fn host_call(c: &mut Criterion) {
     group.finish();
 }
 
-/// Scales the time of complete loops to `n` calls.
+/// Scales the time of complete loops to `n` host calls.
 fn per_call(elapsed: Duration, n: u64, calls: u32) -> Duration {
     let made = n.div_ceil(u64::from(calls)) * u64::from(calls);
     elapsed.mul_f64(n as f64 / made as f64)

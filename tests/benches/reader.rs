@@ -1,4 +1,5 @@
-//! Measures the throughput of the answer reader, on typical answers and on noise.
+//! Measures the throughput of the answer reader on typical answers and on noise, which contains
+//! many incomplete calls.
 
 use std::hint::black_box;
 

@@ -1,9 +1,8 @@
-//! Measures how many runs one process can hold, and how costs grow: the memory of runs that wait
-//! for their model and of programs that wait in a host call, the time to start a run when there are
-//! many sessions, the time until a cancelled run ends, and the growth of the store and of the
-//! duration of runs.
+//! Measures how a process scales with the number of runs: the memory of runs waiting for their
+//! model or in a host call, the time to start a run when there are many sessions, the time until a
+//! cancelled run ends, and the growth of the store's size and the runs' duration.
 //!
-//! Run it with `cargo bench --bench scale`. With `-- --test`, it makes one small round.
+//! Run it with `cargo bench --bench scale`. With `-- --test`, it performs one small round.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,8 +32,8 @@ use wattle_tests::World;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// A model whose answers wait until the gate opens. If `suspends` is true, its first answer comes
-/// at once and calls a program that asks a model.
+/// A model that answers only after the gate opens. If `suspends` is true, it answers the first
+/// request of each run immediately, with a program that asks a model.
 struct Waiting {
     suspends: bool,
     asked: AtomicUsize,
@@ -80,7 +79,7 @@ impl Model for Waiting {
     }
 }
 
-/// An assembler that gives all runs the same model.
+/// A run assembler that uses one model for all runs.
 struct Assembler {
     world: World,
     model: Arc<dyn Model>,
@@ -102,7 +101,7 @@ impl RunAssembler for Assembler {
     }
 }
 
-/// Creates a service with a store, in memory or in a file.
+/// Creates a run service and its store. Without a given store, creates one in memory.
 fn service(
     instances: u32,
     model: &Arc<Waiting>,
@@ -139,14 +138,14 @@ fn percentile(values: &mut [f64], share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-/// Measures the memory of runs that wait for their model or in a host call.
+/// Measures the memory of runs waiting for their model or in a host call.
 async fn waiting(what: &str, suspends: bool, count: usize) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db"), DAY).unwrap();
     let (model, open) = Waiting::new(suspends);
     let instances = if suspends { count as u32 + 8 } else { 8 };
     let (service, store) = service(instances, &model, Some(&store));
-    // The first run creates what all runs share, before the measurement.
+    // The first run, before the measurement, creates the data that all runs share.
     let first = start(&service, &store, 1).await;
     model.until_asked(1).await;
     let before = memory();
@@ -160,7 +159,7 @@ async fn waiting(what: &str, suspends: bool, count: usize) {
     }
 }
 
-/// Measures the time from a message to the first request of its run, in sessions that have a
+/// Measures the time from a message to the first model request of its run, in sessions with a
 /// history.
 async fn sessions(count: usize, messages: usize) {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +192,7 @@ async fn sessions(count: usize, messages: usize) {
     );
 }
 
-/// Measures the time from a cancellation to the end of the run, for runs that wait for their model
+/// Measures the time from a cancellation to the end of the run, for runs waiting for their model
 /// and for runs in a host call. All runs are cancelled at the same time.
 async fn cancellations(count: usize) {
     for (what, suspends) in [("a request", false), ("a host call", true)] {

@@ -1,7 +1,7 @@
-//! Compares stages of the shell with native processes that do the same.
+//! Compares stages of shell pipelines with equivalent native processes.
 //!
-//! Both read the same files. A stage is an instance of the commands' module, and a native process
-//! is one of the operating system.
+//! Both read the same files. Each stage is an instance of the WebAssembly module that contains the
+//! commands.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ const SORTED: usize = 1 << 20;
 /// Size of the input to search, in bytes.
 const SEARCHED: usize = 10 << 20;
 
-/// Returns unsorted lines.
+/// Returns unsorted lines with a total size of about `size` bytes.
 fn text(size: usize) -> String {
     let mut text = String::with_capacity(size + 64);
     let mut seed = 1u64;
@@ -40,7 +40,7 @@ fn text(size: usize) -> String {
     text
 }
 
-/// A spawner for stages that start no commands.
+/// A spawner for stages that do not start commands.
 struct Nothing;
 
 impl Spawn for Nothing {
@@ -49,7 +49,7 @@ impl Spawn for Nothing {
     }
 }
 
-/// Runs the stages of a pipeline. Returns the size of the output.
+/// Runs the stages of a pipeline. Returns the size of the output, in bytes.
 async fn pipeline(toolbox: &Toolbox, files: &Arc<Files>, stages: &[&[&str]]) -> u64 {
     let (output, captured) = Stream::capture_ends(64 << 10);
     let bounds = StageBounds::default();
@@ -72,7 +72,7 @@ async fn pipeline(toolbox: &Toolbox, files: &Arc<Files>, stages: &[&[&str]]) -> 
     captured.total()
 }
 
-/// Runs a pipeline of native processes. Returns the size of the output.
+/// Runs a pipeline of native processes. Returns the size of the output, in bytes.
 fn processes(folder: &Path, stages: &[&[&str]]) -> u64 {
     let mut input = Stdio::null();
     let mut running = Vec::new();
@@ -99,7 +99,7 @@ fn processes(folder: &Path, stages: &[&[&str]]) -> u64 {
     total
 }
 
-/// Pipelines, split into words.
+/// The benchmarked pipelines: name, and stages split into words.
 const PIPELINES: &[(&str, &[&[&str]])] = &[
     ("true", &[&["true"]]),
     ("echo", &[&["echo", "hello", "world"]]),

@@ -1,5 +1,5 @@
-//! Measures whole steps of the loop with a model that answers at once: the answer is read, its
-//! program runs, its observation is added, the turn is recorded, and the next request is built.
+//! Measures whole steps of the loop with a model that answers immediately: the answer is parsed,
+//! its program runs, the observation is added, the turn is recorded, and the next request is built.
 //!
 //! Each run has many steps, so that the benchmark also shows how a step's time grows with the
 //! length of the run. The program is cached, so it is not compiled.
@@ -91,8 +91,8 @@ fn steps(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures steps of runs at the same time, whose records wait for one another and not for a
-/// wake-up of an idle processor.
+/// Measures steps of concurrent runs. Their journal writes wait for each other, and not for an idle
+/// processor to wake up.
 fn many_at_once(
     group: &mut BenchmarkGroup<'_, WallTime>,
     tokio: &tokio::runtime::Runtime,

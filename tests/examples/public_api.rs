@@ -1,5 +1,5 @@
-//! Lists the public API of a crate, one item per line, from the JSON output of rustdoc. The script
-//! `.ci/public-api` compares it with the committed listing.
+//! Lists the public API of a crate from rustdoc's JSON output, one item per line. The script
+//! `.ci/public-api` compares the list with the committed one.
 
 #![allow(clippy::print_stdout, reason = "the listing is the output")]
 

@@ -17,7 +17,8 @@ use wattle_machine::{Ending, Envelope, Event, Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
 use wattle_rt::{CallEffect, Code, Failure};
 
-/// Checks that the journals created by `make`, each empty, behave as runs require.
+/// Checks that a journal implementation behaves as runs require. `make` must create an empty
+/// journal at each call.
 ///
 /// # Panics
 /// Panics if a journal does not conform.

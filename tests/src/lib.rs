@@ -1,6 +1,6 @@
 //! Fixtures for end-to-end tests: a scripted chat-completions endpoint, a scripted model, a host
-//! with store and workdir, a proxy that
-//! can be cut, and a conformance test for journals.
+//! with a store and a workdir, a proxy that can cut connections, and a conformance test for
+//! journals.
 
 pub mod journal;
 mod plain;

@@ -1,4 +1,4 @@
-//! Removes the nonces from conversations, for tests that are not about nonces.
+//! Removes nonces from conversations, for tests that do not depend on them.
 
 #![allow(clippy::indexing_slicing, clippy::string_slice, reason = "offsets come from searches")]
 
@@ -6,11 +6,11 @@
 const OBSERVATION: (&str, &str) = ("[Observation ", " (step ");
 /// The text before and after the nonce of a note.
 const NOTE: (&str, &str) = ("[Note ", "] ");
-/// Length of a nonce in bytes.
+/// Length of a nonce, in bytes.
 const NONCE: usize = 6;
 
-/// Returns a message to a model without the nonce of its run. The marks become `[Observation (step
-/// 1)]` and `[Note]`, and the note that announces the nonce is removed.
+/// Returns a message to a model without its run's nonce. The marks become `[Observation (step 1)]`
+/// and `[Note]`, and the note that announces the nonce is removed.
 ///
 /// ```
 /// let message = "go\n\n[Note k7m2xq] k7m2xq is the code of this run.";

@@ -1,8 +1,7 @@
-//! A chat-completions endpoint on loopback that responds from a script, and fails when the script
-//! says so.
+//! A chat-completions endpoint on loopback that returns scripted responses, including failures.
 //!
-//! It runs on its own threads, so it can serve both the process of the test and the programs that
-//! the test starts.
+//! It runs on separate threads, so it can serve both the test process and processes that the test
+//! starts.
 //!
 //! ```
 //! use wattle_tests::provider::{Answer, Provider};
@@ -22,7 +21,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A running endpoint. Dropping it stops it.
+/// A running endpoint. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Provider {
     address: SocketAddr,
@@ -32,7 +31,7 @@ pub struct Provider {
 #[derive(Default)]
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
-    /// The function that creates the answers once the script is used up.
+    /// The function that creates the answers after the end of the script.
     respond: Option<Box<Respond>>,
     requests: Mutex<Vec<Recorded>>,
     stopped: AtomicBool,
@@ -57,7 +56,7 @@ pub struct Recorded {
     pub method: String,
     /// The path and query.
     pub path: String,
-    /// The headers in the order received. The names are in lower case.
+    /// The headers, in the order received. Their names are in lower case.
     pub headers: Vec<(String, String)>,
     /// The body as text.
     pub body: String,
@@ -111,7 +110,7 @@ enum Body {
     Message { text: String, stream: Option<bool> },
     /// The bytes of the body.
     Bytes(Vec<u8>),
-    /// The bytes of the whole response, with status line and headers.
+    /// The bytes of the whole response, including the status line and the headers.
     Raw(Vec<u8>),
 }
 
@@ -126,7 +125,8 @@ enum End {
 }
 
 impl Answer {
-    /// Responds with a message: a stream of words if the request asks for one, JSON otherwise.
+    /// Responds with a message: as a stream of words if the request asks for a stream, and as JSON
+    /// otherwise.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: None })
     }
@@ -151,14 +151,14 @@ impl Answer {
         Self::new(200, Body::Bytes(bytes.into()))
     }
 
-    /// Responds with a stream that has one event (`data: …`) for each of these strings.
+    /// Responds with a stream of one event (`data: …`) for each of these strings.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let stream: String =
             data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
         Self::body(stream).header("content-type", "text/event-stream")
     }
 
-    /// Sends these bytes instead of an HTTP response, then closes the connection.
+    /// Sends these bytes instead of an HTTP response, and then closes the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(200, Body::Raw(bytes.into()))
     }
@@ -200,12 +200,12 @@ impl Answer {
         self
     }
 
-    /// Sends the body in pieces of this many bytes, one packet for each piece.
+    /// Sends the body in pieces of this size in bytes, with a separate write for each piece.
     pub fn pieces(self, bytes: usize) -> Self {
         Self { piece: bytes.max(1), ..self }
     }
 
-    /// Waits before each piece.
+    /// Waits for this time before each piece.
     pub fn pause(self, time: Duration) -> Self {
         Self { pause: time, ..self }
     }
@@ -215,12 +215,12 @@ impl Answer {
         Self { end: End::BreakOff, ..self }
     }
 
-    /// Keeps the connection open after the body, and never sends the rest of the announced length.
+    /// Keeps the connection open after the body without ever reaching the announced length.
     pub fn then_hang(self) -> Self {
         Self { end: End::Hang, ..self }
     }
 
-    /// Returns the head and the body in the form that is sent.
+    /// Returns the bytes of the head and the body.
     fn wire(&self, request: &Recorded) -> (Vec<u8>, Vec<u8>) {
         let (kind, body) = match &self.body {
             Body::Raw(bytes) => return (Vec::new(), bytes.clone()),
@@ -246,7 +246,7 @@ impl Answer {
     }
 }
 
-/// Returns a complete chat completion. It counts one token for each word.
+/// Returns a complete chat completion. Its usage counts one token per word.
 fn completion(text: &str, request: &Recorded) -> Value {
     json!({
         "id": "chatcmpl-0",
@@ -288,7 +288,7 @@ fn usage(text: &str, request: &Recorded) -> Value {
 }
 
 impl Provider {
-    /// Starts an endpoint that returns these answers in turn, and status 500 once they are used up.
+    /// Starts an endpoint that returns these answers in order, and status 500 after the last one.
     ///
     /// # Panics
     /// Panics if no port can be opened on loopback.
@@ -319,7 +319,7 @@ impl Provider {
                     break;
                 }
                 let shared = Arc::clone(&accepting);
-                // A failed connection does not affect the others.
+                // A failed connection does not affect other connections.
                 if let Ok(stream) = stream {
                     thread::spawn(move || serve(stream, &shared));
                 }

@@ -1,4 +1,4 @@
-//! A proxy between a process and its database, which a test can cut, stall and slow down.
+//! A proxy between a process and its database. A test can make it cut, stall or delay connections.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
-/// Interval at which connections check the state of the proxy, and the delay of a slow one.
+/// Interval at which connections check the state of the proxy, and the delay that a slow proxy
+/// adds.
 pub const TICK: Duration = Duration::from_millis(20);
 
 const OPEN: u8 = 0;
@@ -22,7 +23,7 @@ const CUT: u8 = 1;
 const STALLED: u8 = 2;
 const SLOW: u8 = 3;
 
-/// A proxy that listens on a port of its own.
+/// A proxy that forwards a loopback port to a Unix socket.
 pub struct Proxy {
     /// The port on loopback.
     pub port: u16,
@@ -30,10 +31,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy of a Unix socket.
+    /// Starts a proxy for a Unix socket on a free port.
     ///
     /// # Panics
-    /// If no port of loopback is free.
+    /// If no port can be opened on loopback.
     #[must_use]
     pub fn start(socket: PathBuf) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -53,22 +54,22 @@ impl Proxy {
         Proxy { port, state }
     }
 
-    /// Closes all connections, and refuses new ones until the proxy is opened.
+    /// Closes all connections, and refuses new ones until [`open`](Proxy::open) is called.
     pub fn cut(&self) {
         self.state.store(CUT, Ordering::SeqCst);
     }
 
-    /// Holds everything back until the proxy is opened.
+    /// Holds back all data until [`open`](Proxy::open) is called.
     pub fn stall(&self) {
         self.state.store(STALLED, Ordering::SeqCst);
     }
 
-    /// Delays whatever passes by [`TICK`].
+    /// Delays all data by [`TICK`].
     pub fn slow(&self) {
         self.state.store(SLOW, Ordering::SeqCst);
     }
 
-    /// Passes everything on.
+    /// Forwards all data without delay.
     pub fn open(&self) {
         self.state.store(OPEN, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! A model inside the process that answers from a script.
+//! A model within the test process that returns scripted answers.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use wattle_agent::model::{
 use wattle_machine::{FunctionCall, Message};
 
 /// A model that returns its answers in order and records its requests. After the last answer,
-/// requests to it wait forever.
+/// requests wait forever.
 #[derive(Debug)]
 pub struct Scripted {
     answers: Mutex<VecDeque<ModelReply>>,
@@ -46,7 +46,7 @@ impl Scripted {
         }
     }
 
-    /// Returns the model with a provider that can constrain answers to a schema.
+    /// Returns the model with support for constraining answers to a schema.
     pub fn constraining(self) -> Scripted {
         Scripted { constrains_output: true, ..self }
     }
@@ -68,28 +68,28 @@ impl Scripted {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the names of the functions that each request so far offered.
+    /// Returns the names of the functions offered in each request so far.
     pub fn offered(&self) -> Vec<Vec<String>> {
         let names = |all: Vec<FunctionTool>| all.into_iter().map(|one| one.name).collect();
         self.functions().into_iter().map(names).collect()
     }
 
-    /// Returns the functions that each request so far offered.
+    /// Returns the functions offered in each request so far.
     pub fn functions(&self) -> Vec<Vec<FunctionTool>> {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the choice between functions and an answer in each request so far.
+    /// Returns the function choice of each request so far.
     pub fn choices(&self) -> Vec<FunctionChoice> {
         self.choices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the reasoning effort in each request so far.
+    /// Returns the reasoning effort of each request so far.
     pub fn efforts(&self) -> Vec<Option<ThinkingEffort>> {
         self.efforts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the name of the schema in each request so far.
+    /// Returns the schema name of each request so far.
     pub fn constraints(&self) -> Vec<Option<String>> {
         self.constraints.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! The fixtures of a run inside the process: host, store and workdir.
+//! The fixtures of a run within the test process: host, store and workdir.
 
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
 
@@ -18,24 +18,24 @@ use wattle_rt::Limits;
 /// Maximum size of a run's overlay, in bytes.
 const OVERLAY_BYTES: u64 = 1 << 20;
 
-/// A host with the built-in catalog, an empty store, and an empty workdir. Dropping it removes the
-/// workdir.
+/// A test environment: a host with the built-in catalog, an empty store, and an empty workdir.
+/// Dropping it removes the workdir.
 pub struct World {
-    /// The engine, catalog and network of the runs.
+    /// The host of the runs: engine, catalog and network.
     pub host: Host,
-    /// The store of the sessions. Jobs have the state of the session `s`.
+    /// The store of the sessions. Jobs use the state of the session `s`.
     pub store: TenantStore,
     /// The workdir.
     pub dir: tempfile::TempDir,
 }
 
 impl World {
-    /// Creates a world with the default limits.
+    /// Creates an environment with the default limits.
     pub fn new() -> World {
         World::with(Limits::default())
     }
 
-    /// Creates a world with other limits.
+    /// Creates an environment with these limits.
     pub fn with(limits: Limits) -> World {
         let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
         let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
@@ -47,7 +47,7 @@ impl World {
         self.dir.path()
     }
 
-    /// Creates a job on an overlay over the workdir, without a model for its programs.
+    /// Creates a job whose files are an overlay on the workdir. Its programs cannot ask a model.
     pub fn job(&self, message: &str) -> Job {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_BYTES));
@@ -73,7 +73,7 @@ impl World {
         (report, events.into_inner().unwrap())
     }
 
-    /// Reads the steps of the trace in the workdir.
+    /// Reads the steps from the trace in the workdir.
     pub fn steps(&self) -> Vec<Json> {
         let text = std::fs::read_to_string(self.workdir().join(STEPS_FILE)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,5 +1,5 @@
-//! Checks the arrows of ARCHITECTURE.md against cargo's metadata: no crate has a dependency that
-//! the arrows do not allow.
+//! Checks that no crate has a dependency that the arrows in ARCHITECTURE.md do not allow, according
+//! to cargo's metadata.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
-/// The allowed dependencies of each crate within the tree. Dev-dependencies are not restricted.
+/// The dependencies within the workspace that each crate may have. Dev-dependencies are not
+/// restricted.
 const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-lang", &[]),
     ("wattle-rt", &["wattle-lang"]),
@@ -33,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that the state machine must not depend on, even indirectly, since it also runs inside
+/// Crates on which the state machine must not depend, even indirectly, because it also runs in
 /// WebAssembly.
 const FORBIDDEN_IN_THE_MACHINE: &[&str] =
     &["tokio", "reqwest", "wasmtime", "hyper", "rusqlite", "cap-std"];
@@ -90,7 +91,7 @@ fn the_machine_depends_on_nothing_that_needs_a_host() {
     assert!(wrong.is_empty(), "wattle-machine depends on {wrong:?}");
 }
 
-/// Returns the source files below a folder of the crates in the workspace.
+/// Adds the source files of the workspace's crates in a folder and its subfolders to `all`.
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! The catalog of a host: reloading while it runs, and the programs that prompts list.
+//! Tests the catalog of a host: reloading at run time, and the programs listed in prompts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -24,7 +24,7 @@ fn program(name: &str, description: &str, body: &str) -> String {
     format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n{body}\n")
 }
 
-/// Reloads until there is a change. The host checks the files at most once a second.
+/// Reloads the catalog until it changes. The host checks the files at most once a second.
 async fn next_diff(host: &Host) -> CatalogDiff {
     let started = Instant::now();
     loop {
@@ -37,7 +37,7 @@ async fn next_diff(host: &Host) -> CatalogDiff {
     }
 }
 
-/// Runs a message in a session and returns the first request to the model.
+/// Runs a message, and returns the system prompt of the first request to the model.
 async fn first_request(
     host: &Host,
     session: Option<&str>,
@@ -148,7 +148,7 @@ async fn a_prompt_depends_on_the_first_message_of_a_conversation_alone() {
     let other = first_request(&host, None, Vec::new(), "hello").await;
     assert!(!other.contains("zz_tide()") && other.contains(" zz_tide\n"), "{other}");
 
-    // It is the same in every process.
+    // The selection is the same in every process.
     let history = vec![
         Message::user("How high are the tides in Emden tomorrow?"),
         Message::assistant("done"),
@@ -182,7 +182,7 @@ fn the_manual_answers_by_name_and_by_words() {
     for nothing in ["zymurgy", "\u{0}", "!!!", "99999999999999"] {
         assert_eq!(guide.about(nothing), None, "{nothing:?}");
     }
-    // Every row, program, form and code has its own page.
+    // Every function, program, form and error code has its own page.
     let functions =
         host.runtime().capabilities().iter().flat_map(|c| c.functions).map(|f| f.name.to_owned());
     let programs: Vec<String> =

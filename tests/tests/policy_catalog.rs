@@ -1,5 +1,5 @@
 //! Runs every example of every built-in program under every rule that could match it. A call that
-//! is denied, or that nobody can approve, never reaches a backend.
+//! is denied, or that needs an approval nobody can give, never reaches a backend.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -18,7 +18,7 @@ use wattle_capability::policy::Verdict;
 use wattle_catalog::{Catalog, Entry, Example, Fixtures};
 use wattle_rt::{Guard, Limits, Program, Service, Target};
 
-/// Runs an example and returns all of its effects.
+/// Runs an example, and returns all of its effects.
 async fn effects_of(
     host: &Host,
     entry: &Entry,
@@ -94,7 +94,7 @@ async fn no_catalog_program_has_an_effect_that_is_denied_or_not_approved() {
                     reference::verdict(&[(rule.clone(), Verdict::Deny)], "", *target, text)
                         == Verdict::Deny
                 };
-                // A rule that matches no effect cannot prevent any effect, so it is skipped.
+                // A rule that matches no effect cannot prevent one, so it is skipped.
                 if !open.iter().any(|one| about(&one)) {
                     continue;
                 }

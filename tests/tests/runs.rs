@@ -1,5 +1,5 @@
-//! Complete runs through the driver, with a scripted model and the real runtime: the observations,
-//! the files, and the stored state.
+//! Tests complete runs with a scripted model and the real runtime: their observations, files, and
+//! stored state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,8 +86,8 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
 }
 
-/// The report of a failure shows no source, because the model has never seen the source of a
-/// catalog program.
+/// The report of a failure does not contain the source of a catalog program, because the model has
+/// never seen it.
 #[tokio::test]
 async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,8 +128,8 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     }
 }
 
-/// Mistakes with only one possible meaning are fixed, and the program runs in the same step. If any
-/// error remains, the model is asked to repair it.
+/// Unambiguous mistakes are fixed, and the program runs in the same step. If an error remains, the
+/// model is asked to repair the program.
 #[tokio::test]
 async fn mistakes_are_fixed_within_the_step() {
     let world = World::new();

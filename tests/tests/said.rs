@@ -1,6 +1,5 @@
-//! Tests that the model's words run unchanged. For any key and any secret, the model's words reach
-//! the program and the user unchanged, records are masked, and a request that contains a key or a
-//! secret is refused.
+//! Tests masking with arbitrary keys and secrets. The model's answers reach the program and the
+//! user unchanged, records are masked, and a request that contains a secret is refused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::fmt::Write as _;
@@ -26,7 +25,7 @@ use wattle_machine::{Ending, Envelope, Event, Message};
 use wattle_rt::Limits;
 use wattle_tests::provider::{Answer, Provider};
 
-/// Quotes a string for a model's call.
+/// Quotes a string as an argument of a model's call.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -39,7 +38,7 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
-/// Quotes a string for a program.
+/// Quotes a string as a literal in a program.
 fn literal(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -65,7 +64,7 @@ fn percent(text: &str) -> String {
 }
 
 /// Returns the arguments of a request (URL, headers, body) that contains a value. `way` selects the
-/// location and the spelling.
+/// value's location and encoding.
 fn request(base: &str, value: &str, way: usize) -> [String; 3] {
     let url = base.to_owned();
     let none = String::new;
@@ -77,7 +76,7 @@ fn request(base: &str, value: &str, way: usize) -> [String; 3] {
         0 => [url, none(), format!("a {value} b")],
         1 => [format!("{url}/?k={}", percent(value)), none(), none()],
         2 => [format!("{url}/{digits}/"), none(), none()],
-        // The parser of URLs removes line breaks.
+        // URL parsers remove line breaks.
         3 => [format!("{url}/?k={}", split(&percent(value))), none(), none()],
         4 => [url, json!({"authorization": format!("Basic {encoded}")}).to_string(), none()],
         5 => [url, json!({"x-a": head, "x-b": tail}).to_string(), none()],
@@ -90,7 +89,7 @@ fn request(base: &str, value: &str, way: usize) -> [String; 3] {
 
 const WAYS: usize = 10;
 
-/// Returns all files below a folder.
+/// Returns all files in a folder and its subfolders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -104,7 +103,7 @@ fn endpoint(provider: &Provider) -> String {
     provider.base_url().trim_end_matches("/v1").to_owned()
 }
 
-/// Creates the model behind a scripted endpoint, with a key.
+/// Creates a client of a scripted endpoint, with an API key.
 fn remote(provider: &Provider, key: &str) -> RemoteModel {
     let base = provider.base_url();
     let settings =
@@ -114,7 +113,7 @@ fn remote(provider: &Provider, key: &str) -> RemoteModel {
     RemoteModel::new(resolved, &Egress::new(Policy::default()), Timeouts::default()).unwrap()
 }
 
-/// An answer from the model: a program with its arguments, or the result.
+/// A model's answer: a program with its arguments, or the result.
 enum Said {
     Program(String, Vec<String>),
     Result(String),
@@ -154,7 +153,8 @@ impl Said {
 }
 
 /// Performs a run whose model writes a key and a secret in its program, in the program's arguments
-/// and in its answer, and tries to send the secret.
+/// and in its answer, and tries to send the secret. Checks what reaches the program, the user, the
+/// network and the records.
 async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let folder = tempfile::tempdir().unwrap();
     let [work, kept] = ["work", "kept"].map(|name| folder.path().join(name));
@@ -209,7 +209,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let ended = journal::run(&host, &model, &settings, job, &sink, to).await.unwrap();
     let RunOutcome::Done(report) = ended else { panic!("the run waits") };
 
-    // What the model said reaches the program and the user as it is.
+    // The model's output reaches the program and the user unchanged.
     assert_eq!(report.ending, Ending::Answered { text: both.clone(), data: None });
     for name in ["argument", "text"] {
         let value = state.get(name.to_owned()).await.unwrap().unwrap();
@@ -230,13 +230,14 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     assert!(bodies[0].0.contains(&literal(&both)) && bodies[0].1 == [both.clone()], "{bodies:?}");
     assert_eq!(results[0], (both.clone(), true));
 
-    // The request is refused, by the name of the secret.
+    // The request is refused. The error contains the name of the secret.
     let (why, success) = &results[1];
     assert!(!success && why.contains("EACCESS") && why.contains("the secret `api`"), "{why}");
     assert!(!why.contains(secret), "{why}");
     assert_eq!(site.requests(), []);
 
-    // The journal is exact, so that a resumed run executes the same, and a replay matches.
+    // The journal returns the exact values, so that a resumed run behaves identically and a replay
+    // matches.
     journal::end(&journal, &report, false).await.unwrap();
     let opened = journal.run("r").await.unwrap().unwrap();
     let spoken = journal::conversation(&journal, &opened).await.unwrap();
@@ -248,7 +249,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let replayed = journal::replay(&host, &journal, &opened, 1).await.unwrap();
     assert_eq!(replayed.difference, None);
 
-    // The records contain neither value, in any spelling.
+    // The records do not contain either value in any encoding.
     let recorded = files(folder.path());
     for path in &recorded {
         let bytes = std::fs::read(path).unwrap();

@@ -1,8 +1,8 @@
-//! Compares the number of tokens of programs with that of the same programs in plain WAT and in
-//! Python. `tests/tokens/` contains the plain version of a built-in program as `NAME.plain.wat` and
-//! the Python version as `NAME.py`. `tests/tokens/algorithms/` contains algorithms as `NAME.wat`
-//! and `NAME.py`. All versions return the results of the program's examples. `UPDATE=1` updates the
-//! figures in `docs/benchmarks.md`.
+//! Compares the token counts of programs with those of the same programs in plain WAT and in
+//! Python. `tests/tokens/` contains the plain version of a built-in program in `NAME.plain.wat` and
+//! the Python version in `NAME.py`. `tests/tokens/algorithms/` contains algorithms in `NAME.wat`
+//! and `NAME.py`. All versions must return the results of the program's examples. `UPDATE=1`
+//! updates the figures in `docs/benchmarks.md`.
 
 #![allow(
     clippy::indexing_slicing,
@@ -28,10 +28,10 @@ use wattle_catalog::{AiAnswer, Catalog, Entry, Example, Origin, Results};
 use wattle_rt::Code;
 use wattle_tests::World;
 
-/// A program in the language, with its versions in other languages.
+/// A program in the language and its versions in other languages.
 struct Compared {
     entry: Arc<Entry>,
-    /// The folder of the other versions.
+    /// The folder that contains the other versions.
     folder: PathBuf,
 }
 
@@ -40,7 +40,7 @@ impl Compared {
         self.entry.name().as_str()
     }
 
-    /// Returns the source of the version whose file has this ending.
+    /// Returns the source of the version with this file extension.
     fn version(&self, ending: &str) -> String {
         wattle_cases::read(self.folder.join(format!("{}{ending}", self.name())))
     }
@@ -51,7 +51,7 @@ struct Set {
     programs: Vec<Compared>,
     /// The heading of the section in `docs/benchmarks.md` that contains the figures.
     section: &'static str,
-    /// The other languages: name, ending of the files, start of a comment.
+    /// The other languages: name, file extension, and start of a comment.
     languages: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -87,7 +87,7 @@ fn algorithms() -> Set {
     }
 }
 
-/// Returns the names of the files with this ending, without the ending.
+/// Returns the names of the files with this extension, without the extension.
 fn names(folder: &Path, ending: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder)
         .unwrap()
@@ -104,7 +104,7 @@ fn the_sets_are_complete() {
     assert_eq!(algorithms().programs.len(), 12);
 }
 
-/// Runs a program's examples, and describes those that fail.
+/// Runs a program's examples. Returns a description of each one that fails.
 async fn failing(world: &World, entry: &Entry) -> Vec<String> {
     let mut wrong = Vec::new();
     for example in &entry.meta().examples {
@@ -140,7 +140,7 @@ async fn plain_versions_do_the_same() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Converts an example to the input of the Python version.
+/// Converts an example to input for the Python version.
 fn case(program: &Compared, example: &Example) -> Json {
     let fixtures = &example.fixtures;
     let http: Vec<Json> = fixtures
@@ -163,7 +163,7 @@ fn case(program: &Compared, example: &Example) -> Json {
     })
 }
 
-/// Returns a result with its JSON normalised.
+/// Returns a result, normalised if it is a JSON array or object.
 fn plain(result: &str) -> String {
     match serde_json::from_str::<Json>(result) {
         Ok(json @ (Json::Array(_) | Json::Object(_))) => json.to_string(),
@@ -171,11 +171,13 @@ fn plain(result: &str) -> String {
     }
 }
 
-/// Describes how the Python version's result differs from the expected one.
+/// Returns a description of the difference between the Python version's result and the expected
+/// result, if any.
 fn difference(example: &Example, found: &Json) -> Option<String> {
     let expected = &example.expected;
     let failed = found["failed"].as_str();
-    // A program's own errors have a code. Errors of the Python library are exceptions.
+    // Errors raised by a program have a code. Errors of the Python library are exceptions without a
+    // code.
     let same_end = match failed {
         None => expected.code == Code::SUCCESS,
         Some(code) if Code::from_name(code).is_some() => {
@@ -186,7 +188,7 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
     if !same_end {
         return Some(format!("ended with {failed:?}, not {}", expected.code));
     }
-    // The messages of a library's own failures differ.
+    // Errors of the Python library have no reason, because their messages differ.
     let reason = found["reason"].as_str().unwrap();
     if let Some(expected) = &expected.reason
         && !reason.is_empty()
@@ -234,7 +236,7 @@ fn python_versions_do_the_same() {
     let sets = [built_in(), algorithms()];
     let mut examples = Vec::new();
     for program in sets.iter().flat_map(|set| &set.programs) {
-        // The sandbox confines paths to the workdir, so a program does not check them.
+        // The sandbox confines paths to the workdir. The Python versions do not check paths.
         let all = program.entry.meta().examples.iter();
         let usual = all.filter(|example| example.expected.code != Code::EACCESS);
         examples.extend(usual.map(|example| (program.name(), example, case(program, example))));
@@ -264,7 +266,7 @@ fn bare(text: &str, comment: &str) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Returns a set's figures as a table, and the sums of its columns: first the language, then the
+/// Returns a set's figures as a table, and the column sums: first for the language, then for the
 /// other languages.
 fn figures(set: &Set) -> (String, Vec<usize>) {
     let encoding = tiktoken_rs::o200k_base().unwrap();
@@ -293,12 +295,12 @@ fn figures(set: &Set) -> (String, Vec<usize>) {
     (table, all)
 }
 
-/// Returns a share in percent with one decimal.
+/// Returns a share in percent, rounded down to one decimal place.
 fn percent(part: usize, of: usize) -> f64 {
     (part * 1000 / of) as f64 / 10.0
 }
 
-/// Replaces the table in a section of the document.
+/// Returns the document with the table in a section replaced.
 fn updated(document: &str, section: &str, table: &str) -> String {
     let from = document.find(section).unwrap() + section.len();
     let text = document[from..].split("\n## ").next().unwrap();

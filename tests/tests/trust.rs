@@ -1,5 +1,5 @@
-//! Trust: refusals in plain runs, the programs that each kind of run lists, and operations that no
-//! code in the tree may use.
+//! Tests trust: refusals in plain runs, the programs listed for each kind of run, and APIs that the
+//! code must not use.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -15,7 +15,7 @@ use wattle_catalog::Catalog;
 use wattle_machine::Ending;
 use wattle_tests::{Scripted, World};
 
-/// The catalog programs that every run can see.
+/// The catalog programs that are listed for every run.
 const PLAIN: &[&str] = &[
     "help",
     "shell",
@@ -28,11 +28,11 @@ const PLAIN: &[&str] = &[
     "vfs_write",
     "run",
 ];
-/// The additional programs that only a trusted run can see. Their effects are public and cannot be
-/// undone.
+/// The additional programs that are listed only for trusted runs. Their effects are public and
+/// cannot be undone.
 const TRUSTED: &[&str] = &["git", "publish", "image"];
 
-/// A repository that records the messages of commits.
+/// A repository that records commit messages.
 #[derive(Default)]
 struct Messages(Mutex<Vec<String>>);
 
@@ -49,7 +49,8 @@ fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Ar
     Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
 }
 
-/// Returns the observation after the model's answer.
+/// Runs a job in which the model gives this answer, and returns the observation of the answer's
+/// call.
 async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
@@ -72,7 +73,7 @@ async fn a_plain_run_is_refused_with_the_reason() {
             "{observation}"
         );
     }
-    // An inline program is refused too, and so is one that starts another program.
+    // An inline program is also refused, as is a program that starts another program.
     for (body, words) in [
         ("(ret (git.commit_push? \"x\"))", "\ngit not permitted (no exec capability)"),
         (
@@ -112,7 +113,7 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     );
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
     assert!(public.read("blog/link.md").is_err());
-    // The error names the part that is not set up.
+    // The error names the missing setting.
     let job = || trusted_job(&world, Arc::new(NoRepository::no_remote()), None);
     for (call, setting) in [
         ("\"git\", \"x\"", "`git.remote`"),
@@ -145,7 +146,8 @@ fn named(world: &World, job: &Job) -> BTreeSet<String> {
         .collect()
 }
 
-/// A new tool must be added to the list of its kind of run.
+/// Every run lists the plain programs, and a trusted run additionally lists exactly the trusted
+/// programs.
 #[test]
 fn each_kind_of_run_has_its_tools() {
     let world = World::new();
@@ -185,7 +187,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Collects the files with this ending below a folder of the tree.
+/// Collects the files with this extension in a folder and its subfolders.
 fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -199,14 +201,14 @@ fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns a file's source without tests and comments.
+/// Returns source code without its tests and comments.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the first use of an API that starts a process or loads code into this one.
+/// Returns the first use of an API that starts a process or loads code into the current process.
 fn starts_a_process(code: &str) -> Option<&'static str> {
     let allowed = [
         "std::process::exit",

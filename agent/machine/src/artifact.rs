@@ -4,13 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Maximum size of all artifacts of a run, in bytes.
+/// Maximum total size of a run's artifacts, in bytes.
 pub(crate) const MAX_BYTES: usize = 32 << 20;
 
-/// Maximum number of artifacts of a run.
+/// Maximum number of artifacts in a run.
 pub(crate) const MAX_NUMBER: usize = 256;
 
-/// Data that a program leaves for the application that started the run. No model sees it.
+/// Data that a program leaves for the application that started the run. The model never sees it.
 ///
 /// ```
 /// use wattle_machine::Artifact;
@@ -22,9 +22,10 @@ pub(crate) const MAX_NUMBER: usize = 256;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// The name: ASCII letters, digits, `.`, `_` and `-`.
+    /// The name. It consists of ASCII letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// The data. In JSON it is `{"text": …}` if it is UTF-8, and `{"base64": …}` otherwise.
+    /// The data. It is serialized as `{"text": …}` if it is UTF-8, and as `{"base64": …}`
+    /// otherwise.
     #[serde(with = "data")]
     pub data: Vec<u8>,
 }

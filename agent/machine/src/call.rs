@@ -1,4 +1,4 @@
-//! The calls that the machine requests, and the reports of their outcome. Both are plain data.
+//! The calls that the machine requests, and their outcomes. Both are plain data.
 
 use std::fmt;
 use std::num::NonZeroI32;
@@ -9,7 +9,7 @@ use crate::artifact::Artifact;
 use crate::event::Source;
 use crate::recall::shorten;
 
-/// Maximum length of the reason for a failure, in characters.
+/// Maximum length of an error reason, in characters.
 const MAX_REASON: usize = 500;
 
 /// A program to run, with its arguments.
@@ -20,20 +20,20 @@ pub enum Call {
     Wat {
         /// The program's body.
         body: String,
-        /// The arguments in order.
+        /// The call's arguments, in order.
         args: Vec<String>,
     },
     /// A catalog program.
     Catalog {
         /// The program's name, as the model wrote it.
         name: String,
-        /// The arguments in order, without the defaults of missing ones.
+        /// The call's arguments, in order. Defaults of missing arguments are not filled in.
         args: Vec<String>,
     },
 }
 
 impl Call {
-    /// Returns the label in events: `wat`, or the program's name.
+    /// Returns the label used in events: `wat`, or the name of the catalog program.
     pub fn label(&self) -> &str {
         match self {
             Self::Wat { .. } => "wat",
@@ -49,7 +49,7 @@ impl Call {
         }
     }
 
-    /// Returns the arguments in order.
+    /// Returns the arguments, in order.
     pub fn args(&self) -> &[String] {
         match self {
             Self::Wat { args, .. } | Self::Catalog { args, .. } => args,
@@ -70,37 +70,37 @@ impl Call {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "almost every execution is of the largest variant")]
 pub enum Execution {
-    /// The program ended by itself.
+    /// The program ran to completion, with any exit code.
     Ran(Completion),
-    /// The program does not compile. If it is the only call and inline, the model is asked to
-    /// repair it. Otherwise the diagnostic becomes the observation.
+    /// The program does not compile. If it is an inline program and the step's only call, the model
+    /// is asked to repair it. Otherwise, the diagnostic becomes the observation.
     Rejected {
-        /// The diagnostic, with line numbers of the author's text and a hint.
+        /// The diagnostic, with a hint. Its line numbers refer to the text that the author wrote.
         diagnostic: String,
     },
-    /// The call was not run: an unknown name, invalid arguments, or a capability that is not
-    /// granted.
+    /// The call was not run because of an unknown name, invalid arguments, or a capability that is
+    /// not granted.
     Refused {
-        /// The reason, and what would be valid.
+        /// The reason, and the valid alternatives.
         reason: String,
     },
     /// The program was stopped by a trap or a limit on time or fuel.
     Stopped {
-        /// The whole line that the model reads, such as `program error: … at line 3`, or `tool
+        /// The complete line that the model reads, such as `program error: … at line 3` or `tool
         /// error: web_fetch timed out after 150s (killed)`.
         reason: String,
-        /// The results of the program before it was stopped.
+        /// The results that the program returned before it was stopped.
         results: Vec<String>,
         /// The cost of the execution.
         cost: Cost,
-        /// The fixes made before running, as in [`Completion::fixes`].
+        /// The fixes made to the program before it ran, as in [`Completion::fixes`].
         #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
     },
 }
 
 impl Execution {
-    /// Returns the program's exit code, or `None` if the program did not end by itself.
+    /// Returns the program's exit code, or `None` if the program did not run to completion.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::Ran(ran) => Some(ran.exit_code()),
@@ -108,7 +108,7 @@ impl Execution {
         }
     }
 
-    /// Returns true if the program ended by itself, without a failure.
+    /// Returns true if the program ran to completion and its exit code is 0.
     pub fn succeeded(&self) -> bool {
         self.exit_code() == Some(0)
     }
@@ -121,10 +121,10 @@ impl Execution {
         }
     }
 
-    /// Returns the results of a program that the host called.
+    /// Returns the results if the call succeeded.
     ///
     /// # Errors
-    /// If the call failed. The error is the reason, in at most 500 characters.
+    /// If the call failed. The error is the reason, truncated to 500 characters.
     pub fn texts(&self) -> Result<&[String], String> {
         match self.error() {
             None => Ok(self.results()),
@@ -140,7 +140,7 @@ impl Execution {
         }
     }
 
-    /// Returns the reason why the call failed, in full.
+    /// Returns the complete reason why the call failed, or `None` if it succeeded.
     pub fn error(&self) -> Option<String> {
         match self {
             Self::Ran(Completion { failure, .. }) => failure.as_ref().map(ToString::to_string),
@@ -149,7 +149,7 @@ impl Execution {
         }
     }
 
-    /// Returns the answer that ends the run, if the program set one and did not fail.
+    /// Returns the answer that ends the run, if the program succeeded and set one.
     pub fn answer(&self) -> Option<&str> {
         match self {
             Self::Ran(Completion { answer, failure: None, .. }) => answer.as_deref(),
@@ -157,7 +157,7 @@ impl Execution {
         }
     }
 
-    /// Returns the data that the program left for the application.
+    /// Returns the artifacts that the program left for the application.
     pub fn artifacts(&self) -> &[Artifact] {
         match self {
             Self::Ran(Completion { artifacts, .. }) => artifacts,
@@ -165,7 +165,7 @@ impl Execution {
         }
     }
 
-    /// Returns the cost, which is zero if the program did not run.
+    /// Returns the cost of the execution. It is zero if the program did not run.
     pub fn cost(&self) -> Cost {
         match self {
             Self::Ran(Completion { cost, .. }) | Self::Stopped { cost, .. } => *cost,
@@ -174,31 +174,31 @@ impl Execution {
     }
 }
 
-/// The outcome of a program that ended by itself, with success or failure.
+/// The outcome of a program that ran to completion, with success or failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// The program's results in order.
+    /// The program's results, in order.
     pub results: Vec<String>,
     /// The failure, or `None` if the exit code is 0.
     pub failure: Option<Failure>,
-    /// The answer with which the program ends the run. Ignored if the program failed.
+    /// The answer with which the program ends the run. It is ignored if the program failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The data that the program left for the application.
+    /// The artifacts that the program left for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// The cost of the execution.
     pub cost: Cost,
-    /// Warnings for the author, one sentence each.
+    /// Warnings for the program's author, one sentence each.
     pub warnings: Vec<String>,
-    /// Fixes made to the program before it ran, each with its line. Only mistakes with exactly one
-    /// possible meaning are fixed.
+    /// Fixes made to the program before it ran, each with its line number. Only mistakes with
+    /// exactly one possible meaning are fixed.
     #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<String>,
 }
 
 impl Completion {
-    /// Returns the exit code. 0 is success.
+    /// Returns the exit code, which is 0 on success.
     pub fn exit_code(&self) -> i32 {
         self.failure.as_ref().map_or(0, |failure| failure.exit_code.get())
     }
@@ -209,13 +209,13 @@ impl Completion {
 pub struct Failure {
     /// The program's exit code.
     pub exit_code: NonZeroI32,
-    /// The code's name, such as `EREMOTE`, or `None` for a code without a name.
+    /// The code's name, such as `EREMOTE`, or `None` if the code has no name.
     pub name: Option<String>,
-    /// The meaning of the code.
+    /// A short explanation of the code.
     pub meaning: Option<String>,
     /// The host function that returned the code, such as `http.get`.
     pub function: Option<String>,
-    /// The line that called the function, of a program that the model wrote.
+    /// The line that called the function, if the model wrote the program.
     pub line: Option<SourceLine>,
     /// The call to a catalog program with its arguments, such as `file_read("notes.txt")`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,7 +224,7 @@ pub struct Failure {
     pub reason: Option<String>,
 }
 
-/// The name of the code, and the reason.
+/// Displays the name of the code, followed by the reason.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

@@ -1,7 +1,7 @@
-//! Look-alike characters: maps a character to the ASCII character that it resembles, and recognizes
-//! invisible characters.
+//! Look-alike characters. This module maps a character to the ASCII character that it resembles,
+//! and recognizes invisible characters.
 
-/// Ranges of characters that are invisible, or only decorate the preceding character.
+/// Ranges of characters that are invisible or only modify the preceding character.
 const INVISIBLE: &[(u32, u32)] = &[
     (0x00, 0x08),
     (0x0e, 0x1f),
@@ -30,7 +30,7 @@ const INVISIBLE: &[(u32, u32)] = &[
     (0xe_0000, 0xe_0fff),
 ];
 
-/// Returns the ASCII character that `c` looks like, in lower case, or `c` itself if it resembles
+/// Returns the ASCII character that `c` resembles, in lowercase, or `c` itself if it resembles
 /// none. Returns `None` if `c` is invisible.
 pub(crate) fn fold(c: char) -> Option<char> {
     let code = u32::from(c);
@@ -43,9 +43,10 @@ pub(crate) fn fold(c: char) -> Option<char> {
     let ascii = match code {
         // Full-width forms.
         0xff01..=0xff5e => char::from_u32(code - 0xfee0),
-        // Letters and digits in a circle.
+        // Circled letters.
         0x24b6..=0x24e9 => letter((code - 0x24b6) % 26),
-        // Mathematical letters: alphabets of 26 capital and 26 small ones; then Greek, then digits.
+        // Mathematical letters: alphabets of 26 capital and 26 small letters, followed by Greek
+        // letters and digits.
         0x1_d400..=0x1_d6a3 => letter((code - 0x1_d400) % 26),
         0x1_d7ce..=0x1_d7ff => char::from_digit((code - 0x1_d7ce) % 10, 10),
         // Squared and boxed letters.

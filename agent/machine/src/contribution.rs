@@ -1,10 +1,11 @@
-//! Contributions: additions to a run by the programs of an agent's traits, made before the model is
-//! asked.
+//! Contributions: additions that the programs of an agent's traits make to a run before the model
+//! is asked.
 //!
 //! A *build* program runs once, before the first step. Its result extends the system prompt and the
-//! programs that the model may call. A *step* program runs before each step, for its effects. A
-//! *prompt* program also runs before each step. Its text becomes a note in the conversation, but
-//! only if it differs from the previous text, so that each request begins with the one before it.
+//! list of programs that the model may call. A *step* program runs before each step, for its side
+//! effects. A *prompt* program also runs before each step. Its result becomes a note in the
+//! conversation, but only if it differs from the program's previous result. Each request therefore
+//! has the previous request as a prefix.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,17 +17,18 @@ use crate::{
     recall,
 };
 
-/// Maximum length of the text that one program adds, in characters.
+/// Maximum length of the text that one program contributes, in characters.
 const MAX_LENGTH: usize = 4_000;
 
-/// A program of a trait, which the host runs.
+/// A program of a trait. The host runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraitProgram {
     /// The name by which the program is called, such as `house_style.prompt`.
     pub program: String,
-    /// The purpose of the program, which determines when it runs.
+    /// The program's purpose, which determines when it runs.
     pub purpose: TraitPurpose,
-    /// If true, its only argument is the recent conversation. Otherwise it has none.
+    /// If true, the program's only argument is the recent conversation. Otherwise, the program has
+    /// no arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_conversation: bool,
 }
@@ -35,21 +37,21 @@ pub struct TraitProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraitPurpose {
-    /// Runs once, and extends the prompt and the programs.
+    /// Runs once, and extends the system prompt and the list of programs.
     Build,
-    /// Runs before each step, for its effects.
+    /// Runs before each step, for its side effects.
     Step,
     /// Runs before each step, and returns text for the model.
     Prompt,
 }
 
-/// The outcome of a trait's program.
+/// The outcome of running a trait's program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contribution {
-    /// The report of the call.
+    /// The outcome of the call.
     pub execution: Execution,
-    /// The addition of a build program, or the reason why its result cannot be used. `None` for the
-    /// other programs, and for a build program that failed.
+    /// A build program's addition, or the reason why its result cannot be used. `None` for other
+    /// programs, and for a build program that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addition: Option<Result<Addition, String>>,
 }
@@ -60,16 +62,16 @@ pub struct Contribution {
 pub struct Addition {
     /// Text for the system prompt.
     pub prompt: String,
-    /// The names of programs of the catalog.
+    /// The names of catalog programs.
     pub tools: Vec<String>,
     /// The names of agents that the run may ask.
     pub delegates: Vec<String>,
-    /// These programs and agents as functions that the model may call.
+    /// The functions with which the model may call these programs and agents.
     pub programs: Vec<ProgramFunction>,
 }
 
 impl TraitProgram {
-    /// Returns the call to the program.
+    /// Returns the call that runs the program.
     pub(crate) fn call(&self, conversation: &[Message], nonce: &Nonce) -> Call {
         let args = match self.reads_conversation {
             true => vec![recall::excerpt(conversation, nonce)],
@@ -80,7 +82,7 @@ impl TraitProgram {
 }
 
 impl Contribution {
-    /// Returns the text of a prompt program.
+    /// Returns the text that a prompt program contributes.
     ///
     /// # Errors
     /// If the program failed. The error is the reason.

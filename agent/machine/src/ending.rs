@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::event::{Dollars, Stop};
 
-/// The end of a run.
+/// The ending of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ending", rename_all = "snake_case")]
 pub enum Ending {
@@ -13,35 +13,35 @@ pub enum Ending {
     Answered {
         /// The answer.
         text: String,
-        /// The value of a valid answer, if the run has a contract on it.
+        /// The JSON value of the answer, if the run has an output contract.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Box<Json>>,
     },
     /// A limit was reached.
     Exhausted {
-        /// The answer of the forced last turn, or `stopped: reached …`.
+        /// The model's final answer after the limit was reached, or `stopped: reached …`.
         text: String,
-        /// The limit.
+        /// The limit that was reached.
         bound: Bound,
-        /// The value of a valid answer, if the run has a contract on it.
+        /// The JSON value of the answer, if the run has an output contract.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Box<Json>>,
     },
-    /// The answer does not match the run's contract, and neither does any correction.
+    /// Neither the answer nor any correction matches the run's contract.
     Invalid {
         /// The last answer.
         text: String,
-        /// Its violations of the schema: a few, each with its location.
+        /// The schema violations, at most eight, each with its location.
         errors: Vec<String>,
     },
-    /// Moderation blocked the message, and no step was run.
+    /// Moderation blocked the message. No step was run.
     Blocked {
         /// The message for the user.
         text: String,
     },
     /// The run was cancelled.
     Cancelled {
-        /// `stopped: cancelled`, with the reason if there is one.
+        /// `stopped: cancelled`, followed by the reason if there is one.
         text: String,
     },
     /// The model or the host failed.
@@ -52,7 +52,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the run's result as text. Every run has one.
+    /// Returns the run's result as text. Every run has a result.
     pub fn text(&self) -> &str {
         match self {
             Self::Answered { text, .. }
@@ -64,7 +64,8 @@ impl Ending {
         }
     }
 
-    /// Returns the value of the answer, if the run has a contract on it and the answer is valid.
+    /// Returns the JSON value of the answer, if the run has an output contract and the answer is
+    /// valid.
     pub fn data(&self) -> Option<&Json> {
         match self {
             Self::Answered { data, .. } | Self::Exhausted { data, .. } => data.as_deref(),
@@ -99,7 +100,8 @@ impl Ending {
         Self::Cancelled { text }
     }
 
-    /// Creates the ending with an answer. `bound` is the limit that the run had reached before.
+    /// Creates the ending of a run with an answer. `bound` is the limit that the run had reached
+    /// before the answer.
     pub(crate) fn with_answer(text: String, bound: Option<Bound>, data: Option<Json>) -> Self {
         let data = data.map(Box::new);
         match bound {
@@ -140,13 +142,13 @@ impl Ending {
     }
 }
 
-/// A limit of a run.
+/// A limit on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// The maximum number of steps, `max_steps`.
     Steps,
-    /// The run's wall-clock time.
+    /// The maximum wall-clock time.
     Time,
     /// The maximum number of tokens, `max_tokens_total`.
     Tokens,
@@ -154,6 +156,6 @@ pub enum Bound {
     Cost,
     /// The maximum number of consecutive repetitions of the same call.
     Repetition,
-    /// The length of an answer.
+    /// The maximum length of an answer.
     Length,
 }

@@ -1,9 +1,9 @@
-//! The events of a run, as sinks, traces, the REPL and the server receive them.
+//! The events of a run, as received by sinks, traces, the REPL and the server.
 //!
-//! The order within a step is `contributed`, `recalled`, `thinking`, then `tool_start` and
+//! The order within a step is `contributed`, `recalled`, `thinking`, followed by `tool_start` and
 //! `tool_result` for each call. If a program does not compile and the model is asked to repair it,
-//! `retry` takes the place of `tool_result`. Exactly one `response` or `error` ends a run. `parked`
-//! is the last event of this process, and the run can be resumed later.
+//! `retry` replaces `tool_result`. Exactly one `response` or `error` ends a run. After `parked`,
+//! only other `parked` events follow until the run is resumed.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};
@@ -30,10 +30,10 @@ pub enum Event {
     Thinking {
         /// The step, counted from 1.
         step: u32,
-        /// The thought, trimmed.
+        /// The thought, without leading and trailing whitespace.
         content: String,
     },
-    /// A piece of the model's answer arrived while the answer is streamed.
+    /// A piece of the model's answer arrived.
     Delta {
         /// The step, counted from 1.
         step: u32,
@@ -48,36 +48,36 @@ pub enum Event {
         call: u32,
         /// `wat` for an inline program, otherwise the catalog program's name.
         label: String,
-        /// The program's source.
+        /// The origin of the program.
         source: Source,
         /// The catalog program's description, or the first line of the thought. May be empty.
         description: String,
-        /// The text of an inline program. Absent for a catalog program.
+        /// The code of an inline program. Absent for a catalog program.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<String>,
-        /// The arguments as the model gave them. Absent if there are none.
+        /// The arguments, as written by the model. Absent if there are none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
-    /// A program ran or was refused. Carries the text that the model will read.
+    /// A program ran, or was refused. The event contains the output that the model will read.
     ToolResult {
         /// The step, counted from 1.
         step: u32,
         /// The call within the step, counted from 1.
         call: u32,
-        /// The program's source.
+        /// The origin of the program.
         source: Source,
         /// If true, the program ran and its exit code is 0.
         success: bool,
-        /// The results or the reason, truncated as in the observation.
+        /// The results, or the reason for a failure, truncated as in the model's observation.
         output: String,
-        /// The program's exit code, or null if the program did not end by itself.
+        /// The program's exit code, or null if the program did not run to completion.
         exit_code: Option<i32>,
         /// Duration in milliseconds.
         dur_ms: u64,
         /// Fuel consumed, or null if fuel is not metered.
         fuel: Option<u64>,
-        /// Fixes made to the program before it ran. Absent if there are none.
+        /// The fixes applied to the program before it ran. Absent if there are none.
         #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
     },
@@ -86,15 +86,16 @@ pub enum Event {
     Retry {
         /// The step, counted from 1.
         step: u32,
-        /// The new attempt, counted from 1.
+        /// The number of the new attempt, counted from 1.
         attempt: u32,
-        /// The reason.
+        /// The reason for the retry.
         error: String,
     },
-    /// The run is parked until a person approves or denies a call. It is the last event of this
-    /// process.
+    /// The run is parked until a person approves or denies a call. Each call that needs approval
+    /// has its own event.
     Parked {
-        /// The call that needs approval: the step and the call within it, such as `2.1`.
+        /// The id of the call: the step and the call within the step, such as `2.1`. For a call of
+        /// a child run, that run's id and `/` precede it.
         call: String,
         /// A description of what the program would do.
         question: String,
@@ -104,33 +105,33 @@ pub enum Event {
         /// The verdict.
         verdict: Verdict,
     },
-    /// Items were recalled from memory before the model was asked, or the program for it failed.
+    /// Items were recalled from memory before the model was asked, or the recall failed.
     Recalled {
         /// The step, counted from 1.
         step: u32,
         /// The number of items that the model sees for the first time.
         items: u32,
-        /// The reason, if the program failed. The run continues without its items.
+        /// The error message, if the recall failed. The run continues without the items.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A program of one of the agent's traits added something that the model sees, or it failed.
+    /// A program of one of the agent's traits added text to the conversation, or failed.
     Contributed {
         /// The step, counted from 1.
         step: u32,
         /// The program, such as `house_style.prompt`.
         program: String,
-        /// The reason, if the program failed. The run continues without its addition.
+        /// The error message, if the program failed. The run continues without the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A call left data for the application. The data is not part of the event.
+    /// A call saved an artifact for the application. The event does not contain its data.
     Artifact {
         /// The step, counted from 1.
         step: u32,
         /// The call within the step, counted from 1.
         call: u32,
-        /// The name. An artifact replaces an earlier one of the same name.
+        /// The artifact's name. An artifact replaces any earlier artifact of the same name.
         name: String,
         /// The size of the data, in bytes.
         bytes: u64,
@@ -141,13 +142,14 @@ pub enum Event {
         text: String,
         /// The session that the run belongs to.
         session_id: Option<String>,
-        /// Number of steps that ran calls.
+        /// Number of steps that executed calls.
         steps: u32,
-        /// The tokens of the whole run.
+        /// The token usage of the whole run.
         usage: Usage,
-        /// The reason for the end.
+        /// The reason why the run ended.
         stop: Stop,
-        /// The value of a valid answer, if the run has a contract on it. Absent otherwise.
+        /// The value of the answer. Absent unless the run has an output schema and the answer
+        /// matches it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<serde_json::Value>,
     },
@@ -166,9 +168,9 @@ pub struct Envelope {
     pub run_id: String,
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
-    /// The number of the event in the root run. Each kept event has the number after the previous one.
-    /// A live event (`delta`, or a `retry` because an answer broke off) has the number of the kept
-    /// event before it.
+    /// The number of the event in its run. Recorded events are numbered consecutively. A live event
+    /// (`delta`, or a `retry` because an answer broke off) has the number of the previous recorded
+    /// event.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
@@ -177,16 +179,16 @@ pub struct Envelope {
     pub event: Event,
 }
 
-/// Number of tokens as the provider reports them, and their cost.
+/// Token counts as reported by the provider, and their cost.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens of the messages sent, including cached ones.
+    /// Number of tokens in the messages sent, including cached tokens.
     pub prompt: u64,
-    /// Tokens that the model wrote.
+    /// Number of tokens that the model generated.
     pub completion: u64,
-    /// Tokens of `prompt` that the provider had in its cache.
+    /// Number of prompt tokens read from the provider's cache.
     pub cached: u64,
     /// The cost. Absent if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,7 +234,8 @@ impl Dollars {
         Self(nanos)
     }
 
-    /// Creates an amount. Returns `None` if it is negative, not a number, or over ten billion.
+    /// Creates an amount in dollars. Returns `None` if it is negative, not a number, or more than
+    /// ten billion.
     ///
     /// ```
     /// assert_eq!(wattle_machine::Dollars::new(0.25).map(|amount| amount.to_string()).as_deref(), Some("$0.25"));
@@ -253,7 +256,7 @@ impl Dollars {
     }
 }
 
-/// Prints at least two decimal places, and more if the amount needs them.
+/// Displays at least two decimal places, and more if the amount needs them.
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fraction = format!("{:09}", self.0 % 1_000_000_000);
@@ -286,18 +289,18 @@ impl<'de> Deserialize<'de> for Dollars {
     }
 }
 
-/// The source of a program.
+/// The origin of a program.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The model wrote it in its answer.
+    /// The model wrote the program in its answer.
     Wat,
-    /// The catalog contains it.
+    /// The program is in the catalog.
     Catalog,
 }
 
-/// The reason for the end of a run that has a result.
+/// The reason why a run with a result ended.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -314,12 +317,12 @@ pub enum Stop {
     MaxTokens,
     /// The limit on cost was reached.
     MaxCost,
-    /// The model made the same call again and again.
+    /// The model kept repeating the same calls with the same results.
     Repeated,
     /// Moderation blocked the message.
     Blocked,
-    /// The answer is truncated, and so was every retry.
+    /// The model's answer was truncated, even after all retries.
     Truncated,
-    /// The answer does not match its schema, and neither does any correction.
+    /// The answer does not match the output schema, even after all corrections.
     InvalidOutput,
 }

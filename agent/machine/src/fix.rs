@@ -1,9 +1,10 @@
-//! Fixes: changes to the last program that failed, so that the model need not repeat all of it.
+//! Fixes: changes to the last program that failed, so that the model need not repeat the whole
+//! program.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum number of pairs in one fix.
+/// Maximum number of replacements in one fix.
 const MAX_PAIRS: usize = 100;
 
 /// Maximum number of occurrences that are counted.
@@ -15,13 +16,13 @@ const MAX_LINES: usize = 8;
 /// Maximum length of a string that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// One string of a fix: a piece of the program, or its replacement.
+/// A string of a fix: either a piece of the program or its replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixText {
-    /// The text.
+    /// The preferred reading of the string.
     pub text: String,
-    /// The other way to read the quoted string: with its escapes unresolved if `text` has them
-    /// resolved, and the reverse. `None` if both readings are equal.
+    /// The alternative reading of the quoted string: with unresolved escapes if `text` has resolved
+    /// ones, and vice versa. `None` if both readings are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<String>,
 }
@@ -32,7 +33,7 @@ impl FixText {
         Self { text: text.into(), alternative: None }
     }
 
-    /// Creates a string that can be read in two ways. The first is preferred.
+    /// Creates a string that can be read in two ways. The first reading is preferred.
     pub(crate) fn of(text: String, alternative: String) -> Self {
         Self { alternative: (alternative != text).then_some(alternative), text }
     }
@@ -45,9 +46,9 @@ pub(crate) struct WrittenProgram {
     pub(crate) args: Vec<String>,
 }
 
-/// Replaces each old string in a program with its new one, in order. `texts` contains pairs of an
-/// old and a new string. Each old string must occur exactly once. Otherwise nothing is changed, and
-/// the error says how often it occurs.
+/// Replaces each old string in a program with its new one, in order. `texts` alternates between old
+/// and new strings. Each old string must occur exactly once. Otherwise nothing is changed, and the
+/// error says how often the string occurs.
 pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
     let pairs = texts.len() / 2;
     if pairs == 0 || !texts.len().is_multiple_of(2) {
@@ -83,7 +84,7 @@ pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
 enum Unfit {
     Empty,
     Missing,
-    /// The string occurs several times. These are the lines of its occurrences.
+    /// The string occurs several times, on these lines.
     Ambiguous(Vec<usize>),
 }
 
@@ -121,8 +122,8 @@ impl Unfit {
     }
 }
 
-/// Replaces the only occurrence of `old`. A string that does not occur is also tried in its other
-/// readings: with the other meaning of its quotes, and without line numbers.
+/// Replaces the only occurrence of `old`. If the string does not occur, tries its other readings:
+/// with the alternative meaning of its quotes, and without line numbers.
 fn replace(program: &str, old: &FixText, new: &FixText) -> Result<String, Unfit> {
     if old.text.is_empty() {
         return Err(Unfit::Empty);
@@ -164,7 +165,7 @@ fn replace_once(program: &str, old: &str, new: &str) -> Result<Option<String>, U
     }
 }
 
-/// Returns the offsets at which `text` occurs, including occurrences that overlap.
+/// Returns the offsets at which `text` occurs, including overlapping occurrences.
 fn occurrences(program: &str, text: &str) -> Vec<usize> {
     let step = text.chars().next().map_or(1, char::len_utf8);
     let (mut found, mut from) = (Vec::new(), 0);
@@ -178,7 +179,7 @@ fn occurrences(program: &str, text: &str) -> Vec<usize> {
 }
 
 /// Removes the line numbers that a request shows before each line of the program. Returns `None` if
-/// a line has none.
+/// any line has no number.
 fn without_line_numbers(text: &str) -> Option<String> {
     let line = |line: &str| {
         let (number, rest) = line.trim_start().split_once(" |")?;
@@ -189,18 +190,18 @@ fn without_line_numbers(text: &str) -> Option<String> {
     lines.map(|lines| lines.join("\n"))
 }
 
-/// Names that models use for the field with the old string.
+/// Names that models use for the field that contains the old string.
 const OLD: &[&str] =
     &["old", "old_text", "old_string", "old_str", "from", "find", "search", "before"];
-/// Names that models use for the field with the new string.
+/// Names that models use for the field that contains the new string.
 const NEW: &[&str] =
     &["new", "new_text", "new_string", "new_str", "to", "replace", "replacement", "after"];
-/// Names that models use for the field with a list of changes.
+/// Names that models use for the field that contains the list of changes.
 const CHANGES: &[&str] =
     &["changes", "change", "fixes", "edits", "replacements", "pairs", "texts", "args", "arguments"];
 
-/// Returns the strings of a fix in JSON: a list of objects with `old` and `new`, of pairs, or of
-/// strings. Returns `None` if an object lacks one of the two.
+/// Returns the strings of a fix in JSON: a list of objects with `old` and `new`, a list of pairs,
+/// or a list of strings. Returns `None` if an object lacks either field.
 pub(crate) fn texts_of_json(value: Value) -> Option<Vec<FixText>> {
     match value {
         Value::String(text) => Some(vec![FixText::plain(text.replace("\r\n", "\n"))]),
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn each_old_text_is_replaced_in_order() {
         assert_eq!(fixed("(a) (b)", &["(b)", "(c)"]).as_deref(), Ok("(a) (c)"));
-        // The second pair sees the result of the first.
+        // The second pair applies to the result of the first.
         assert_eq!(fixed("(a) (b)", &["(a)", "(b) 1", "1 (b)", "2"]).as_deref(), Ok("(b) 2"));
         assert_eq!(fixed("one\ntwo\nthree", &["two\n", ""]).as_deref(), Ok("one\nthree"));
         assert_eq!(fixed("ä→ö", &["→", "="]).as_deref(), Ok("ä=ö"));

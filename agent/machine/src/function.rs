@@ -1,4 +1,4 @@
-//! The functions that a model in the native dialect may call, and their schemas.
+//! The functions that a model may call in the native dialect, and their schemas.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -10,23 +10,23 @@ use crate::{
 
 /// Name of the function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
-/// Name of the function that changes the last program that failed.
+/// Name of the function that fixes the last program that failed.
 pub(crate) const FIX: &str = "fix";
 /// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// Name of the function that calls a catalog program that has no function of its own.
+/// Name of the function that calls catalog programs without a dedicated function.
 pub(crate) const CATALOG: &str = "catalog";
 
-/// Maximum length of a description written by a program's author, in characters.
+/// Maximum length of a description by a program's author, in characters.
 const MAX_DESCRIPTION: usize = 300;
 
-/// Maximum length of a function's name that endpoints accept, in bytes.
+/// Maximum length of a function name that endpoints accept, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A function that is offered to a model: name, description, and the JSON Schema of its arguments.
+/// A function offered to a model: its name, its description, and the JSON Schema of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionTool {
-    /// The name: at most 64 ASCII letters, digits, `_` and `-`, since endpoints accept no others.
+    /// The name. Endpoints accept at most 64 ASCII letters, digits, `_` and `-`.
     pub name: String,
     /// A sentence that says what the function does and when to call it.
     pub description: String,
@@ -34,23 +34,23 @@ pub struct FunctionTool {
     pub parameters: Value,
 }
 
-/// A catalog program as a function.
+/// A catalog program, described as a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramFunction {
     /// The program's name.
     pub program: String,
-    /// A description in one sentence.
+    /// A one-sentence description.
     pub description: String,
-    /// The parameters in order. The optional ones come last.
+    /// The parameters, in order. Optional parameters come last.
     pub params: Vec<Param>,
-    /// The way in which the program is offered to the model.
+    /// The way the program is offered to the model.
     pub offer: Offer,
-    /// If true, a call to the program runs alone, without other calls in the same step.
+    /// If true, a call to the program must be the only call in its step.
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
-    /// The JSON Schema that describes the arguments more closely than the parameters. Its
-    /// properties are parameters.
+    /// A JSON Schema that describes the arguments in more detail than `params`. Each of its
+    /// properties is a parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
@@ -62,11 +62,12 @@ pub enum Offer {
     /// The program is offered as a function.
     #[serde(rename = "told")]
     Listed,
-    /// The program can only be called by its name, because there are too many programs.
+    /// The program has no dedicated function and can only be called by name, because there are too
+    /// many programs.
     #[serde(rename = "untold")]
     Unlisted,
-    /// The program is not offered, because a capability that it needs is not granted, or because
-    /// only the host calls it.
+    /// The program is not offered, because a required capability is not granted or because only the
+    /// host calls the program.
     Withheld,
 }
 
@@ -100,8 +101,8 @@ pub enum ParamKind {
 }
 
 impl ParamKind {
-    /// Returns the type's name in JSON Schema. JSON values are passed as strings, since some
-    /// endpoints refuse a schema without a type.
+    /// Returns the name of the type in JSON Schema. JSON values are passed as strings, because some
+    /// endpoints reject a schema without a type.
     fn schema_type(self) -> &'static str {
         match self {
             Self::Text | Self::Json => "string",
@@ -111,7 +112,7 @@ impl ParamKind {
         }
     }
 
-    /// Converts a default value from a string to its type in the schema.
+    /// Converts a default value from a string to the type that the schema declares.
     fn value(self, text: &str) -> Value {
         match self {
             Self::Text | Self::Json => json!(text),
@@ -121,13 +122,13 @@ impl ParamKind {
 }
 
 impl ProgramFunction {
-    /// Returns the program's name with every character that endpoints refuse replaced with `_`.
+    /// Returns the program's name, with every character that endpoints reject replaced by `_`.
     pub fn name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         self.program.chars().map(plain).take(MAX_NAME_BYTES).collect()
     }
 
-    /// Returns the program's line in a list of programs.
+    /// Returns the program's entry in a list of programs.
     pub(crate) fn line(&self) -> ProgramLine {
         let argument = |param: &Param| ArgLine {
             name: param.name.clone(),
@@ -148,7 +149,7 @@ impl ProgramFunction {
         }
     }
 
-    /// Returns true if a built-in function has the same name.
+    /// Returns true if a built-in function has the same name as the program.
     fn is_shadowed(&self) -> bool {
         matches!(self.name().as_str(), WAT | FIX | DONE | CATALOG)
     }
@@ -161,7 +162,7 @@ impl ProgramFunction {
             if !description.is_empty() {
                 schema.insert("description".to_owned(), json!(description));
             }
-            // A default is a value: a shortened one would be wrong, so it is left out.
+            // A truncated default would be a wrong value, so a long default is omitted.
             if let Some(default) = param
                 .default
                 .as_ref()
@@ -187,7 +188,7 @@ impl ProgramFunction {
     }
 }
 
-/// Returns the schema of a function's arguments with more precise descriptions of some of them.
+/// Merges `schema` into the schema of a function's arguments.
 fn described(mut parameters: Value, schema: &Value) -> Value {
     let (Some(own), Some(schema)) = (parameters.as_object_mut(), schema.as_object()) else {
         return parameters;
@@ -208,8 +209,8 @@ fn described(mut parameters: Value, schema: &Value) -> Value {
     parameters
 }
 
-/// Returns the functions that a model is offered: one for each listed program, `wat` for inline
-/// programs, `fix` to change the last one that failed, and `done` to end the run.
+/// Returns the functions offered to a model: one per listed program, `wat` for inline programs,
+/// `fix` for the last program that failed, and `done` to end the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
     let offered =
         programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
@@ -293,7 +294,7 @@ fn object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), json!("object"));
     schema.insert("properties".to_owned(), Value::Object(properties));
-    // Some endpoints refuse an empty list.
+    // Some endpoints reject an empty list.
     if !required.is_empty() {
         schema.insert("required".to_owned(), Value::Array(required));
     }

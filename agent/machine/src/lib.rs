@@ -1,8 +1,8 @@
-//! The agent's loop as a state machine: it reads the model's answers, decides what to run, writes
+//! The agent's loop as a state machine. It reads the model's answers, decides what to run, writes
 //! the observations and ends the run.
 //!
-//! The crate has no side effects: no clock, no randomness and no I/O. A driver performs the
-//! [`Effect`]s and reports back with [`Input`]s. Therefore a run can be replayed from its inputs,
+//! The crate has no side effects: it uses no clock, no randomness and no I/O. A driver performs the
+//! [`Effect`]s and reports back with [`Input`]s. A run can therefore be replayed from its inputs,
 //! and the crate compiles to WebAssembly.
 //!
 //! ```
@@ -25,7 +25,7 @@
 //! assert_eq!(observed, Some("[Observation bbbbbb (step 1)] Execution result:\n12:00"));
 //! ```
 //!
-//! Start with [`step`], which is the loop, and [`State`], which it advances. [`read`] reads an
+//! Start with [`step`], which is the loop, and [`State`], which it advances. [`read`] extracts an
 //! [`Action`] from a model's answer, and [`Dialect`] is the form in which the model calls programs.
 //! [`Call`] is a program to run, and [`Execution`] is its outcome. [`Event`]s report the progress
 //! of the run, and [`system_prompt`] writes the model's instructions.

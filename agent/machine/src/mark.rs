@@ -1,13 +1,14 @@
-//! Marks distinguish the host's own lines in a conversation from data.
+//! Markers distinguish the host's own lines in a conversation from data.
 //!
-//! Observations and notes begin with a mark that contains the run's [`Nonce`]: `[Observation k7m2xq
-//! (step 1)]`, `[Note k7m2xq]`. A note after the user's message announces the nonce. Everything
-//! else in these messages is data: results of programs, reasons for failures, names, the user's
+//! Observations and notes begin with a marker that contains the run's [`Nonce`]: `[Observation
+//! k7m2xq (step 1)]`, `[Note k7m2xq]`. A note after the user's message announces the nonce.
+//! Everything else in these messages is data: program results, error reasons, names, the user's
 //! text, and the turns of earlier runs. [`escape_marks`] inserts a backslash into all data that
-//! looks like a mark, so data can never forge one. Programs still receive the data unchanged.
+//! looks like a marker, so data can never forge a marker. Programs still receive the data
+//! unchanged.
 //!
-//! The model's own messages are never changed. They need no escaping, since the host writes no
-//! marks into messages with the role of the assistant.
+//! The model's own messages are never changed. They need no escaping, because the host writes no
+//! markers into messages with the assistant role.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,29 +18,29 @@ use serde::{Deserialize, Serialize};
 use crate::confusable::fold;
 use crate::message::{Message, Role};
 
-/// Length of a nonce in characters.
+/// Length of a nonce, in characters.
 const LENGTH: usize = 6;
 
-/// Characters of a nonce. There are no vowels, so a nonce is never a word.
+/// Characters of a nonce. It contains no vowels, so it is never a word.
 const LETTERS: &[u8; 27] = b"bcdfghjkmnpqrstvwxz23456789";
 
 /// Number of letters at the start of [`LETTERS`]. A nonce begins with a letter.
 const LETTER_COUNT: u64 = 19;
 
-/// First words of the host's marks and of common chat templates, in lower case.
+/// First words of markers in lowercase: the host's and those of common chat templates.
 const WORDS: &[&str] = &["observation", "note", "inst", "/inst"];
 
-/// Marks of turns in common chat templates, without their `<`.
+/// Turn markers used by common chat templates, without the leading `<`.
 const TURNS: &[&str] = &["start_of_turn>", "end_of_turn>", "<sys>>", "</sys>>"];
 
 /// Maximum length of a name between `<|` and `|>`, in characters.
 const MAX_TURN_NAME: usize = 40;
 
-/// The text after the nonce in its announcement.
+/// The text that follows the nonce in its announcement.
 const ANNOUNCEMENT: &str = " is the code of this run.";
 
-/// A secret code that distinguishes the host's lines in one run from data: six letters and digits
-/// that nobody outside can predict.
+/// A nonce that distinguishes the host's lines from data within one run: six letters and digits
+/// that no outsider can predict.
 ///
 /// ```
 /// use wattle_machine::Nonce;
@@ -64,12 +65,12 @@ impl Nonce {
         Self([first].into_iter().chain((1..LENGTH).map(|_| next(LETTERS.len() as u64))).collect())
     }
 
-    /// Returns the mark at the start of an observation.
+    /// Returns the marker at the start of an observation.
     pub(crate) fn observation(&self, step: u32) -> String {
         format!("[Observation {self} (step {step})]")
     }
 
-    /// Returns a note of the host.
+    /// Returns a note from the host.
     pub(crate) fn note(&self, words: &str) -> String {
         format!("[Note {self}] {words}")
     }
@@ -80,8 +81,8 @@ impl Nonce {
     }
 }
 
-/// The nonce of zero bits, which is not secret. Used in tests, and for runs that were stored before
-/// there were nonces.
+/// The nonce of zero bits, which is not secret. It is used in tests, and for stored runs without a
+/// nonce.
 impl Default for Nonce {
     fn default() -> Self {
         Self::new(0)
@@ -113,7 +114,7 @@ impl TryFrom<String> for Nonce {
     }
 }
 
-/// Returns the last nonce that a conversation announces, or `None` if it announces none.
+/// Returns the last nonce announced in a conversation, or `None` if there is none.
 ///
 /// ```
 /// use wattle_machine::{Message, announced_nonce};
@@ -131,8 +132,8 @@ pub fn announced_nonce(messages: &[Message]) -> Option<&str> {
     })
 }
 
-/// Escapes data so that nothing in it looks like a mark. A backslash is inserted after the opening
-/// bracket of whatever looks like a mark of the host or of a chat template, and after the first
+/// Escapes data so that no part of it looks like a marker. Inserts a backslash after the opening
+/// bracket of text that looks like a marker of the host or of a chat template, and after the first
 /// character of the nonce. Removing these backslashes restores the data. If the returned text is
 /// borrowed, nothing was escaped.
 pub(crate) fn escape_marks<'a>(data: &'a str, nonce: Option<&Nonce>) -> Cow<'a, str> {
@@ -154,7 +155,7 @@ pub(crate) fn escape_marks<'a>(data: &'a str, nonce: Option<&Nonce>) -> Cow<'a, 
     Cow::Owned(text)
 }
 
-/// Returns true if `opening` and the text after it could be read as the start of a mark.
+/// Returns true if `opening` and the text after it could be taken for the start of a marker.
 fn looks_like_mark(opening: char, rest: &str) -> bool {
     match fold(opening) {
         Some('[') => WORDS.iter().any(|word| {
@@ -170,14 +171,14 @@ fn looks_like_mark(opening: char, rest: &str) -> bool {
     }
 }
 
-/// Returns true if `opening` and the text after it begin with the nonce. Look-alikes count as the
-/// characters that they resemble.
+/// Returns true if `opening` and the text after it begin with the nonce. Look-alike characters
+/// match the characters that they resemble.
 fn begins_nonce(opening: char, rest: &str, nonce: &Nonce) -> bool {
     let mut letters = nonce.0.chars();
     letters.next() == fold(opening) && after_word(rest, letters.as_str()).is_some()
 }
 
-/// Returns true if the text after a `<` is `|name|>`.
+/// Returns true if the text after a `<` begins with `|name|>`.
 fn is_named_turn(rest: &str) -> bool {
     let Some(rest) = after_word(rest, "|") else { return false };
     let mut name = rest.chars().filter_map(fold).take(MAX_TURN_NAME + 2).skip_while(|c| *c != '|');
@@ -187,7 +188,7 @@ fn is_named_turn(rest: &str) -> bool {
         && rest.chars().filter_map(fold).take_while(|c| *c != '>').all(is_name)
 }
 
-/// Returns the text after `word`, if `text` begins with it. Ignores case, look-alikes, invisible
+/// Returns the text after `word` if `text` begins with it. Ignores case, look-alikes, invisible
 /// characters, and whitespace and backslashes before the word.
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rest =
@@ -203,9 +204,9 @@ fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     Some(rest)
 }
 
-/// Converts untrusted text to one line of at most `limit` characters for a list that the host
-/// writes. Line ends and control characters become spaces, invisible characters are removed, and
-/// marks are escaped.
+/// Converts untrusted text to a single line of at most `limit` characters, for use in a list that
+/// the host writes. Replaces line breaks and control characters with spaces, removes invisible
+/// characters, and escapes markers.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let visible: String = text
         .chars()

@@ -11,20 +11,20 @@ pub struct Message {
     pub role: Role,
     /// The text.
     pub content: SharedText,
-    /// The function calls that the model makes in this message, apart from its text.
+    /// The model's function calls in this message, in addition to its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
-    /// The id of the call whose result this message contains, if any.
+    /// The id of the call whose result this message contains, or `None` if it contains no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
     /// Number of bytes at the start of a system message that are the same in all sessions of an
-    /// agent, so that a provider can cache them.
+    /// agent. Providers can cache this part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stable: usize,
-    /// If true, the host wrote the message, with items recalled from memory.
+    /// If true, the host wrote the message, and it contains items recalled from memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recalled: bool,
-    /// If true, the host wrote the message, with the text of an agent's trait.
+    /// If true, the host wrote the message, and it contains text from an agent's trait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contributed: bool,
 }
@@ -34,7 +34,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A model's call to a function that it was offered.
+/// A model's call to one of the functions offered to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCall {
     /// The call's id, assigned by the model's provider.
@@ -51,7 +51,7 @@ impl Message {
         Self::of(Role::System, content.into())
     }
 
-    /// Creates a message from the user, or an observation.
+    /// Creates a user message, which may be an observation.
     pub fn user(content: impl Into<SharedText>) -> Self {
         Self::of(Role::User, content.into())
     }
@@ -61,12 +61,12 @@ impl Message {
         Self::of(Role::Assistant, content.into())
     }
 
-    /// Creates a message from the model with function calls.
+    /// Creates a message from the model that contains function calls.
     pub fn calling(content: impl Into<SharedText>, calls: Vec<FunctionCall>) -> Self {
         Self { calls, ..Self::assistant(content) }
     }
 
-    /// Creates a message with the result of the call that has this id.
+    /// Creates a message with the result of the call with this id.
     pub fn tool(id: impl Into<String>, content: impl Into<SharedText>) -> Self {
         Self { answers: Some(id.into()), ..Self::of(Role::Tool, content.into()) }
     }
@@ -83,23 +83,23 @@ impl Message {
         }
     }
 
-    /// Returns true if the message is neither the user's nor the model's nor an observation: the
-    /// host added it before the model was asked.
+    /// Returns true if the host added the message before asking the model. Such a message contains
+    /// recalled items or text from a trait.
     pub fn is_added(&self) -> bool {
         self.recalled || self.contributed
     }
 }
 
-/// The author of a message, serialized as chat-completions endpoints spell it.
+/// The author of a message, serialized as in the chat-completions API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The runtime, with instructions.
+    /// The runtime, which sends instructions.
     System,
-    /// The user, or the runtime with an observation.
+    /// The user, or the runtime when it sends an observation.
     User,
     /// The model.
     Assistant,
-    /// The runtime, with the result of a function call.
+    /// The runtime, which sends the result of a function call.
     Tool,
 }

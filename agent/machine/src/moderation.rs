@@ -1,4 +1,4 @@
-//! The verdict of moderation on a user's message.
+//! Moderation verdicts on users' messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,11 @@ pub enum Verdict {
         /// The message for the user.
         message: String,
     },
-    /// The moderation itself failed.
+    /// Moderation failed.
     Failed {
         /// The cause of the failure.
         reason: String,
-        /// If true, the message is still allowed. Otherwise the run ends.
+        /// If true, the message is allowed despite the failure. Otherwise, the run ends.
         #[serde(rename = "let_through")]
         is_allowed: bool,
         /// The message for the user if the run ends.

@@ -1,37 +1,37 @@
-//! Renders the outcome of calls as text for the model, within a limit.
+//! Renders the outcomes of calls as text for the model, within a length limit.
 
 use std::fmt::Write as _;
 
 use crate::call::{Completion, Execution, Failure};
 use crate::mark::{Nonce, escape_marks};
 
-/// The text that the model reads about one call.
+/// The text about one call that the model reads.
 pub(crate) struct Output {
     pub(crate) success: bool,
-    /// The results or the reason, truncated to the limit.
+    /// The results or the error reason, truncated to the limit.
     pub(crate) text: Excerpt,
-    /// Warnings for the author, one sentence each.
+    /// Warnings for the program's author, one sentence each.
     pub(crate) warnings: Vec<String>,
     /// Fixes made to the program before it ran.
     pub(crate) fixes: Vec<String>,
 }
 
 impl Output {
-    /// Returns the output of a call whose results are not added to the conversation.
+    /// Returns the output of a successful call whose results are not added to the conversation.
     pub(crate) fn silent(label: &str) -> Self {
         let text =
             Excerpt::of(&format!("(done; the results of `{label}` are not shown)"), usize::MAX);
         Self { success: true, text, warnings: Vec::new(), fixes: Vec::new() }
     }
 
-    /// Returns true if parts of the text look like marks and are therefore escaped.
+    /// Returns true if parts of the output look like markers and must be escaped.
     pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
         let mut others = self.warnings.iter().chain(&self.fixes);
         self.text.has_marks(nonce) || others.any(|text| *escape_marks(text, Some(nonce)) != **text)
     }
 }
 
-/// Renders an execution in at most about `limit` characters.
+/// Renders an execution in about `limit` characters or less.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {
         Execution::Ran(ran) => (ran.failure.is_none(), ran_text(ran), ran.warnings.clone()),
@@ -46,8 +46,8 @@ pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     Output { success, text: Excerpt::of(&text, limit), warnings, fixes: execution.fixes().to_vec() }
 }
 
-/// Renders a step's outputs as the message for the model, with the notes at its end. The host's own
-/// lines begin with a mark, and marks within the outputs are escaped.
+/// Renders the outputs of a step as a message for the model, followed by the notes. The host's own
+/// lines begin with a marker, and markers within the outputs are escaped.
 pub(crate) fn message(nonce: &Nonce, step: u32, outputs: &[Output], notes: &[String]) -> String {
     let mut message = String::new();
     for output in outputs {
@@ -62,8 +62,8 @@ pub(crate) fn message(nonce: &Nonce, step: u32, outputs: &[Output], notes: &[Str
     message
 }
 
-/// Returns a note that lists the fixes made to a program before it ran. It is needed because the
-/// conversation contains the program as its author wrote it.
+/// Returns a note that lists the fixes made to a program before it ran. The note is needed because
+/// the conversation contains the unfixed program.
 fn fixes_note(nonce: &Nonce, fixes: &[String]) -> String {
     match fixes {
         [] => String::new(),
@@ -82,8 +82,8 @@ fn ran_text(ran: &Completion) -> String {
     }
 }
 
-/// Renders a failure: the code and its meaning, the host function with the line or the call, and
-/// the reason.
+/// Renders a failure: its code and meaning, then the host function, line, call and reason, if
+/// known.
 fn failure_text(failure: &Failure) -> String {
     let mut text = match &failure.name {
         Some(name) => format!("{name} ({})", failure.exit_code),
@@ -109,7 +109,7 @@ fn failure_text(failure: &Failure) -> String {
     text
 }
 
-/// Renders the results that a program returned before it failed.
+/// Renders the results that a program returned before it was stopped or failed.
 fn results_so_far(results: &[String]) -> String {
     if results.is_empty() {
         String::new()
@@ -118,10 +118,10 @@ fn results_so_far(results: &[String]) -> String {
     }
 }
 
-/// A string truncated to a limit: all of it, or only its head and its tail.
+/// A string truncated to a limit: either the whole string, or only its head and tail.
 pub(crate) struct Excerpt {
     head: String,
-    /// Number of omitted characters, and total number of characters.
+    /// Number of omitted characters, and total number of characters before truncation.
     omitted: Option<(usize, usize)>,
     tail: String,
 }
@@ -142,7 +142,7 @@ impl Excerpt {
         Self { head: own(before), omitted: Some((omitted, length)), tail: own(after) }
     }
 
-    /// Returns the excerpt for people to read. Brackets mark the omission.
+    /// Returns the excerpt for human readers. Brackets mark the omission.
     pub(crate) fn plain(&self) -> String {
         let Self { head, tail, .. } = self;
         match self.omission() {
@@ -151,7 +151,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns the excerpt for the model. A note marks the omission, and marks in the excerpt are
+    /// Returns the excerpt for the model. A note marks the omission, and markers in the excerpt are
     /// escaped.
     pub(crate) fn escaped(&self, nonce: &Nonce) -> String {
         let head = escape_marks(&self.head, Some(nonce));
@@ -167,7 +167,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns true if parts of the text look like marks and are therefore escaped.
+    /// Returns true if parts of the excerpt look like marks and must be escaped.
     pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
         [&self.head, &self.tail].into_iter().any(|text| *escape_marks(text, Some(nonce)) != **text)
     }

@@ -1,5 +1,5 @@
-//! The files that a run's first request shows, so that the model need not spend a step on looking
-//! at them.
+//! The files shown in a run's first request, so that the model need not spend a step on reading
+//! them.
 
 use std::fmt::Write as _;
 
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::mark::{Nonce, escape_marks};
 
-/// The names in the workdir, and the first lines of the files that the user's message names. All of
-/// it is data.
+/// The entries of the workdir, and the first lines of the files that the user's message names. All
+/// of this is untrusted data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Orientation {
-    /// The entries at the top of the workdir, in display order.
+    /// The entries at the top level of the workdir, in display order.
     pub entries: Vec<WorkdirEntry>,
-    /// Number of further entries, which are not listed.
+    /// Number of further entries that are not listed.
     pub more: usize,
-    /// The beginnings of the text files that the message names.
+    /// The first lines of the text files that the message names.
     pub files: Vec<FileHead>,
 }
 
-/// An entry at the top of the workdir.
+/// An entry at the top level of the workdir.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkdirEntry {
-    /// The name.
+    /// The entry's name.
     pub name: String,
     /// The size of a file in bytes, or `None` for a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 
-/// The beginning of a text file.
+/// The first lines of a text file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHead {
-    /// The path from the top of the workdir.
+    /// The path, relative to the workdir.
     pub path: String,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The first lines, each within a limit.
+    /// The first lines. Each is truncated to a maximum length.
     pub lines: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Orientation {
         self.entries.is_empty() && self.files.is_empty()
     }
 
-    /// Renders the files for the model: a note of the host, followed by data in which all marks are
+    /// Renders the files for the model: a note from the host, followed by data with all markers
     /// escaped.
     pub(crate) fn render(&self, nonce: &Nonce) -> String {
         let what = match (self.entries.is_empty(), self.files.is_empty()) {
@@ -62,7 +62,7 @@ impl Orientation {
         format!("{note}\n{}", escape_marks(self.data().trim_end(), Some(nonce)))
     }
 
-    /// Returns true if names or lines look like marks and are therefore escaped.
+    /// Returns true if names or lines look like markers and must be escaped.
     pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
         let data = self.data();
         *escape_marks(&data, Some(nonce)) != *data
@@ -90,8 +90,7 @@ impl Orientation {
     }
 }
 
-/// Replaces characters that would break a line, change its direction or hide text with escapes.
-/// Tabs are kept.
+/// Escapes characters that would break a line, change its direction or hide text. Tabs are kept.
 fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control() && c != '\t'

@@ -1,4 +1,4 @@
-//! The contract on a run's answer: a JSON value that matches a schema.
+//! The output contract of a run: its answer must be a JSON value that matches a schema.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -9,8 +9,8 @@ use crate::{
     message::Message,
 };
 
-/// The contract on the answer of a run. The driver validates each answer. If an answer does not
-/// match, the machine asks the model for a correction.
+/// The output contract of a run. The driver validates each answer. If an answer does not match the
+/// contract, the machine asks the model for a correction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputContract {
@@ -21,7 +21,7 @@ pub struct OutputContract {
     /// Maximum number of requests for a corrected answer.
     pub max_attempts: u32,
     /// If true, the model's provider constrains the answer to the schema in requests that allow
-    /// nothing but an answer.
+    /// only an answer.
     pub native: bool,
 }
 
@@ -36,11 +36,11 @@ impl OutputContract {
     }
 }
 
-/// An answer that does not match the contract, while its correction is awaited.
+/// An answer that does not match the contract and awaits correction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RejectedAnswer {
     pub(crate) text: String,
-    /// The violations of the schema, at most [`MAX_ERRORS`].
+    /// The schema violations, at most [`MAX_ERRORS`].
     pub(crate) errors: Vec<String>,
     /// Number of requests for a correction so far.
     pub(crate) attempts: u32,
@@ -49,7 +49,7 @@ pub(crate) struct RejectedAnswer {
     pub(crate) bound: Option<Bound>,
 }
 
-/// Maximum number of violations that are reported.
+/// Maximum number of violations in a report.
 const MAX_ERRORS: usize = 8;
 
 /// Maximum length of a violation, in characters.
@@ -58,7 +58,7 @@ const MAX_ERROR_CHARS: usize = 300;
 /// Maximum length of a rejected answer in a request, in characters.
 const MAX_TEXT_CHARS: usize = 20_000;
 
-/// Returns the violations that are reported, each within its maximum length.
+/// Limits the number of violations, and truncates each to its maximum length.
 pub(crate) fn bounded(errors: Vec<String>) -> Vec<String> {
     errors.into_iter().take(MAX_ERRORS).map(|error| clipped(error, MAX_ERROR_CHARS)).collect()
 }
@@ -92,7 +92,7 @@ pub(crate) fn amend(
     [Message::assistant(text), Message::user(request)]
 }
 
-/// Returns the request for the final answer, for a run that has used up its steps.
+/// Returns the request for the final answer of a run that has used up its steps.
 pub(crate) fn conclude(contract: &OutputContract, max_steps: u32) -> String {
     format!(
         "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with \

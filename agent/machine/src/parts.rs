@@ -1,5 +1,5 @@
 //! The parts of the system prompt: plain data that the caller collects from the host's settings and
-//! the catalog.
+//! from the catalog.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ use crate::message::Message;
 pub struct SystemPrompt {
     /// The part that is the same in all sessions of an agent. Providers can cache it.
     pub stable: String,
-    /// The part that may differ from session to session.
+    /// The part that may differ between sessions.
     pub rest: String,
 }
 
@@ -46,7 +46,7 @@ impl From<&str> for SystemPrompt {
     }
 }
 
-/// The serialized form of the prompt. It is a plain string if all of the prompt is stable.
+/// The serialized form of the prompt: a plain string if the whole prompt is stable.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum PromptForm {
@@ -69,7 +69,7 @@ impl From<SystemPrompt> for PromptForm {
     }
 }
 
-/// Everything that the system prompt contains.
+/// All parts of the system prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptParts {
     /// The form in which the model calls programs.
@@ -78,33 +78,33 @@ pub struct PromptParts {
     pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.
     pub withheld: Vec<WithheldCapability>,
-    /// The catalog programs to list.
+    /// The catalog programs that the prompt lists.
     pub programs: ProgramList,
     /// The error codes that a program can receive or exit with, in display order.
     pub codes: Vec<CodeLine>,
     /// The limits of a program.
     pub limits: Limits,
-    /// Text that the deployment adds, such as a role or house rules.
+    /// Text that the deployment adds, such as a role description or house rules.
     pub preamble: Option<String>,
-    /// Memory items that all sessions of the agent know.
+    /// Memory items that all sessions of the agent share.
     pub memory: Vec<String>,
-    /// Lines that change from session to session: the date, budgets, memory. They come last, so
-    /// that the rest of the prompt stays the same byte for byte and providers can cache it.
+    /// Lines that differ between sessions: the date, budgets and memory. They come last, so that
+    /// the rest of the prompt is identical byte for byte and providers can cache it.
     pub volatile: Vec<String>,
 }
 
-/// The catalog programs of a prompt, all in display order. The native dialect lists only those that
-/// are not offered as functions.
+/// The catalog programs in a prompt, all in display order. In the native dialect, the prompt lists
+/// only programs that are not offered as functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramList {
     /// The built-in programs.
     pub built_in: Vec<ProgramLine>,
     /// The deployment's own programs.
     pub own: Vec<ProgramLine>,
-    /// The names of the deployment's other programs, which are too many to describe.
+    /// The names of the deployment's remaining programs, which are too numerous to describe.
     pub named: Vec<String>,
     /// The programs in `named` that match the session's first message, most relevant first. The
-    /// prompt describes only as many of them as fit within a small part of its length.
+    /// prompt describes only as many as fit within a small fraction of its length.
     pub matching: Vec<ProgramLine>,
 }
 
@@ -113,48 +113,47 @@ pub struct ProgramList {
 pub struct CapabilityPart {
     /// The capability's name.
     pub name: String,
-    /// A sentence about all of its functions. May be empty.
+    /// A sentence about all of the capability's functions. May be empty.
     pub about: String,
     /// The functions to describe, in display order.
     pub functions: Vec<FunctionLine>,
-    /// Names of functions that are rarely used. The prompt only names them, and `help` describes
-    /// them.
+    /// Names of rarely used functions. The prompt only names them, and `help` describes them.
     pub rare: Vec<String>,
 }
 
 impl CapabilityPart {
-    /// Returns true if the prompt describes or names at least one function of the capability.
+    /// Returns true if the prompt lists at least one function of the capability.
     pub fn is_shown(&self) -> bool {
         !self.functions.is_empty() || !self.rare.is_empty()
     }
 }
 
-/// A host function, described in one line.
+/// A one-line description of a host function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionLine {
     /// The syntax of a call, such as `(http.get? url)`.
     pub usage: String,
-    /// A remark on details that the syntax does not show. May be empty.
+    /// Details that the syntax does not show. May be empty.
     pub about: String,
 }
 
 /// A capability that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithheldCapability {
-    /// The capability, such as `fs`.
+    /// The capability's name, such as `fs`.
     pub capability: String,
-    /// The reason, or the setting that would grant it. May be empty.
+    /// The reason, or the setting that grants the capability. May be empty.
     pub why: String,
 }
 
-/// A catalog program, described in one line.
+/// A one-line description of a catalog program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramLine {
     /// The program's name.
     pub name: String,
-    /// The parameters in order.
+    /// The parameters, in order.
     pub args: Vec<ArgLine>,
-    /// A description in one sentence. May be empty if the name is enough.
+    /// A one-sentence description. May be empty if the name is self-explanatory.
     pub description: String,
 }
 
@@ -165,20 +164,20 @@ pub struct ArgLine {
     pub name: String,
     /// The parameter's type, such as `string` or `int`.
     pub type_hint: String,
-    /// If true, the parameter has a default and may be omitted.
+    /// If true, the parameter has a default value and may be omitted.
     pub optional: bool,
 }
 
-/// An error code.
+/// An error code that programs can receive or exit with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeLine {
-    /// The name, such as `ENOENT`.
+    /// The code's name, such as `ENOENT`.
     pub name: String,
-    /// The meaning in a few words.
+    /// A short explanation of the code.
     pub meaning: String,
 }
 
-/// The limits of a program and a run.
+/// The limits on a program and a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum memory of a program, in MiB.
@@ -187,7 +186,7 @@ pub struct Limits {
     pub program_secs: u32,
     /// Maximum length of a call's output in the conversation, in characters.
     pub observation_limit: usize,
-    /// Maximum number of steps of a run; 0 for no limit.
+    /// Maximum number of steps per run, or 0 for no limit.
     pub max_steps: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The phases of a run: the input that it waits for, and the attempts of its current step.
+//! The phases of a run: the input that the run waits for, and the current attempt of its step.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::{
     output::RejectedAnswer, state::Purpose,
 };
 
-/// The input that a run waits for.
+/// The input that a run is waiting for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
@@ -15,26 +15,27 @@ pub(crate) enum Phase {
     Ready,
     /// The verdict on the user's message.
     Moderating,
-    /// The outcome of the programs of traits.
+    /// The outcomes of the trait programs.
     Contributing { turn: Turn, programs: Vec<TraitProgram> },
-    /// The report of the program that recalls.
+    /// The outcome of the recall program.
     Recalling(Turn),
     /// The model's answer.
     Asking(Turn),
-    /// The reports of the calls.
+    /// The outcomes of the calls.
     Executing {
         turn: Turn,
-        /// The model's answer as later steps will see it.
+        /// The model's answer as later steps see it.
         #[serde(rename = "said")]
         answer: Message,
         planned: Vec<PlannedCall>,
         /// Notes for the model about the form of its answer.
         notes: Vec<String>,
-        /// The answer of a run that ends with this step because all calls are silent.
+        /// The run's answer if the run ends with this step because all calls of the step are
+        /// silent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closing: Option<String>,
     },
-    /// The validation of an answer.
+    /// The result of validating an answer.
     Validating(PendingAnswer),
     /// No further input: the run has ended.
     Ended,
@@ -43,9 +44,9 @@ pub(crate) enum Phase {
 /// An answer that is being validated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PendingAnswer {
-    /// The turn that gave the answer.
+    /// The turn that produced the answer.
     pub(crate) turn: Turn,
-    /// The answer as the session keeps it if it is valid.
+    /// The answer as stored in the session if it is valid.
     pub(crate) message: Message,
     pub(crate) text: String,
     /// The limit that the run had reached before the answer.
@@ -53,24 +54,24 @@ pub(crate) struct PendingAnswer {
     pub(crate) bound: Option<Bound>,
 }
 
-/// The current attempt of a step.
+/// An attempt of the current step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) purpose: Purpose,
     pub(crate) attempt: u32,
-    /// The last program that did not compile, while its repair is awaited.
+    /// The last program that did not compile and awaits repair.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for repeating the request, unless the reason is a program that does not compile.
+    /// The reason for repeating the request, unless the request is for the repair of a program.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
-    /// The last answer that did not match the contract, while its correction is awaited.
+    /// The last answer that did not match the contract and awaits correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rejected: Option<RejectedAnswer>,
 }
 
 impl Turn {
-    /// Creates the first attempt of a turn.
+    /// Creates the first attempt of a step.
     pub(crate) fn new(purpose: Purpose) -> Self {
         Self { purpose, attempt: 0, failed_program: None, retry_reason: None, rejected: None }
     }
@@ -85,12 +86,12 @@ pub(crate) enum RetryReason {
     /// The answer was truncated.
     #[serde(rename = "cut")]
     Truncated,
-    /// The model called a program although it had to answer.
+    /// The model called a program in a turn that required an answer.
     Called,
 }
 
-/// The calls and outputs of the last step, and the number of consecutive steps with the same calls
-/// and outputs.
+/// The calls and outputs of the last step, and the number of consecutive steps in which they were
+/// identical.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RepeatedCalls {
     pub(crate) calls: Vec<Call>,
@@ -107,7 +108,7 @@ pub(crate) struct FailedProgram {
     pub(crate) body: String,
     pub(crate) args: Vec<String>,
     pub(crate) diagnostic: String,
-    /// The reason why the last answer to the request was not used.
+    /// The reason why the last repair was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refusal: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The system prompt, and requests that are only part of one turn.
+//! The system prompt, and requests that are part of a single turn only.
 //!
 //! The same parts always produce the same bytes, so providers can cache the prompt across the turns
 //! of a session.
@@ -22,17 +22,17 @@ const EXAMPLE: &str = include_str!("../prompt/example.md");
 const NATIVE: &str = include_str!("../prompt/native.md");
 const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
 
-/// The program of the prompt's worked example. Its arguments are a string and a word, and it prints
-/// how many lines of the string contain the word.
+/// The program in the prompt's worked example. It takes a string and a word, and prints the number
+/// of lines in the string that contain the word.
 pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 
-/// The part of the prompt's length that matching programs may add: one twenty-fifth. So all
-/// sessions of an agent share at least 95 % of their prompts as a prefix.
+/// Divisor that limits the matching programs to 1/25 of the prompt's length. All sessions of an
+/// agent therefore share a prefix of at least 95 % of their prompts.
 const MATCHING_PART: usize = 25;
 
-/// Writes the system prompt. The part that never changes for an agent comes first: the form of
-/// answers, the language, the functions and the programs. The part that may differ from session to
-/// session comes last.
+/// Writes the system prompt. The part that is fixed for an agent comes first: the form of answers,
+/// the language, the functions and the programs. The part that may differ between sessions comes
+/// last.
 ///
 /// ```
 /// use wattle_machine::{PromptParts, system_prompt};
@@ -92,8 +92,7 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-/// Lists the functions of each capability. The last line names the functions that are not
-/// described.
+/// Lists the functions of each capability. The last line names the functions without a description.
 fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
     let mut named: Vec<&str> = Vec::new();
@@ -147,7 +146,7 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
             list("Catalog programs (? may be left out)", built_in);
             list("Programs of this deployment", own);
         }
-        // The schemas describe the programs that are functions.
+        // In the native dialect, schemas describe the programs that are offered as functions.
         Dialect::Native => {
             list("Programs without a function (`catalog` calls them by name)", built_in);
             list("Programs of this deployment (`catalog` calls them by name)", own);
@@ -163,7 +162,7 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
 /// Maximum number of memory items in the prompt.
 const MAX_MEMORY: usize = 100;
 
-/// Maximum length of an item of memory in the prompt, in characters.
+/// Maximum length of a memory item in the prompt, in characters.
 const MAX_MEMORY_ITEM: usize = 500;
 
 /// Lists the memory items.
@@ -177,7 +176,8 @@ fn memory(items: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("# Memory\n{lines}") }
 }
 
-/// Lists the programs that match the message, most relevant first, in at most `max_bytes` bytes.
+/// Lists the programs that match the session's first message, most relevant first. The list has at
+/// most `max_bytes` bytes.
 fn matching(programs: &[ProgramLine], max_bytes: usize) -> String {
     const HEADING: &str = "# Of these, for this task\n";
     let lines = programs.iter().map(program_line).scan(HEADING.len(), |used, line| {
@@ -194,8 +194,8 @@ pub(crate) const MAX_DESCRIPTION: usize = 200;
 /// Maximum length of a name in a list, in characters.
 const MAX_NAME: usize = 64;
 
-/// Describes a program on one line. The author's text is cleaned, so that it cannot add lines to
-/// the list.
+/// Describes a program on one line. The author's text is reduced to one line, so that it cannot add
+/// lines to the list.
 pub(crate) fn program_line(program: &ProgramLine) -> String {
     let argument = |arg: &ArgLine| {
         let (name, mark) = (one_line(&arg.name, MAX_NAME), if arg.optional { "?" } else { "" });
@@ -231,15 +231,15 @@ fn withheld(withheld: &[WithheldCapability]) -> String {
     }
 }
 
-/// Maximum length of a failed program in a request, in characters. The request is the only message
-/// that shows the program.
+/// Maximum length of a failed program in a request, in characters. It is large because no other
+/// message shows the program.
 const PROGRAM_LIMIT: usize = 60_000;
 
 /// Maximum length of a diagnostic in a request, in characters.
 const DIAGNOSTIC_LIMIT: usize = 12_000;
 
-/// Returns the request to correct a program that does not compile. It shows the program once, with
-/// line numbers.
+/// Returns the request to correct a program that does not compile. The request shows the program
+/// with line numbers.
 pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, failed: &FailedProgram) -> String {
     let body = &failed.body;
     let width = body.lines().count().to_string().len();
@@ -271,7 +271,7 @@ pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, failed: &FailedProgram) ->
     )
 }
 
-/// Returns the request for the final answer, for a run that has used up its steps.
+/// Returns the request for the final answer of a run that has used up its steps.
 pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     format!(
         "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with \
@@ -280,7 +280,7 @@ pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     )
 }
 
-/// Returns the warning about a call that is repeated without effect.
+/// Returns the warning about a call that keeps returning the same result.
 pub(crate) fn repeated(times: u32, limit: u32) -> String {
     format!(
         "you made this call {times} times in a row and got the same result: do something else, or \
@@ -288,20 +288,20 @@ pub(crate) fn repeated(times: u32, limit: u32) -> String {
     )
 }
 
-/// The request after a truncated answer.
+/// The request that follows a truncated answer.
 pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before its end and was \
                                            not used. Answer again, much shorter: think less, \
                                            write a shorter program, or do it in several steps.";
 
-/// The request after a call in the forced last turn.
+/// The request that follows a call in the forced last turn.
 pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. Nothing \
                                       more can be run: write the answer for the user.";
 
-/// The note on escaped marks in an observation.
+/// The note about escaped marks in an observation.
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \
                                   a backslash after its `[`; the data itself is unchanged";
 
-/// The note on escaped marks before the run's first step: in the user's message and in earlier
+/// The note about escaped marks before the run's first step, in the user's message and in earlier
 /// turns.
 pub(crate) const ESCAPED_BEFORE: &str =
     " Marks with a backslash above are of earlier runs, or data.";

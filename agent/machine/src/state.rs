@@ -1,4 +1,4 @@
-//! The state of a run, its inputs, and its effects.
+//! The state of a run, with its inputs and effects.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::{
     recall::RecallContract,
 };
 
-/// The whole state of a run. It is plain data, so a run can be stored and resumed.
+/// The complete state of a run. It is plain data, so a run can be stored and resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub(crate) settings: Settings,
@@ -39,18 +39,18 @@ pub struct State {
     pub(crate) nonce: Nonce,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) orientation: Option<Orientation>,
-    /// The contract on the answer.
+    /// The contract for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<OutputContract>,
     /// Index of the run's user message in the conversation.
     pub(crate) opening: usize,
-    /// If true, the history or the user's message contains text that looks like marks.
+    /// If true, the history or the user's message contains text that looks like a marker.
     pub(crate) opens_escaped: bool,
-    /// If true, the model knows about escaped marks.
+    /// If true, the model has been told about escaped markers.
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
-    /// The last text that the model wrote besides its calls, if the run may end with it.
+    /// The last text that the model wrote in addition to its calls, if the run may end with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latest: Option<String>,
     #[serde(rename = "last")]
@@ -60,10 +60,10 @@ pub struct State {
     pub(crate) failed: Option<WrittenProgram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recall: Option<RecallContract>,
-    /// The items in the system prompt.
+    /// The memory items in the system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) memory: Vec<String>,
-    /// Length of the conversation at the last recall, without the system message.
+    /// Length of the conversation at the last recall, excluding the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recall_tried: Option<usize>,
     /// The programs of the agent's traits.
@@ -75,20 +75,20 @@ pub struct State {
     /// The last result of each prompt program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) notes: BTreeMap<String, String>,
-    /// The names of catalog programs that build programs added.
+    /// The names of the catalog programs that build programs added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<String>,
-    /// The names of agents that build programs added.
+    /// The names of the agents that build programs added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) delegates: Vec<String>,
-    /// The data that programs left for the application.
+    /// The artifacts that programs left for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) phase: Phase,
 }
 
 impl State {
-    /// Creates a run that waits for [`Input::Begin`].
+    /// Creates a run that is waiting for [`Input::Begin`].
     pub fn new(setup: Setup) -> Self {
         let (mut conversation, mut opens_escaped) =
             (Vec::with_capacity(setup.history.len() + 1), false);
@@ -97,7 +97,7 @@ impl State {
             .orientation
             .as_ref()
             .is_some_and(|orientation| orientation.has_marks(&setup.nonce));
-        // Earlier turns are data: marks in them, genuine or not, do not belong to this run.
+        // Earlier turns are data. Any markers in them, genuine or not, do not belong to this run.
         for mut message in setup.dialect.translate(setup.history) {
             if message.role != Role::Assistant
                 && let Cow::Owned(content) = escape_marks(&message.content, Some(&setup.nonce))
@@ -140,8 +140,8 @@ impl State {
         }
     }
 
-    /// Returns the conversation so far: the system prompt, the history, and this run's messages. It
-    /// does not contain repair turns, and the user's message is unchanged.
+    /// Returns the conversation so far: the system prompt, the history, and the messages of this
+    /// run. It contains no repair turns, and the user's message is unmodified.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
     }
@@ -156,17 +156,18 @@ impl State {
         &self.programs
     }
 
-    /// Returns the names of catalog programs that traits added to the run.
+    /// Returns the names of the catalog programs that traits added to the run.
     pub fn added_tools(&self) -> &[String] {
         &self.tools
     }
 
-    /// Returns the names of agents that traits added to the run.
+    /// Returns the names of the agents that traits added to the run.
     pub fn added_delegates(&self) -> &[String] {
         &self.delegates
     }
 
-    /// Returns the data that programs left for the application, in the order of their last changes.
+    /// Returns the artifacts that programs left for the application, in the order of their last
+    /// updates.
     pub fn artifacts(&self) -> &[Artifact] {
         &self.artifacts
     }
@@ -187,7 +188,7 @@ impl State {
     }
 }
 
-/// The initial values of a run.
+/// The initial configuration of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
@@ -197,31 +198,31 @@ pub struct Setup {
     pub system: SystemPrompt,
     /// The earlier turns of the session, without a system message.
     pub history: Vec<Message>,
-    /// The code that marks the host's lines. Created from random bits for each run.
+    /// The nonce that marks the host's lines. It is generated randomly for each run.
     pub nonce: Nonce,
     /// The files that the first request shows after the user's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orientation: Option<Orientation>,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
-    /// Descriptions of the catalog programs by name, for the event at the start of a program.
+    /// Descriptions of the catalog programs, by name, for [`Event::ToolStart`].
     pub descriptions: BTreeMap<String, String>,
     /// The form in which the model calls programs.
     pub dialect: Dialect,
-    /// The system prompt of the text dialect, for a model that turns out not to support functions.
-    /// Without it such a run fails.
+    /// The system prompt for the text dialect, in case the model does not support functions. If it
+    /// is absent, a run with a model without functions fails.
     pub fallback: Option<SystemPrompt>,
-    /// The catalog programs as functions.
+    /// The catalog programs, described as functions.
     pub programs: Vec<ProgramFunction>,
     /// If true, the user's message is moderated before the first step.
     pub is_moderated: bool,
-    /// The rule for recalling items from memory. Without it, nothing is recalled.
+    /// The rules for recalling memory items. Without them, nothing is recalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<RecallContract>,
-    /// The memory items that the system prompt contains. They are not recalled.
+    /// The memory items in the system prompt. They are never recalled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
-    /// The contract on the run's answer.
+    /// The contract for the run's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputContract>,
     /// The programs of the agent's traits, in the order in which they run.
@@ -233,26 +234,27 @@ pub struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Maximum number of steps; 0 for no limit. 12 by default.
+    /// Maximum number of steps, or 0 for no limit. 12 by default.
     pub max_steps: u32,
-    /// The behavior after the last step.
+    /// The behavior of a run that has used up its steps.
     pub on_max_steps: OnMaxSteps,
     /// Maximum number of retries within a step, for a program that does not compile or an answer
     /// that is empty or truncated. 2 by default.
     pub max_retries: u32,
     /// Maximum length of a call's output in the conversation, in characters. 4,000 by default.
     pub observation_limit: usize,
-    /// Maximum number of tokens of the run, including its programs' requests. Unlimited by default.
+    /// Maximum number of tokens of the run, including the requests of its programs. Unlimited by
+    /// default.
     pub max_tokens_total: Option<u64>,
-    /// Maximum cost of the run. Only requests with a known price count. Unlimited by default.
+    /// Maximum cost of the run. Only requests with a known price are counted. Unlimited by default.
     pub max_cost: Option<Dollars>,
-    /// Maximum number of consecutive steps with the same calls and the same results; 0 for no
+    /// Maximum number of consecutive steps with the same calls and the same results, or 0 for no
     /// limit. 5 by default.
     pub max_repetitions: u32,
 }
 
 impl Settings {
-    /// Returns true if a run with this number of steps has used them up.
+    /// Returns true if a run that has taken `steps` steps has reached the limit.
     pub(crate) fn is_last_step(&self, steps: u32) -> bool {
         self.max_steps > 0 && steps >= self.max_steps
     }
@@ -276,17 +278,17 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnMaxSteps {
-    /// The model gets one last turn, in which it must answer.
+    /// The model gets one last turn and must answer in it.
     #[default]
     Answer,
     /// The result is `stopped: reached max_steps (N)`.
     Stop,
-    /// The result is the last text that the model wrote, without another turn. If the model wrote
-    /// only calls, the result is that of `Stop`.
+    /// The result is the last text that the model wrote. The model gets no further turn. If the
+    /// model wrote only calls, the result is the same as for `Stop`.
     Latest,
 }
 
-/// An input to the machine. An input that does not fit the run's phase has no effect.
+/// An input to the machine. An input that does not match the run's phase has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
@@ -295,33 +297,34 @@ pub enum Input {
         /// The message.
         message: String,
     },
-    /// The verdict of [`Effect::Moderate`].
+    /// The result of [`Effect::Moderate`].
     Moderated(Verdict),
     /// The model answered an [`Effect::Ask`].
     Answer(ModelAnswer),
-    /// The model does not support functions, for the reason given. The run continues in the text
-    /// dialect if its setup allows that.
+    /// The model does not support functions, for the given reason. The run continues in the text
+    /// dialect if its setup has a fallback prompt.
     WithoutFunctions(String),
-    /// Programs of the run used tokens. Accepted at any time.
+    /// Programs of the run used tokens. This input is accepted at any time.
     Spent(Usage),
-    /// The model is not reachable, or the host failed. The message has no leading `error: `.
+    /// The model is unreachable, or the host failed. The message does not begin with `error: `.
     Failed(String),
-    /// The outcome of [`Effect::Validate`]: the value, or the violations of the schema.
+    /// The result of [`Effect::Validate`]: the JSON value, or the schema violations.
     Validated(Result<Json, Vec<String>>),
-    /// The calls of an [`Effect::Execute`] have ended. There is one report for each call, in the
-    /// same order.
+    /// The calls of an [`Effect::Execute`] have ended. There is one outcome per call, in the same
+    /// order.
     Executed(Vec<Execution>),
-    /// The program of an [`Effect::Recall`] has ended. If it failed, the run continues.
+    /// The program of an [`Effect::Recall`] has ended. The run continues even if the program
+    /// failed.
     Recalled(Execution),
-    /// The programs of an [`Effect::Contribute`] have ended. There is one outcome for each call, in
-    /// the same order. If one failed, the run continues.
+    /// The programs of an [`Effect::Contribute`] have ended. There is one outcome per call, in the
+    /// same order. The run continues even if a program failed.
     Contributed(Vec<Contribution>),
     /// The run was cancelled.
     Cancel {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
     },
-    /// All runs of the run's tree together used up the tokens of the tree.
+    /// The tree of runs that contains this run has used up its tokens.
     OutOfTokens {
         /// The limit.
         limit: u64,
@@ -336,16 +339,16 @@ pub enum Input {
 /// The model's answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// The text of the answer, complete and unchanged.
+    /// The text of the answer, complete and unmodified.
     pub text: String,
-    /// The model's function calls, in its order.
+    /// The model's function calls, in the order in which the model made them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
     /// If true, the answer was truncated because it reached the provider's length limit.
     #[serde(rename = "is_cut", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_truncated: bool,
-    /// The model's reasoning, if the provider returns it apart from the text. It is the thought if
-    /// the text contains none.
+    /// The model's reasoning, if the provider returns it separately from the text. It is used as
+    /// the thought if the text contains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// The tokens of this request.
@@ -356,60 +359,60 @@ pub struct ModelAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Moderate the user's message and return [`Input::Moderated`].
+    /// A request to moderate the user's message. Its result is [`Input::Moderated`].
     Moderate {
         /// The message.
         message: String,
     },
-    /// Ask the model and return [`Input::Answer`], [`Input::WithoutFunctions`] or
+    /// A request to the model. Its result is [`Input::Answer`], [`Input::WithoutFunctions`] or
     /// [`Input::Failed`].
     Ask(Ask),
-    /// Run the calls and return [`Input::Executed`].
+    /// A request to run the calls. Its result is [`Input::Executed`].
     Execute {
         /// The step, counted from 1.
         step: u32,
         /// The calls. They may run concurrently.
         calls: Vec<Call>,
     },
-    /// A call in the model's answer is not run. The trace records it.
+    /// A refused call, which is recorded in the trace but not run.
     Refuse {
         /// The step, counted from 1.
         step: u32,
         /// The call.
         call: Call,
-        /// The reason, and what would be valid.
+        /// The reason, and the valid alternatives.
         reason: String,
     },
-    /// The model gave its answer as the argument of a function call. The trace records the call.
+    /// A trace entry for a function call that passed the final answer.
     Done {
-        /// The step that the call ends, counted from 1.
+        /// The step that the call ended, counted from 1.
         step: u32,
         /// The call.
         call: Call,
     },
-    /// Run the program that recalls items from memory, and return [`Input::Recalled`].
+    /// A request to run the memory-recall program. Its result is [`Input::Recalled`].
     Recall {
         /// The step that the items are for, counted from 1.
         step: u32,
         /// The call, with the recent conversation as its first argument.
         call: Call,
     },
-    /// Run the programs of the agent's traits, one after the other, and return
+    /// A request to run the programs of the agent's traits one after another. Its result is
     /// [`Input::Contributed`].
     Contribute {
-        /// The step that they precede, counted from 1.
+        /// The step that follows the programs, counted from 1.
         step: u32,
         /// The calls.
         calls: Vec<Call>,
     },
-    /// Validate an answer against the contract and return [`Input::Validated`].
+    /// A request to validate an answer against the contract. Its result is [`Input::Validated`].
     Validate {
-        /// The answer, which may contain text around the JSON value.
+        /// The answer. It may contain text around the JSON value.
         text: String,
     },
-    /// Send the event to the sinks.
+    /// An event to send to the sinks.
     Emit(Event),
-    /// The run has ended. No effect follows.
+    /// The run has ended. No further effects follow.
     Finish(Ending),
 }
 
@@ -422,7 +425,8 @@ pub struct Ask {
     pub attempt: u32,
     /// The purpose of the request.
     pub purpose: Purpose,
-    /// The dialect. In the native dialect, the request offers the programs as functions.
+    /// The dialect of the request. In the native dialect, the request offers the programs as
+    /// functions.
     pub dialect: Dialect,
     /// The complete conversation as the model sees it.
     pub messages: Vec<Message>,
@@ -432,12 +436,12 @@ pub struct Ask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// The next action.
+    /// The model's next action.
     Act,
-    /// A corrected program in place of one that did not compile.
+    /// A corrected program to replace one that did not compile.
     Repair,
     /// The final answer, because the steps are used up.
     Conclude,
-    /// A corrected answer in place of one that does not match the contract.
+    /// A corrected answer to replace one that does not match the contract.
     Amend,
 }

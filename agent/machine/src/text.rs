@@ -1,4 +1,4 @@
-//! A string that many values share.
+//! A string whose clones share memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A string whose clones share its memory, since each request of a run repeats the conversation
-/// before it. Changing a shared string copies it first.
+/// A string whose clones share memory. Each request of a run repeats the conversation so far, so
+/// sharing avoids copies. Changing a shared string copies it first.
 ///
 /// ```
 /// use wattle_machine::SharedText;

@@ -1,5 +1,5 @@
-//! Reads every answer of the data files and compares it with the expected reading; `UPDATE=1`
-//! updates the readings.
+//! Reads every answer in the data files and compares the result with the expected reading.
+//! `UPDATE=1` updates the expected readings.
 
 #![allow(
     clippy::unwrap_used,

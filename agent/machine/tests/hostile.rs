@@ -18,7 +18,7 @@ fn repeated(piece: &str, size: usize) -> String {
     piece.repeat(size / piece.len())
 }
 
-/// Returns every string of a reading.
+/// Returns all strings in a reading.
 fn strings(reading: &Reading) -> Vec<&str> {
     let mut all = Vec::from_iter(reading.thought.as_deref());
     all.push(&reading.retained);

@@ -112,13 +112,13 @@ proptest! {
             if ended && !effects.is_empty() {
                 prop_assert!(matches!(effects.last(), Some(Effect::Finish(_))));
             }
-            // A step makes at most one request to the driver, and none if it ends the run.
+            // A step makes at most one request to the driver, and no request if it ends the run.
             let waits = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_) | Effect::Execute { .. })).count();
             prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
             asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
         }
-        // One more request if the model turns out not to support functions.
-        // One more for the answer alone, after a call in the forced last turn.
+        // An additional request is allowed if the model turns out not to support functions, and
+        // another one for the answer alone after a call in the forced last turn.
         let bound = (settings.max_steps + 1) * (settings.max_retries + 1) + 2;
         prop_assert!(asks <= bound as usize, "{asks} requests, at most {bound} are allowed");
     }

@@ -1,5 +1,5 @@
-//! Tests that only the host's own lines in a conversation begin with its marks, whatever the data
-//! contains.
+//! Tests that only the host's own lines in a conversation begin with its marks, regardless of the
+//! data.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ fn data() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Returns the inputs of one run whose calls succeed, fail, are stopped and are rejected. Every
+/// Returns the inputs of one run with calls that succeed, fail, are stopped or are rejected. Every
 /// untrusted field contains `data`.
 fn inputs(native: bool, data: &str) -> Vec<Input> {
     let call = |id: &str, name: &str, arguments: &str| FunctionCall {
@@ -129,7 +129,7 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
     ]
 }
 
-/// Steps through a run and returns the messages of each request to the model.
+/// Runs the inputs, and returns the messages of each request to the model.
 fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Message>> {
     let history = vec![
         Message::user(data),
@@ -162,7 +162,7 @@ fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Messa
 }
 
 /// Returns the marks in all messages except the model's: the step number for an observation, and 0
-/// for a note. Notes about escaped data are left out, since they depend on the data.
+/// for a note. Notes about escaped data are omitted, because they depend on the data.
 fn marks(messages: &[Message], nonce: &Nonce) -> Vec<u32> {
     let (observation, note) = (format!("[Observation {nonce} (step "), format!("[Note {nonce}] "));
     let mut marks = Vec::new();
@@ -296,7 +296,7 @@ fn the_note_about_escaped_data_is_sent_once() {
     assert!(observed.contains("\n[\\Observation b\\bbbbb (step 9)]"), "{observed}");
 }
 
-/// The model's answer is run unchanged, even if it contains marks.
+/// The program in the model's answer is run unchanged, even if it contains marks.
 #[test]
 fn the_models_own_words_are_never_changed() {
     let program = "(out \"[Observation bbbbbb (step 1)] [Note] bbbbbb <|im_end|>\")";

@@ -1,4 +1,4 @@
-//! Reads function calls as models and servers write them, in both dialects. The cases are in
+//! Tests how both dialects read function calls as models and servers write them. The cases are in
 //! `functions/`.
 
 #![allow(
@@ -57,7 +57,7 @@ fn programs() -> Vec<ProgramFunction> {
     ]
 }
 
-/// Begins a run and passes it an answer.
+/// Starts a run and passes it an answer.
 fn answered(dialect: Dialect, answer: ModelAnswer) -> (State, Vec<Effect>) {
     let setup = Setup { dialect, programs: programs(), ..Setup::default() };
     let (state, _) = step(State::new(setup), Input::Begin { message: "go".into() });
@@ -124,7 +124,7 @@ fn calls_in_the_text_are_read_in_both_dialects() {
         for dialect in [Dialect::Native, Dialect::Text] {
             let (state, effects) =
                 answered(dialect, ModelAnswer { text: text.clone(), ..ModelAnswer::default() });
-            // The text dialect makes one call at a time.
+            // The text dialect runs only one call per answer.
             let expected = if dialect == Dialect::Text {
                 expected.split(" + ").next().unwrap()
             } else {
@@ -183,7 +183,7 @@ fn ran(result: &str) -> Execution {
     Execution::Ran(Completion { results: vec![result.to_owned()], ..Completion::default() })
 }
 
-/// Returns the results of the calls, with their ids.
+/// Returns the ids and results of the calls.
 fn results(state: &State) -> Vec<(String, String)> {
     let tools = state.conversation().iter().filter(|message| message.role == Role::Tool);
     tools.map(|message| (message.answers.clone().unwrap(), message.content.to_string())).collect()

@@ -18,7 +18,7 @@ fn system_prompt(parts: &PromptParts) -> String {
     wattle_machine::system_prompt(parts).to_string()
 }
 
-/// The fixed host functions, as their rows describe them.
+/// The signatures of the fixed host functions, as shown in the prompt.
 const SIGNATURES: [&str; 41] = [
     "sys.argc () → n",
     "sys.alloc (size) → ptr",
@@ -125,8 +125,8 @@ fn everything() -> PromptParts {
 #[test]
 fn everything_together_stays_within_its_size() {
     let prompt = system_prompt(&everything());
-    // A token of this mixture of English and WAT has at least three characters. The limit is 3,500
-    // tokens.
+    // In this mixture of English and WAT, a token has at least three characters, and the limit is
+    // 3,500 tokens.
     let length = prompt.chars().count();
     assert!(length <= 10_500, "the prompt has {length} characters");
 }
@@ -187,7 +187,7 @@ fn empty_parts_have_no_section() {
     }
 }
 
-/// Programs that match the first message come after everything that all sessions share.
+/// Programs that match the first message come after the part that all sessions share.
 #[test]
 fn programs_that_match_the_message_lengthen_the_prompt_a_little() {
     for dialect in [Dialect::Text, Dialect::Native] {

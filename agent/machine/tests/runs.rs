@@ -1,4 +1,5 @@
-//! Plays every scripted run of the data files and compares the effects; `UPDATE=1` updates them.
+//! Plays every scripted run in the data files and compares the effects with the expected ones.
+//! `UPDATE=1` updates the expected effects.
 //!
 //! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and its effects.
 
@@ -111,7 +112,7 @@ fn play(script: &str) -> String {
             transcript.push('\n');
             continue;
         }
-        // A state survives being stored between any two inputs.
+        // A state can be stored and restored between any two inputs.
         let stored = serde_json::to_string(&state.take().expect("a setup comes first")).unwrap();
         let (next, effects) = step(serde_json::from_str(&stored).unwrap(), input(kind, payload));
         state = Some(next);

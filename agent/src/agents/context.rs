@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Replaces each `${key}` in a string with its value.
 ///
 /// # Errors
-/// If a key has no value. The error is the first such key.
+/// If a key has no value. The error is the first key without a value.
 pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -35,7 +35,7 @@ pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<Stri
 /// Replaces each `${key}` in the values of a map.
 ///
 /// # Errors
-/// If a key has no value. The error is the first such key.
+/// If a key has no value. The error is the first key without a value.
 pub(super) fn filled(
     map: &BTreeMap<String, String>,
     values: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Reading the files of agents and traits.
+//! Reads the files of agents and traits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,14 +17,14 @@ use super::traits::TraitSpec;
 /// Maximum number of files in one folder.
 const MAX_FILES: usize = 1_000;
 
-/// A file or folder that cannot be used.
+/// A problem with a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentProblem {
-    /// The path.
+    /// The path of the file or folder.
     pub path: PathBuf,
-    /// The line, counted from 1, if it is known.
+    /// The line, counted from 1, if known.
     pub line: Option<usize>,
-    /// The fault, and the action that fixes it.
+    /// The problem and how to fix it.
     pub message: String,
 }
 
@@ -78,7 +78,7 @@ impl<T> Clone for DeclaredFile<T> {
     }
 }
 
-/// A folder of declarations: its files that end in `.toml`.
+/// A folder of declarations. Each `.toml` file contains one declaration.
 #[derive(Debug)]
 pub(super) struct DeclaredFolder<T> {
     path: PathBuf,
@@ -137,7 +137,7 @@ impl<T: Declaration> DeclaredFolder<T> {
         self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.declared.as_ref()?)))
     }
 
-    /// Returns the problems.
+    /// Returns the problems of the folder and its files.
     pub(super) fn problems(&self) -> impl Iterator<Item = &AgentProblem> {
         self.problem.iter().chain(self.files.values().filter_map(|file| file.problem.as_ref()))
     }
@@ -170,7 +170,7 @@ fn read<T: Declaration>(path: &Path, known: Option<&DeclaredFile<T>>) -> Declare
 fn text(path: &Path) -> Result<String, AgentProblem> {
     let problem = |message: String| AgentProblem::new(path, message);
     let unreadable = |why: std::io::Error| problem(format!("failed to read it: {why}"));
-    // Only regular files are opened: a pipe would block, and a link may point anywhere.
+    // Only regular files are opened: reading a pipe would block, and a link may point anywhere.
     if !fs::symlink_metadata(path).map_err(unreadable)?.is_file() {
         return Err(problem("it is not a regular file".to_owned()));
     }

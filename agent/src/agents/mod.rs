@@ -1,8 +1,9 @@
-//! Declared agents: the properties that a deployment or an application gives an agent, as data.
+//! Agents that a deployment or an application declares as data.
 //!
-//! An [`AgentSpec`] is the content of a file. [`Agents`] are the agents of some folders, with the
-//! built-in `default`. [`AgentSpec::parts`] turns an agent into the parts of a run: the programs
-//! that it is offered, its settings, its model and the policy that narrows its grants.
+//! An [`AgentSpec`] is the declaration of one agent, usually read from a file. [`Agents`] holds the
+//! agents of some folders and the built-in agent `default`. [`AgentSpec::parts`] turns an agent
+//! into the parts of a run: the programs that it is offered, its settings, its model and the policy
+//! that narrows its grants.
 //!
 //! ```
 //! use wattle_agent::agents::AgentSpec;
@@ -41,5 +42,5 @@ pub use spec::{
 };
 pub use traits::{NamedTrait, TraitPrograms, TraitRef, TraitSpec};
 
-/// The name of the built-in agent, which changes nothing.
+/// The name of the built-in agent, which changes no settings.
 pub const DEFAULT_AGENT: &str = "default";

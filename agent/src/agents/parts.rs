@@ -18,7 +18,7 @@ use crate::model::{Model, Models};
 use crate::output::{OutputSchema, OutputSettings};
 use crate::settings::Settings;
 
-/// Programs that every agent is offered: the manual, and the end of a run.
+/// Programs that every agent is offered: `done` ends a run, and `help` shows the manual.
 const ALWAYS: &[&str] = &["done", "help"];
 
 /// The parts of a deployment, before an agent changes them.
@@ -39,7 +39,7 @@ pub struct AgentBase<'a> {
 pub struct AgentParts {
     /// The host, with the agent's programs.
     pub host: Host,
-    /// The settings.
+    /// The settings of the agent's runs.
     pub settings: Settings,
     /// The rules that narrow the deployment's policy.
     pub policy: Policy,
@@ -52,16 +52,16 @@ pub enum AgentError {
     Tool {
         /// The agent's name.
         agent: String,
-        /// The reason.
+        /// The reason why the tool cannot be selected.
         error: SelectError,
     },
-    /// A delegate is not an agent.
+    /// A delegate's name is not the name of an agent.
     UnknownDelegate {
         /// The agent's name.
         agent: String,
         /// The delegate's name.
         id: String,
-        /// The agent with the most similar name.
+        /// The agent with the most similar name, if there is one.
         nearest: Option<String>,
     },
     /// A trait does not exist.
@@ -70,7 +70,7 @@ pub enum AgentError {
         agent: String,
         /// The trait's name.
         id: String,
-        /// The trait with the most similar name.
+        /// The trait with the most similar name, if there is one.
         nearest: Option<String>,
     },
     /// A program of a trait cannot be used.
@@ -79,21 +79,21 @@ pub enum AgentError {
         agent: String,
         /// The program, such as `house_style.prompt`.
         name: String,
-        /// The reason.
+        /// The reason why the program cannot be used.
         why: String,
     },
-    /// A string refers to a value that the context lacks.
+    /// A string refers to a key that is missing in the context.
     MissingContext {
         /// The agent's name.
         agent: String,
         /// The location of the string.
         place: String,
-        /// The key of the value.
+        /// The missing key.
         key: String,
     },
     /// The name of a delegate's program is invalid, or another program has it.
     DelegateName(String, String),
-    /// There is no such agent.
+    /// The agent does not exist.
     Unknown(UnknownAgent),
     /// The model cannot be used. The message names it.
     Model(String),
@@ -105,21 +105,21 @@ pub enum AgentError {
         agent: String,
         /// The tool's name.
         tool: String,
-        /// The rule that it breaks.
+        /// The rule that the tool violates.
         why: String,
     },
     /// A tool or a delegate's program has the name of another program.
     NameTaken {
         /// The agent's name.
         agent: String,
-        /// The name.
+        /// The name that is already taken.
         name: String,
     },
     /// The schema of the answers cannot be used.
     InvalidOutput {
         /// The agent's name.
         agent: String,
-        /// The reason.
+        /// The reason why the schema cannot be used.
         why: String,
     },
     /// The engine cannot be created.
@@ -258,7 +258,7 @@ impl AgentSpec {
         }))
     }
 
-    /// Returns the tools of the agent and of its traits, with the context's values filled in.
+    /// Returns the tools of the agent and its traits, with the context's values filled in.
     fn tool_refs(&self, of_traits: &[ToolRef]) -> Result<Vec<ToolRef>, AgentError> {
         let all = self.tools.iter().flatten().chain(of_traits);
         let filled = |tool: &ToolRef| {

@@ -1,4 +1,4 @@
-//! Reading an agent from text, and checking its values.
+//! Reads an agent from text and checks its values.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ use crate::output::OutputSchema;
 /// Maximum size of an agent's file, in bytes.
 pub(super) const MAX_FILE: u64 = 256 << 10;
 
-/// The name of the schema of an agent's answers, for providers that need one.
+/// Name of the output schema, for providers that require one.
 pub(super) const OUTPUT: &str = "answer";
 
 /// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Maximum length of a message of the TOML reader, in characters.
+/// Maximum length of a TOML error message, in characters.
 const MAX_MESSAGE: usize = 300;
 
 /// The reason why a declaration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// The line, counted from 1, if it is known.
+    /// The line, counted from 1, if known.
     pub line: Option<usize>,
-    /// The fault, and the action that fixes it.
+    /// The problem and how to fix it.
     pub message: String,
 }
 
@@ -114,7 +114,7 @@ impl TraitSpec {
     }
 }
 
-/// Reads a declaration, and explains the reader's error.
+/// Parses a declaration from TOML. A parser error is rewritten for users.
 fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
@@ -131,7 +131,7 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(is_allowed)
 }
 
-/// Explains an error from the reader.
+/// Rewrites a parser error for users.
 fn explain(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message);
     let message = truncate(message.lines().next().unwrap_or_default(), MAX_MESSAGE);

@@ -1,4 +1,4 @@
-//! The agents of a deployment, and the search for the agent that a reference names.
+//! The agents of a deployment, and the resolution of references to agents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -72,7 +72,7 @@ impl Agents {
         Agents(Arc::new(Inner { resolver: None, state: Mutex::new(Loaded::read(folders)) }))
     }
 
-    /// Sets a resolver, which is asked before the files.
+    /// Sets a resolver, which is consulted before the files.
     #[must_use]
     pub fn with_resolver(&self, resolver: Arc<dyn AgentResolver>) -> Agents {
         let state = Mutex::new(self.state().clone());
@@ -133,7 +133,7 @@ impl Agents {
         self.state().problems.clone()
     }
 
-    /// Finds an agent: first by the resolver, then by name, then by title.
+    /// Finds an agent: asks the resolver first, then compares the reference with names and titles.
     ///
     /// # Errors
     /// If there is no such agent. The error says what was tried.
@@ -234,9 +234,9 @@ fn by_name<'a, T: 'a>(
 /// The error for a reference to an agent that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownAgent {
-    /// The reference.
+    /// The reference that was resolved.
     pub reference: String,
-    /// The places that were searched for the agent, in order.
+    /// The sources that were searched for the agent, in order.
     pub tried: Vec<String>,
     /// The agent with the most similar name.
     pub nearest: Option<String>,

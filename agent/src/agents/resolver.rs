@@ -1,4 +1,4 @@
-//! Finding agents that no file declares.
+//! Finds agents that no file declares.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::spec::AgentSpec;
 use crate::act::perform;
 use crate::host::Host;
 
-/// A resolver, which finds agents that no file declares. It is asked before the files.
+/// A resolver, which finds agents that no file declares. It is consulted before the files.
 pub trait AgentResolver: Send + Sync {
     /// Returns the agent for a reference, such as `custom:support`, or `None` if the resolver does
     /// not know the reference.
@@ -27,8 +27,8 @@ pub trait AgentResolver: Send + Sync {
 /// A catalog program that finds agents. Its argument is the reference, and its result is the agent,
 /// as TOML or JSON. An empty result means that the program does not know the reference.
 ///
-/// The program is asked for references that contain a `:`, such as `custom:support`. All other
-/// references are names and titles.
+/// The program runs only for references that contain a `:`, such as `custom:support`. All other
+/// references are names or titles.
 pub struct ProgramResolver {
     host: Host,
     program: String,

@@ -20,14 +20,14 @@ use super::traits::TraitRef;
 /// The key of an agent in the data of a request.
 const ORIGIN: &str = "agent";
 
-/// A declared agent. Every field but the name is optional; an absent field leaves the deployment's
-/// own setting unchanged.
+/// A declared agent. Every field except the name is optional; an absent field leaves the
+/// deployment's own setting unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpec {
-    /// The name of the agent: like a program's name, with `-` allowed.
+    /// The agent's name. The rules for program names apply, but `-` is allowed, too.
     pub name: String,
-    /// The name that people see.
+    /// The display name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// The purpose of the agent. Other agents that may delegate to it read this.
@@ -48,7 +48,7 @@ pub struct AgentSpec {
     /// The sampling temperature, from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// Maximum number of tokens of one answer.
+    /// Maximum number of tokens in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// The effort that the model spends on reasoning before it answers, from 0 to 100.
@@ -93,7 +93,7 @@ pub struct AgentSpec {
     /// The traits that the agent shares with other agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitRef>,
-    /// The agents that it may ask to do part of its task.
+    /// The agents that this agent may ask to do part of its task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<DelegateRef>,
     /// Memory items that the prompt contains.
@@ -108,10 +108,10 @@ pub struct AgentSpec {
     /// The correction of answers that do not match the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<AgentRepair>,
-    /// Rules that narrow the permissions of its programs.
+    /// Rules that narrow the permissions of the agent's programs.
     #[serde(default, skip_serializing_if = "AgentPolicy::is_empty")]
     pub policy: AgentPolicy,
-    /// The policies of the agents that delegated to this one, which also apply.
+    /// The policies of the agents that delegated to this one. They also apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed_by: Vec<AgentPolicy>,
     /// Limits on the resources of a run.
@@ -123,7 +123,7 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// Creates an agent that has only a name and changes nothing else.
+    /// Creates an agent that sets only a name.
     #[must_use]
     pub fn new(name: impl Into<String>) -> AgentSpec {
         AgentSpec {
@@ -173,8 +173,8 @@ impl AgentSpec {
         )
     }
 
-    /// Returns the agent as a delegate of another one, whose rules also apply to it. It inherits
-    /// the values of the other's context that it does not set itself.
+    /// Returns the agent as a delegate of `other`. The rules of `other` also apply to it, and it
+    /// inherits the context values of `other` that it does not set itself.
     #[must_use]
     pub fn delegated_by(&self, other: &AgentSpec) -> AgentSpec {
         let mut agent = self.clone();
@@ -186,7 +186,7 @@ impl AgentSpec {
         agent
     }
 
-    /// Returns the agent with the values of a request, which replace its own.
+    /// Returns the agent with the context values of a request, which replace its own.
     #[must_use]
     pub fn with_context(&self, values: &BTreeMap<String, String>) -> AgentSpec {
         let mut agent = self.clone();
@@ -200,8 +200,8 @@ impl AgentSpec {
         self.name == DEFAULT_AGENT
     }
 
-    /// Adds the agent to the data of a request for a run, so that a resumed run has the same one.
-    /// The data must be an object. The default agent is not added.
+    /// Adds the agent to the data of a request for a run, so that the run has the same agent when
+    /// it is resumed. The data must be an object. The default agent is not added.
     pub fn write_to(&self, origin: &mut Json) {
         let agent = AgentSpec { examples: Vec::new(), ..self.clone() };
         if let (false, Json::Object(fields), Ok(agent)) =
@@ -224,7 +224,7 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the name that people see: the title, or the name.
+    /// Returns the display name: the title, or the name if there is no title.
     #[must_use]
     pub fn shown_name(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
@@ -249,7 +249,7 @@ pub struct DelegateRef {
     /// The program's name. By default, `ask_` and the agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The situations in which to ask the agent. By default, its description.
+    /// The situations in which to ask the agent. By default, the agent's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
@@ -319,7 +319,7 @@ impl AgentBudget {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentExample {
-    /// The message.
+    /// The message to the agent.
     pub message: String,
     /// A recording of the model's answers: a path relative to the folder of the agent's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,7 +327,7 @@ pub struct AgentExample {
     /// The files, state and answers that the agent's programs can access.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub scene: toml::Table,
-    /// The expectations of the answer, the files and the state afterwards.
+    /// The expected answer, files and state.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub expect: toml::Table,
 }

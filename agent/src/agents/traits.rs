@@ -19,7 +19,7 @@ use super::spec::AgentSpec;
 /// The parameter of a trait's program that receives the recent conversation.
 const CONVERSATION: &str = "conversation";
 
-/// A trait. Every field but the name is optional.
+/// A trait. Every field except the name is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraitSpec {
@@ -44,18 +44,19 @@ pub struct TraitSpec {
     pub programs: TraitPrograms,
 }
 
-/// The programs of a trait: names of catalog programs.
+/// The programs of a trait, as names of catalog programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraitPrograms {
-    /// Runs once, before the first step. It returns text for the prompt, or a JSON object with
-    /// `prompt`, `tools` and `delegates`.
+    /// The program that runs once, before the first step. It returns text for the prompt, or a JSON
+    /// object with `prompt`, `tools` and `delegates`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
-    /// Runs before each step, for its effects.
+    /// The program that runs before each step for its effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// Runs before each step and returns text, which the model sees when it changes.
+    /// The program that runs before each step and returns text, which the model sees when it
+    /// changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }
@@ -95,7 +96,7 @@ pub enum TraitRef {
 pub struct NamedTrait {
     /// The trait's name.
     pub id: String,
-    /// The values.
+    /// The values that replace those of the trait's context.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
 }
@@ -138,7 +139,7 @@ impl TraitSpec {
         }]
     }
 
-    /// Checks the name.
+    /// Checks that the name is valid.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.name.parse::<Name>() {
             Ok(_) => Ok(()),
@@ -146,7 +147,7 @@ impl TraitSpec {
         }
     }
 
-    /// Returns the trait with values that replace those of its context.
+    /// Returns the trait with `values`, which replace those of its context.
     fn with_context(&self, values: &BTreeMap<String, String>) -> TraitSpec {
         let mut own = self.clone();
         own.context.extend(values.clone());
@@ -161,15 +162,15 @@ impl TraitSpec {
             .map_err(|key| AgentError::context(agent, format!("the trait `{}`", self.name), key))
     }
 
-    /// Returns the trait's context, in which references to the agent's context are replaced with
-    /// its values.
+    /// Returns the trait's context, with references to the agent's context replaced with its
+    /// values.
     fn values(&self, agent: &AgentSpec) -> Result<BTreeMap<String, String>, AgentError> {
         let place = || format!("the context of the trait `{}`", self.name);
         context::filled(&self.context, &agent.context)
             .map_err(|key| AgentError::context(agent, place(), key))
     }
 
-    /// Returns the trait's programs as the host calls them.
+    /// Returns the trait's programs as catalog entries under the names that the host calls.
     fn entries(
         &self,
         agent: &AgentSpec,
@@ -206,7 +207,7 @@ impl TraitSpec {
     }
 }
 
-/// The additions of an agent's traits to the parts of its runs.
+/// The parts that an agent's traits add to its runs.
 pub(super) struct TraitParts {
     /// Text for the prompt.
     pub(super) prompt: Vec<String>,
@@ -217,7 +218,7 @@ pub(super) struct TraitParts {
 }
 
 impl TraitParts {
-    /// Gathers the additions of the agent's traits. `catalog` has all programs.
+    /// Collects the additions of the agent's traits. `catalog` contains all programs.
     pub(super) fn of(agent: &AgentSpec, catalog: &Catalog) -> Result<TraitParts, AgentError> {
         let mut parts = TraitParts { prompt: Vec::new(), tools: Vec::new(), programs: Vec::new() };
         for own in &agent.traits {
@@ -247,7 +248,7 @@ impl TraitParts {
 pub(super) type Traits = BTreeMap<String, TraitSpec>;
 
 impl AgentSpec {
-    /// Returns the agent with its traits by value, so that a run keeps the traits that it began
+    /// Returns the agent with its traits by value, so that a run keeps the traits that it started
     /// with.
     pub(super) fn with_traits(&self, known: &Traits) -> Result<AgentSpec, AgentError> {
         let inline = |one: &TraitRef| match one {

@@ -1,4 +1,4 @@
-//! Performs the calls in a step.
+//! Performs the calls of a step.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -49,8 +49,8 @@ impl Performer<'_> {
     }
 
     /// Runs a call in a step, and writes its trace line. `at` is its index among the calls of the
-    /// step, and `programs` is the catalog that contains its program. A program that sets no time
-    /// limit of its own runs for at most `time`.
+    /// step, and `programs` is the catalog that contains its program. A program without its own
+    /// time limit runs for at most `time`.
     pub(super) async fn call(
         &self,
         (step, at): (u32, usize),

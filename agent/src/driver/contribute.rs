@@ -12,11 +12,10 @@ use crate::functions::offered;
 use crate::host::Host;
 use crate::trace::CallOutcome;
 
-/// Maximum duration of a program that the host calls for itself, unless the program sets its own
-/// limit.
+/// Maximum duration of a program that the host itself calls, unless the program sets its own limit.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of tools, and of delegates, that one build program adds.
+/// Maximum number of tools, and maximum number of delegates, that one build program adds.
 const MAX_ADDED: usize = 100;
 
 /// The JSON object that a build program returns.
@@ -29,8 +28,8 @@ struct Built {
 }
 
 impl Performer<'_> {
-    /// Runs a program that the host calls for itself. If it fails, the run continues. A program
-    /// that needs an approval is refused, so that no run waits for it.
+    /// Runs a program that the host itself calls. If the program fails, the run continues. A
+    /// program that needs an approval is refused, so that the run does not wait for one.
     pub(super) async fn internal_call(
         &self,
         place: (u32, usize),
@@ -54,7 +53,7 @@ impl Performer<'_> {
         execution
     }
 
-    /// Runs the programs of traits, one after the other.
+    /// Runs the programs of traits in order.
     pub(super) async fn contribute(&self, step: u32, calls: &[Call]) -> Input {
         let programs = self.host.internal_programs();
         let mut contributions = Vec::new();
@@ -115,14 +114,14 @@ fn select(all: &Catalog, tools: &[String]) -> Result<Catalog, String> {
     all.select(&tools).map_err(|error| error.to_string())
 }
 
-/// Returns the programs that a run may call, with those that its traits added.
+/// Returns the programs that a run may call, including those that its traits added.
 pub(crate) fn run_catalog(host: &Host, state: &State) -> Catalog {
     let catalog = host.catalog();
     let (tools, delegates) = (state.added_tools(), state.added_delegates());
     if tools.is_empty() && delegates.is_empty() {
         return catalog;
     }
-    // A program that has been removed since is unknown to a run that is resumed.
+    // A resumed run skips programs that have been removed in the meantime.
     let all = host.all_programs();
     let tools = tools.iter().filter_map(|id| select(&all, std::slice::from_ref(id)).ok());
     let tools: Vec<Entry> = tools

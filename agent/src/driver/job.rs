@@ -27,7 +27,7 @@ pub struct Job {
     pub tenant: Tenant,
     /// The tenant's session that the run belongs to.
     pub session_id: Option<String>,
-    /// The session that the trace names for a run that belongs to no session. It is only a label.
+    /// The session label in the trace of a run that belongs to no session. It has no other effect.
     pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
@@ -35,16 +35,16 @@ pub struct Job {
     pub workdir: Option<PathBuf>,
     /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
-    /// Cancels the run.
+    /// The cancellation of the run.
     pub cancel: Cancel,
-    /// Counts the model usage of the run's programs. It must be the meter of the model that the
-    /// programs may ask.
+    /// The meter that counts the model usage of the run's programs. It must be the meter of the
+    /// model that the programs may ask.
     pub meter: Meter,
     /// The tree of runs that the run belongs to.
     pub tree: RunTree,
-    /// Starts the runs of other agents. Without it, programs cannot ask agents.
+    /// The port that starts the runs of other agents. Without it, programs cannot ask agents.
     pub children: Option<Arc<dyn ChildRuns>>,
-    /// The agents that programs may ask besides those of the settings.
+    /// The agents that programs may ask in addition to those of the settings.
     pub delegates: DelegateNames,
     /// The output that the run must have. It replaces the output in the settings.
     pub output: Option<OutputSettings>,

@@ -29,16 +29,16 @@ pub(super) type NewFiles = dyn Fn() -> Arc<Files> + Send + Sync;
 /// A function that changes the access of a run.
 pub(super) type ChangeAccess = dyn Fn(Access) -> Access + Send + Sync;
 
-/// The folder of the traces of runs.
+/// The location of an agent's run traces.
 #[derive(Clone)]
 pub(super) struct TraceFolder {
-    /// The folder that contains a folder for each run.
+    /// The folder that contains one subfolder per run.
     pub(super) folder: PathBuf,
     /// The key that seals the traces.
     pub(super) signer: Option<Arc<Signer>>,
 }
 
-/// An agent: a model with its prompt, its tools and everything else that its runs share.
+/// An agent: a model with a prompt, tools and everything else that its runs share.
 ///
 /// An agent is configuration only. It is cheap to clone, and each [`execute`](Agent::execute) has
 /// its own state. `T` is the type of the answers: text, unless the agent has an
@@ -62,7 +62,7 @@ pub struct Agent<T = String> {
 /// A function that returns the data for the report of a completed run.
 pub(super) type ReadData<T> = fn(&RunReport) -> Result<T, String>;
 
-/// The parts of an agent.
+/// The configuration of an agent, shared by its clones.
 pub(super) struct Inner {
     pub(super) name: String,
     pub(super) fingerprint: String,
@@ -78,7 +78,7 @@ pub(super) struct Inner {
     pub(super) files: Arc<NewFiles>,
     pub(super) access: Vec<Arc<ChangeAccess>>,
     pub(super) tools: Vec<CompiledTool>,
-    /// The other agents that the agent may ask.
+    /// The delegates of the agent.
     pub(super) team: Team,
     pub(super) middleware: Vec<Arc<dyn Middleware>>,
     pub(super) handlers: Vec<Arc<dyn Handler>>,
@@ -86,7 +86,7 @@ pub(super) struct Inner {
 }
 
 impl Agent {
-    /// Creates a builder for an agent that asks `model`.
+    /// Creates a builder for an agent that uses `model`.
     pub fn builder(model: impl IntoModel) -> AgentBuilder {
         AgentBuilder::new(model.into_model())
     }
@@ -114,32 +114,32 @@ impl<T> Agent<T> {
         &self.inner.host
     }
 
-    /// Adds a handler for the events of all runs of this agent and its clones. It is called after
-    /// the handlers that the agent was built with, until the subscription is dropped.
+    /// Adds a handler for the events of all runs of this agent and its clones. The handler is
+    /// called after those that the agent was built with, until the subscription is dropped.
     pub fn subscribe(&self, handler: impl Handler + 'static) -> Subscription {
         self.inner.subscribers.add(Arc::new(handler))
     }
 }
 
 impl<T: Send + 'static> Agent<T> {
-    /// Prepares a run. It begins when the result is awaited.
+    /// Prepares a run. It starts when the result is awaited.
     pub fn execute(&self, input: impl Into<String>) -> Execute<T> {
         let start = Start::New { message: input.into(), history: Vec::new() };
         Execute::new(self, new_id(), start)
     }
 
-    /// Prepares to resume a run of this agent that waits for approvals, or whose process ended. It
-    /// continues when the result is awaited. Its report contains only the [trips](super::Trip) after it
-    /// was resumed.
+    /// Prepares to resume a run of this agent that waits for approvals, or whose process ended. The
+    /// run continues when the result is awaited. Its report contains only the [trips](super::Trip)
+    /// after the resumption.
     ///
-    /// The agent must have the same name as when the run began. Therefore set the name of an agent
-    /// whose runs may be resumed.
+    /// The agent must have the same name as when the run started, so give an explicit name to an
+    /// agent whose runs may be resumed.
     pub fn resume(&self, run_id: impl Into<String>) -> Execute<T> {
         Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
     }
 
-    /// Starts a run, and returns its events and the pieces of its answers as they arrive. It must
-    /// be called within a tokio runtime.
+    /// Starts a run, and returns a stream of its events and answer pieces. It must be called within
+    /// a tokio runtime.
     pub fn stream(&self, input: impl Into<String>) -> RunStream<T> {
         self.execute(input).stream()
     }

@@ -26,10 +26,10 @@ use crate::settings::Settings;
 use crate::store::TenantStore;
 use crate::wiring::Access;
 
-/// Maximum size of a run's files if the application supplied none, in bytes.
+/// Maximum size of a run's files, in bytes, unless the application supplies the files.
 const MAX_FILES: u64 = 64 << 20;
 
-/// The parts that an application supplies for an agent. Its declared delegates use them, too.
+/// The parts that an application supplies for an agent. Its declared delegates also use them.
 #[derive(Clone)]
 pub(super) struct Base {
     pub(super) model: Arc<dyn Model>,
@@ -48,7 +48,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Returns the host. Creates it if the application set none.
+    /// Returns the host. Creates one if the application did not set it.
     pub(super) fn host(&mut self) -> Result<Host, AgentError> {
         let host = match self.host.take() {
             Some(host) => host,
@@ -118,7 +118,7 @@ impl<T> AgentBuilder<T> {
         AgentBuilder { name: Some(name.into()), ..self }
     }
 
-    /// Sets a declared agent: its prompt, programs, limits, delegates and policy. Its traits and
+    /// Sets the agent's declaration: prompt, programs, limits, delegates and policy. Its traits and
     /// delegates must be among the [`agents`](AgentBuilder::agents), and its model among the
     /// [`models`](AgentBuilder::models).
     pub fn spec(self, spec: AgentSpec) -> Self {
@@ -136,7 +136,7 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.agents = agents)
     }
 
-    /// Sets the models that declared agents name. Without them, all agents ask the model that was
+    /// Sets the models that declared agents name. Without them, all agents use the model that was
     /// passed to [`Agent::builder`](super::Agent::builder).
     pub fn models(self, models: Arc<dyn Models>) -> Self {
         self.with(|base| base.models = Some(models))
@@ -158,9 +158,9 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.policy = base.policy.clone().and(policy))
     }
 
-    /// Sets the asker that approves the effects that the policy asks about. Delegates without an
-    /// asker use the same one. Without an asker, these effects are denied. If the asker answers
-    /// later, a run with a [`store`](AgentBuilder::store) waits.
+    /// Sets the asker, which approves or denies the effects that the policy asks about. Delegates
+    /// without an asker use the same one. Without an asker, these effects are denied. If the asker
+    /// defers its answer, a run with a [`store`](AgentBuilder::store) waits.
     pub fn asker(self, asker: Arc<dyn Asker>) -> Self {
         self.with(|base| base.asker = Some(asker))
     }
@@ -171,8 +171,8 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.store = Some(store))
     }
 
-    /// Writes the trace of each run to a subfolder of `folder` with the run's id. A signer seals
-    /// it. A run whose trace cannot be written continues.
+    /// Writes the trace of each run to a subfolder of `folder`, named after the run's id. The
+    /// signer, if there is one, seals the trace. A run whose trace cannot be written continues.
     pub fn trace(self, folder: impl Into<PathBuf>, signer: Option<Arc<Signer>>) -> Self {
         let trace = TraceFolder { folder: folder.into(), signer };
         self.with(|base| base.trace = Some(trace))
@@ -190,40 +190,41 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.files = Arc::new(files))
     }
 
-    /// Adds a function that changes the access of each run: its secrets, its search engine and so
-    /// on.
+    /// Adds a function that changes the access of each run, such as its secrets or its search
+    /// engine.
     pub fn access(self, change: impl Fn(Access) -> Access + Send + Sync + 'static) -> Self {
         self.with(|base| base.access.push(Arc::new(change)))
     }
 
-    /// Adds a tool. Programs and the model call it by its name.
+    /// Adds a tool, which programs and the model call by its name.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Adds programs of the catalog to those that the agent is offered: `file_read`, `text_*`, or a
-    /// program with a different name, description or context.
+    /// Adds catalog programs to those that the agent is offered. `program` is a name such as
+    /// `file_read`, a pattern such as `text_*`, or a program with a different name, description or
+    /// context.
     pub fn program(mut self, program: ToolRef) -> Self {
         self.programs.push(program);
         self
     }
 
     /// Adds another agent that this one may ask. The program for this is `ask_NAME`, unless the
-    /// declared agent names it differently.
+    /// agent's declaration names it differently.
     pub fn delegate<U>(mut self, name: impl Into<String>, agent: Agent<U>) -> Self {
         self.delegates.push((name.into(), agent.inner));
         self
     }
 
-    /// Adds an item of memory, which the prompt contains.
+    /// Adds a memory item to the prompt.
     pub fn memory(mut self, item: impl Into<String>) -> Self {
         self.memory.push(item.into());
         self
     }
 
-    /// Sets values for the agent's tools, traits and memory. They replace the values that the agent
-    /// declares. No model sees them.
+    /// Adds context values for the agent's tools, traits and memory. They replace the values that
+    /// the agent declares. No model sees them.
     pub fn context(mut self, values: BTreeMap<String, String>) -> Self {
         self.context.extend(values);
         self
@@ -285,7 +286,7 @@ impl<T> AgentBuilder<T> {
     /// Builds the agent.
     ///
     /// # Errors
-    /// If a part is invalid. The error names the part and the rule that it breaks.
+    /// If a part is invalid. The error names the part and the rule that it violates.
     pub fn build(self) -> Result<Agent<T>, AgentError> {
         let declared = self.spec.clone().unwrap_or_else(|| AgentSpec::new(""));
         let mut spec = declared.with_context(&self.context);
@@ -386,10 +387,10 @@ impl<T> AgentBuilder<T> {
     }
 }
 
-/// The name of an agent without a name, until its fingerprint is known.
+/// Temporary name of an unnamed agent, until its fingerprint is known.
 const UNNAMED: &str = "agent";
 
-/// The name of the trait that contains the programs that an application adds.
+/// The name of the trait that contains the programs added by an application.
 const ADDED: &str = "added_programs";
 
 fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError> {
@@ -403,7 +404,7 @@ fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError>
     compiled.collect()
 }
 
-/// Returns the hash of a value. It does not depend on the order of keys.
+/// Returns the hash of a value. It does not depend on the order of object keys.
 fn fingerprint(value: &Json) -> String {
     fn sorted(value: &Json) -> Json {
         match value {

@@ -19,7 +19,7 @@ use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
 use crate::journal::{Journal as _, RunRecord, Status};
 use crate::store::TenantStore;
 
-/// The port through which one run starts the runs of its delegates.
+/// The port through which a run starts its delegates' runs.
 #[derive(Clone)]
 pub(super) struct AgentChildren {
     agent: Arc<Inner>,
@@ -109,8 +109,8 @@ impl AgentChildren {
         })
     }
 
-    /// Returns the outcome of a run that had ended before its caller was resumed. The trips of such
-    /// a run are unknown.
+    /// Returns the outcome of a run that had ended before its caller was resumed. Its trips are
+    /// unknown.
     fn of_record(
         &self,
         run: RunRecord,

@@ -15,8 +15,8 @@ use super::tool::Tool;
 use crate::agents::{AgentError, AgentSpec};
 use crate::model::Model;
 
-/// A conversation: its messages so far, the agent that answers the next one, and everything that
-/// the application has added since the start.
+/// A conversation: its messages so far, the agent that answers the next one, and the application's
+/// additions.
 ///
 /// Added tools, programs, delegates, memory items and values belong to the conversation. They
 /// remain when it continues with another agent. An invalid change returns an error and has no
@@ -44,12 +44,12 @@ pub struct Conversation {
 }
 
 impl AgentBuilder {
-    /// Begins a conversation with the agent.
+    /// Starts a conversation with the agent.
     ///
     /// # Errors
     /// If the agent cannot be built.
     pub fn conversation(mut self) -> Result<Conversation, AgentError> {
-        // The agents of the conversation share it.
+        // All agents of the conversation share this host.
         self.base.host()?;
         let agent = self.clone().build()?;
         let spec = self.spec.clone().unwrap_or_else(|| AgentSpec::new(agent.name()));
@@ -64,7 +64,7 @@ impl Conversation {
         &self.agent
     }
 
-    /// Returns the declaration of the current agent, as it was loaded.
+    /// Returns the declaration of the current agent as it was loaded, without the additions.
     #[must_use]
     pub fn current_agent(&self) -> &AgentSpec {
         &self.spec
@@ -150,7 +150,8 @@ impl Conversation {
         Ok(spec)
     }
 
-    /// Continues with another model: a model's name or a class, such as `class:fast`.
+    /// Continues with another model. `name` is the name of a model or a class, such as
+    /// `class:fast`.
     ///
     /// # Errors
     /// If the builder has no [`models`](AgentBuilder::models), or the model cannot be used.
@@ -162,7 +163,7 @@ impl Conversation {
         let model: Arc<dyn Model> = models.open(name).map_err(AgentError::Model)?;
         self.change(|mut builder| {
             builder.base.model = model;
-            // The model of the declaration would be opened again.
+            // Otherwise, the model that the declaration names would be opened again.
             builder.spec = builder.spec.map(|spec| AgentSpec { model: None, ..spec });
             builder
         })
@@ -197,7 +198,7 @@ impl Conversation {
         self.change(|builder| builder.delegate(name, agent))
     }
 
-    /// Adds an item of memory, which the prompt contains.
+    /// Adds a memory item to the prompt.
     ///
     /// # Errors
     /// If the agent cannot be built.

@@ -12,9 +12,9 @@ use super::report::ReportStatus;
 /// An event of a run. Serialized as one object with a snake-case `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
-    /// The run at the top of the tree. Differs from `run_id` only in a delegate's run.
+    /// The id of the tree's root run. Differs from `run_id` only in a delegate's run.
     pub root_run_id: String,
     /// The label of the session. Absent if the caller set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,46 +28,46 @@ pub struct RunEvent {
     pub kind: RunEventKind,
 }
 
-/// The kind of an event in a run.
+/// The kind of an event, with its data.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RunEventKind {
-    /// The run began.
+    /// The run started.
     RunStarted {
-        /// The input.
+        /// The input of the run.
         input: String,
     },
-    /// A [trip](super::Trip) began: the model is asked.
+    /// A [trip](super::Trip) started: the model is asked.
     TripStarted {
         /// The number of the trip, from 1.
         trip: u32,
     },
-    /// A trip ended: the model answered, or failed.
+    /// A trip ended: the model answered or failed.
     TripEnded {
         /// The number of the trip, from 1.
         trip: u32,
-        /// The finish reason, as the provider spells it. Absent if it gave none.
+        /// The finish reason, as the provider spells it. Absent if the provider reported none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish: Option<String>,
         /// Tokens and cost of the trip.
         usage: Usage,
         /// Duration in milliseconds.
         duration_ms: u64,
-        /// The reason why there is no answer. Absent if there is one.
+        /// The error, if the model did not answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A program that the model called begins.
+    /// A program called by the model started.
     CallStarted {
         /// The trip in which the model called it.
         trip: u32,
         /// The program's name, or `wat` for a program that the model wrote.
         name: String,
-        /// The arguments.
+        /// The arguments of the call.
         args: Vec<String>,
     },
-    /// A program that the model called has ended.
+    /// A program called by the model ended.
     CallEnded {
         /// The trip in which the model called it.
         trip: u32,
@@ -80,41 +80,41 @@ pub enum RunEventKind {
         /// Duration in milliseconds.
         duration_ms: u64,
     },
-    /// A delegate's run began.
+    /// A delegate's run started.
     ChildStarted {
-        /// The id of its run.
+        /// The id of the delegate's run.
         child: String,
-        /// The name by which the run asked the delegate.
+        /// The name that the calling agent uses for the delegate.
         name: String,
-        /// The message.
+        /// The message to the delegate.
         message: String,
     },
-    /// A delegate's run has ended.
+    /// A delegate's run ended.
     ChildEnded {
-        /// The id of its run.
+        /// The id of the delegate's run.
         child: String,
-        /// The name by which the run asked the delegate.
+        /// The name that the calling agent uses for the delegate.
         name: String,
-        /// Its status.
+        /// The status of the delegate's run.
         status: ReportStatus,
     },
-    /// The model is asked again, because an answer was incomplete or could not be used.
+    /// The model is asked again because its answer was incomplete or unusable.
     Retry {
-        /// The new attempt, from 1.
+        /// The number of the new attempt, from 1.
         attempt: u32,
-        /// The reason.
+        /// The reason for the retry.
         error: String,
     },
-    /// The run left data for the application.
+    /// A program of the run stored data for the application.
     Artifact {
-        /// The name.
+        /// The name of the data.
         name: String,
-        /// The size of the data, in bytes. The report has the data.
+        /// The size of the data, in bytes. The report contains the data itself.
         bytes: u64,
     },
-    /// The run has ended.
+    /// The run ended.
     RunEnded {
-        /// The status.
+        /// The status of the run.
         status: ReportStatus,
         /// The answer, or the reason why there is none.
         text: String,
@@ -122,7 +122,7 @@ pub enum RunEventKind {
 }
 
 /// A receiver of a run's events. It must not block, because the run waits for it. If it panics, the
-/// panic is logged, and the run continues.
+/// panic is logged and the run continues.
 ///
 /// A function that takes an event is a handler.
 pub trait Handler: Send + Sync {
@@ -136,7 +136,7 @@ impl<F: Fn(&RunEvent) + Send + Sync> Handler for F {
     }
 }
 
-/// Passes an event to a handler, and contains its panic.
+/// Passes an event to a handler and catches its panic.
 pub(super) fn deliver(handler: &dyn Handler, event: &RunEvent) {
     let handled = std::panic::catch_unwind(AssertUnwindSafe(|| handler.on(event)));
     if handled.is_err() {
@@ -152,7 +152,7 @@ pub(super) struct Subscribers {
 }
 
 impl Subscribers {
-    /// Adds a handler.
+    /// Adds a handler, which is removed when the returned subscription is dropped.
     pub(super) fn add(self: &Arc<Self>, handler: Arc<dyn Handler>) -> Subscription {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().push((id, handler));
@@ -177,7 +177,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Removes the handler.
+    /// Removes the handler by dropping the subscription.
     pub fn unsubscribe(self) {}
 }
 

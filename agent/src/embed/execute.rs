@@ -41,11 +41,11 @@ use crate::store::{TenantStore, own_session};
 use crate::tenant::Tenant;
 use crate::wiring::Access;
 
-/// The reason for cancelling a run whose caller dropped it.
+/// The cancellation reason of a run whose caller dropped it.
 const DROPPED: &str = "nobody waits for the run any more";
 
-/// A run of an agent that has not begun. It begins when it is awaited, and runs in its own task. If
-/// the future that awaits it is dropped, the run is cancelled.
+/// A run that has not started yet. It starts when it is awaited, and then executes in its own task.
+/// Dropping the future cancels the run.
 #[must_use = "the run begins when this is awaited"]
 pub struct Execute<T> {
     agent: Agent<T>,
@@ -72,8 +72,8 @@ impl<T: Send + 'static> Execute<T> {
         }
     }
 
-    /// Sets the earlier messages of the conversation, oldest first. A run that is resumed keeps its
-    /// own messages.
+    /// Sets the earlier messages of the conversation, oldest first. A resumed run keeps its own
+    /// messages.
     pub fn history(mut self, messages: Vec<Message>) -> Self {
         if let Start::New { history, .. } = &mut self.start {
             *history = messages;
@@ -81,7 +81,7 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Answers a pending approval of a run that is resumed. `call` is the call of the
+    /// Answers a pending approval of a resumed run. `call` identifies the
     /// [`pending`](RunFailure::pending) approval.
     pub fn answer(mut self, call: impl Into<String>, approval: Approval) -> Self {
         if let Start::Resume { answers } = &mut self.start {
@@ -90,17 +90,18 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Labels the run and its events with a session. It is a label only: no state is kept.
+    /// Labels the run and its events with a session id. This is only a label: no session state is
+    /// kept.
     pub fn session_id(self, session_id: impl Into<String>) -> Self {
         Execute { session_id: Some(session_id.into()), ..self }
     }
 
-    /// Sets the cancellation of the run: a [`Cancel`], or a token.
+    /// Sets the cancellation of the run: a [`Cancel`] or a token.
     pub fn cancel(self, cancel: impl Into<Cancel>) -> Self {
         Execute { cancel: cancel.into(), ..self }
     }
 
-    /// Sets the files of the run, instead of those of the agent.
+    /// Sets the files of the run, which replace those of the agent.
     pub fn files(self, files: Arc<Files>) -> Self {
         Execute { files: Some(files), ..self }
     }
@@ -116,8 +117,8 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Starts the run, and returns its events and the pieces of its answers as they arrive. It must
-    /// be called within a tokio runtime.
+    /// Starts the run, and returns a stream of its events and answer pieces. It must be called
+    /// within a tokio runtime.
     pub fn stream(self) -> RunStream<T> {
         let queue = Arc::new(StreamQueue::default());
         let task = self.start(Some(Arc::clone(&queue)), None);
@@ -133,7 +134,8 @@ impl<T: Send + 'static> Execute<T> {
     }
 
     fn start(self, stream: Option<Arc<StreamQueue>>, gate: Option<Arc<Gate>>) -> RunTask<T> {
-        // The run ends if its caller leaves, and its caller's cancellation is not touched then.
+        // A child cancellation: cancelling a dropped run does not affect the cancellation of its
+        // caller.
         let cancel = self.cancel.child();
         let run = Run {
             inner: Arc::clone(&self.agent.inner),
@@ -152,7 +154,7 @@ impl<T: Send + 'static> Execute<T> {
         };
         let start = self.start;
         let task = tokio::spawn(async move {
-            // The end of the stream follows the last event, whatever happens.
+            // Closes the stream after the last event, even if the run panics.
             let _end = stream.map(CloseOnDrop);
             run.drive(start).await
         });
@@ -189,7 +191,7 @@ impl<T> Future for RunTask<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.task.poll_unpin(context).map(|joined| match joined {
             Ok(finished) => finished.into_result(self.read),
-            // A panic in a run is caught within, so the runtime was shut down.
+            // The run catches its own panics, so the runtime was shut down.
             Err(stopped) => Err(RunFailure::new(
                 ReportBuilder::new((self.id.clone(), self.id.clone()), None, String::new()).finish(
                     &Ending::Failed { message: format!("error: {stopped}") },
@@ -209,7 +211,7 @@ impl<T> Drop for RunTask<T> {
     }
 }
 
-/// A run, with everything that it needs.
+/// A run with everything needed to drive it.
 pub(super) struct Run {
     pub(super) inner: Arc<Inner>,
     pub(super) id: String,
@@ -219,27 +221,27 @@ pub(super) struct Run {
     pub(super) context: Arc<Json>,
     pub(super) handlers: Vec<Arc<dyn Handler>>,
     pub(super) stream: Option<Arc<StreamQueue>>,
-    /// The gate where the run waits for an application that drives it step by step.
+    /// The gate at which the run waits for an application that drives it step by step.
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) tree: RunTree,
     /// The policy of the agents that delegated to this one.
     pub(super) narrowed: Policy,
-    /// The asker that approves the effects that the policy asks about.
+    /// The asker for effects that the policy asks about.
     pub(super) asker: Option<Arc<dyn Asker>>,
     /// The store that records the run.
     pub(super) store: Option<TenantStore>,
 }
 
-/// The way in which a run begins.
+/// The start of a run.
 pub(super) enum Start {
     /// The run begins with a message.
     New { message: String, history: Vec<Message> },
-    /// The run continues where it was stopped, with answers to its pending approvals.
+    /// The run continues from the point where it stopped, with answers to its pending approvals.
     Resume { answers: Vec<(String, Approval)> },
 }
 
 impl Run {
-    /// Drives the run until it stops. The future is boxed because the run of a delegate calls this
+    /// Drives the run until it stops. The future is boxed because a delegate's run calls this
     /// function recursively.
     pub(super) fn drive(self, start: Start) -> BoxFuture<'static, Finished> {
         async move {
@@ -266,7 +268,7 @@ impl Run {
                 RunHooks { agent: Arc::clone(inner), state, observer: Arc::clone(&observer) };
             let hooks = Arc::new(hooks);
             let children = AgentChildren::of(&self, &observer);
-            // What the application passed may panic.
+            // Code passed by the application may panic.
             let outcome = caught(&self.id, self.perform(start, &hooks, &children)).await;
             let outcome = outcome.unwrap_or(Err(Stopped::Panicked));
             children.join().await;
@@ -275,7 +277,7 @@ impl Run {
         .boxed()
     }
 
-    /// Returns the folder of the run's trace, and creates the folder.
+    /// Creates and returns the folder for the run's trace.
     fn trace_folder(&self) -> Option<PathBuf> {
         let folder = self.inner.trace.as_ref()?.folder.join(&self.id);
         match std::fs::create_dir_all(&folder) {
@@ -287,7 +289,7 @@ impl Run {
         }
     }
 
-    /// Returns the rules for the run's programs.
+    /// Returns the policy for the run's programs.
     pub(super) fn policy(&self) -> Policy {
         self.inner.policy.clone().and(self.narrowed.clone())
     }
@@ -391,8 +393,8 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Records the answers to the pending approvals of the run and of its delegates' runs. If
-    /// answers are still missing, the run stays parked.
+    /// Records the answers to the pending approvals of the run and its delegates. If answers are
+    /// still missing, the run stays parked.
     async fn answer(
         &self,
         record: &RunRecord,

@@ -48,7 +48,7 @@ impl Hooks {
                 let relay = &mut |delta: Delta<'_>| {
                     (on_delta.lock().unwrap_or_else(PoisonError::into_inner))(delta);
                 };
-                // Middleware asks again, so the answer so far does not count.
+                // The middleware repeats the request, so the text sent so far is discarded.
                 if is_asked.swap(true, Ordering::Relaxed) {
                     relay(Delta::Restart);
                 }
@@ -61,8 +61,8 @@ impl Hooks {
         next.run(TripRequest::of(&request)).await
     }
 
-    /// Runs a call through the middleware. Also returns true if the middleware changed the call or
-    /// its outcome.
+    /// Runs a call through the middleware. The returned flag is true if the middleware changed the
+    /// call or its outcome.
     pub(crate) async fn perform<'a, F>(
         &'a self,
         call: &'a Call,
@@ -81,7 +81,7 @@ impl Hooks {
                 let is_same = call == *performing;
                 let (execution, kept) = match perform(call).await {
                     Ok(execution) => (execution.clone(), is_same.then_some(Ok(execution))),
-                    // The host is broken, and the run ends, whatever the middleware makes of it.
+                    // The host failed, so the run ends regardless of what the middleware returns.
                     Err(broken) => {
                         let reason = "the host failed".to_owned();
                         (Execution::Refused { reason }, Some(Err(broken)))
@@ -119,8 +119,8 @@ impl Hooks {
         }
     }
 
-    /// Returns the results of calls that the application ran itself, or `None` if the calls are to
-    /// be run.
+    /// Returns the results of calls that the application ran itself, or `None` if the run must
+    /// execute them.
     pub(crate) async fn before_calls(&self, step: u32, calls: &[Call]) -> Option<Vec<Execution>> {
         let (gate, observer) = self.gate()?;
         let trip = observer.report().last_trip();
@@ -137,7 +137,7 @@ impl Hooks {
         self.gate()?.0.messages(messages)
     }
 
-    /// Reports that a trip begins. If the guard is dropped before `end` is called, the trip is
+    /// Reports the start of a trip. If the guard is dropped before `end` is called, the trip is
     /// reported as stopped.
     pub(crate) fn begin_trip(&self) -> TripGuard {
         let observer = self.0.as_ref().map(|hooks| Arc::clone(&hooks.observer));
@@ -155,7 +155,7 @@ pub(crate) struct TripGuard {
 }
 
 impl TripGuard {
-    /// Reports the end of the trip. The usage includes the price.
+    /// Reports the end of the trip. The usage must include the price.
     pub(crate) fn end(mut self, answer: Result<(&ModelReply, Usage), &ModelError>) {
         let Some(observer) = self.observer.take() else { return };
         let (usage, answer) = match answer {
@@ -166,7 +166,7 @@ impl TripGuard {
     }
 }
 
-/// Reports a trip that was not ended as stopped.
+/// Reports an unfinished trip as stopped.
 impl Drop for TripGuard {
     fn drop(&mut self) {
         if let Some(observer) = self.observer.take() {
@@ -180,14 +180,14 @@ impl Drop for TripGuard {
 /// the stream.
 pub(super) struct RunObserver {
     pub(super) agent: Arc<Inner>,
-    /// The ids of the run and of the run at the top.
+    /// The ids of the run and its tree's root run.
     pub(super) ids: (String, String),
     pub(super) session_id: Option<String>,
     /// The handlers that were added for this run only.
     pub(super) handlers: Vec<Arc<dyn Handler>>,
     pub(super) stream: Option<Arc<StreamQueue>>,
     pub(super) report: Mutex<ReportBuilder>,
-    /// The gate where the run waits for an application that drives it step by step.
+    /// The gate at which the run waits for an application that drives it step by step.
     pub(super) gate: Option<Arc<Gate>>,
 }
 
@@ -242,7 +242,7 @@ impl RunObserver {
         self.notify(RunEventKind::ChildEnded { child, name, status });
     }
 
-    /// Finishes the report of a run that has ended, and adds the messages after its input.
+    /// Finishes the report of a run that has ended, and adds `turns` as its messages.
     pub(super) fn finish(
         &self,
         ending: &Ending,

@@ -53,11 +53,10 @@ pub trait Middleware: Send + Sync {
         next.run(request)
     }
 
-    /// Wraps a call. To refuse it, return [`Execution::Refused`] with a reason, which the model
-    /// reads.
+    /// Wraps a call. To refuse the call, return [`Execution::Refused`] with a reason for the model.
     ///
-    /// If a program has to wait for a person's approval, it is stopped, and this method is called
-    /// again for it when the run is resumed.
+    /// If a program has to wait for a person's approval, the program is stopped, and this method is
+    /// called again when the run is resumed.
     fn call<'a>(
         &'a self,
         _state: &'a RunState,
@@ -96,7 +95,7 @@ impl RunState {
         &self.run_id
     }
 
-    /// Returns the id of the run at the top of the tree.
+    /// Returns the id of the tree's root run.
     #[must_use]
     pub fn root_run_id(&self) -> &str {
         &self.root_run_id
@@ -114,7 +113,7 @@ impl RunState {
         &self.agent
     }
 
-    /// Returns the context that the caller gave the run, or null. No model sees it.
+    /// Returns the context that the caller passed to the run, or null. No model sees it.
     #[must_use]
     pub fn context(&self) -> &Json {
         &self.context
@@ -131,7 +130,7 @@ impl RunState {
     pub fn of<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let value = values.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
-        // The key is the value's type.
+        // The key is the type of the value, so the downcast succeeds.
         Arc::clone(value).downcast().unwrap_or_default()
     }
 }
@@ -147,11 +146,11 @@ pub struct TripRequest {
     pub function_choice: FunctionChoice,
     /// The sampling temperature, from 0 to 2.
     pub temperature: f32,
-    /// Maximum number of tokens of the answer.
+    /// Maximum number of tokens in the answer.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning, or `None` for its own default.
+    /// The effort that the model spends on reasoning, or `None` for the model's default.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The schema for the provider to constrain the answer to, if it can.
+    /// The schema to which the provider constrains the answer, if it supports that.
     pub output: Option<OutputSchema>,
 }
 
@@ -195,7 +194,7 @@ pub struct NextTrip<'a> {
 }
 
 impl<'a> NextTrip<'a> {
-    /// Continues with this request.
+    /// Continues with `request`.
     #[must_use]
     pub fn run(self, request: TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let Some((first, rest)) = self.rest.split_first() else { return (self.model)(request) };
@@ -223,7 +222,7 @@ pub struct NextCall<'a> {
 }
 
 impl<'a> NextCall<'a> {
-    /// Continues with this call.
+    /// Continues with `call`.
     #[must_use]
     pub fn run(self, call: Call) -> BoxFuture<'a, Execution> {
         let NextCall { rest, state, program } = self;
@@ -241,6 +240,5 @@ impl<'a> NextCall<'a> {
     }
 }
 
-/// The error that is reported if the application's code panics. The panic itself is only in the
-/// log.
+/// The error that is reported if the application's code panics. Only the log contains the panic.
 pub(super) const PANICKED: &str = "the application failed; its log has the reason";

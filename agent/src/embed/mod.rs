@@ -1,7 +1,7 @@
-//! Agents in an application: the interface for applications that embed the library.
+//! The interface for applications that embed agents.
 //!
-//! An [`Agent`] is a value: a model, a prompt, [tools](Tool), other agents that it may ask, and an
-//! output. [`Agent::execute`] runs a task and returns a [`RunReport`]; [`Agent::stream`] also
+//! An [`Agent`] is a value that consists of a model, a prompt, [tools](Tool), delegates, and an
+//! output type. [`Agent::execute`] runs a task and returns a [`RunReport`]; [`Agent::stream`] also
 //! returns the events of the run as they happen. [`Handler`]s receive the [events](RunEvent) of
 //! runs, and [`Middleware`] surrounds each exchange with the model and each call.
 //!

@@ -6,26 +6,26 @@ use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Message, Stop, Usa
 
 use crate::model::ModelReply;
 
-/// Tests the report of a run. `T` is the type of its data. In the reports of delegates and of
-/// failed runs, the data is an optional JSON value.
+/// The report of a run. `T` is the type of its data. In reports of delegates and failed runs, the
+/// data is an optional JSON value.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport<T = Option<Json>> {
     /// The run's id. Ids are sortable by time and unguessable.
     pub run_id: String,
-    /// The id of the run at the top of the tree. Differs from `run_id` only in a delegate's run.
+    /// The id of the tree's root run. Differs from `run_id` only in a delegate's run.
     pub root_run_id: String,
     /// The label of the session. Absent if the caller set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The agent's name.
     pub agent: String,
-    /// The status.
+    /// The status of the run.
     pub status: ReportStatus,
-    /// The reason for the end of a run with a result. Absent if the model or the host failed.
+    /// The reason why the run stopped. Absent if the model or the host failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// The text of the answer, or the message that says why there is none.
+    /// The text of the answer, or a message that explains why there is none.
     pub text: String,
     /// The reason why the run did not complete. Absent if it did, or if it was cancelled without a
     /// reason.
@@ -37,25 +37,25 @@ pub struct RunReport<T = Option<Json>> {
     pub trips: Vec<Trip>,
     /// The runs of delegates, in the order in which they ended.
     pub children: Vec<RunReport>,
-    /// The messages of the run, from its input to its answer, which can be the history of the next
+    /// The messages of the run, from its input to its answer. They can be the history of the next
     /// run. Empty if the run failed. Omitted from the JSON.
     #[serde(skip)]
     pub messages: Vec<Message>,
-    /// Data that the run's programs left for the application. The model does not see it.
+    /// Data that the run's programs stored for the application. The model does not see it.
     pub artifacts: Vec<Artifact>,
-    /// Tokens of the run, including those of its programs and of its delegates.
+    /// Tokens used by the run, its programs and its delegates.
     pub usage: Usage,
     /// The cost of these tokens. Absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
-    /// Start of the run, in milliseconds since 1970.
+    /// Start time of the run, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Duration in milliseconds.
+    /// Duration of the run, in milliseconds.
     pub duration_ms: u64,
 }
 
 impl<T> RunReport<T> {
-    /// Returns a copy of the report with other data.
+    /// Returns the report with `data` in place of its own data.
     pub(super) fn with_data<U>(self, data: U) -> RunReport<U> {
         RunReport {
             run_id: self.run_id,
@@ -84,7 +84,7 @@ impl<T> RunReport<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportStatus {
-    /// The model gave its answer.
+    /// The model returned an answer.
     Completed,
     /// The model or the host failed, a limit was reached, moderation blocked the input, or the
     /// answer does not match its schema.
@@ -100,7 +100,7 @@ impl ReportStatus {
         match ending {
             Ending::Answered { .. } => ReportStatus::Completed,
             Ending::Exhausted { data: Some(_), .. } => ReportStatus::Completed,
-            // The last turn, which had to answer.
+            // In the last step, the model had to answer.
             Ending::Exhausted { bound: Bound::Steps, text, .. }
                 if !text.starts_with("stopped: ") =>
             {
@@ -115,23 +115,23 @@ impl ReportStatus {
     }
 }
 
-/// A trip: one exchange with the model. It consists of a request, its answer, and the programs that
-/// the answer called.
+/// A trip, which is one exchange with the model. It consists of a request, the model's answer, and
+/// the programs that the answer called.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trip {
     /// The number of the trip, from 1.
     pub index: u32,
-    /// The finish reason, as the provider spells it. Absent if it gave none.
+    /// The finish reason, as the provider spells it. Absent if the provider reported none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
     /// Tokens and cost of the trip.
     pub usage: Usage,
-    /// Start of the request, in milliseconds since 1970.
+    /// Start time of the request, in milliseconds since 1970.
     pub started_ms: u64,
     /// Duration of the request, in milliseconds.
     pub duration_ms: u64,
-    /// The reason why there is no answer. Absent if there is one.
+    /// The error, if the model did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The programs that the answer called, in order.
@@ -148,7 +148,7 @@ pub struct CallReport {
     pub call: u32,
     /// The program's name, or `wat` for a program that the model wrote.
     pub name: String,
-    /// The arguments as the model gave them.
+    /// The arguments as the model passed them.
     pub args: Vec<String>,
     /// If true, the program ran and did not fail.
     pub success: bool,
@@ -168,20 +168,20 @@ pub(super) struct ReportBuilder {
     open: Vec<OpenCall>,
 }
 
-/// A change of a report that handlers receive as an event.
+/// A change to a report, which handlers receive as an event.
 pub(super) enum Change {
-    /// A call began.
+    /// A call started.
     CallStarted { trip: u32, name: String, args: Vec<String> },
-    /// A call has ended.
+    /// A call ended.
     CallEnded { trip: u32, name: String, success: bool, output: String, duration_ms: u64 },
     /// The model is asked again.
     Retry { attempt: u32, error: String },
-    /// A call left data for the application.
+    /// A call stored data for the application.
     Artifact { name: String, bytes: u64 },
 }
 
 impl ReportBuilder {
-    /// Creates the report of a run that begins now.
+    /// Creates the report of a run that starts now.
     pub(super) fn new(
         (run_id, root_run_id): (String, String),
         session_id: Option<String>,
@@ -240,7 +240,7 @@ impl ReportBuilder {
         }
     }
 
-    /// Adds a trip that begins now, and returns its number.
+    /// Adds a trip that starts now, and returns its number.
     pub(super) fn trip_started(&mut self) -> u32 {
         let index = u32::try_from(self.report.trips.len()).unwrap_or(u32::MAX).saturating_add(1);
         self.report.trips.push(Trip { index, started_ms: crate::now_ms(), ..Trip::default() });
@@ -274,7 +274,7 @@ impl ReportBuilder {
         self.report.children.push(report);
     }
 
-    /// Completes the report of a run that ends now, with this ending.
+    /// Completes the report of a run that ends now with `ending`.
     pub(super) fn finish(
         &mut self,
         ending: &Ending,
@@ -295,7 +295,7 @@ impl ReportBuilder {
         self.end(usage)
     }
 
-    /// Returns the report of a run that is parked.
+    /// Completes the report of a run that is parked now, and returns it.
     pub(super) fn park(&mut self, reason: String) -> RunReport {
         self.report.status = ReportStatus::Parked;
         self.report.text.clone_from(&reason);
@@ -312,7 +312,7 @@ impl ReportBuilder {
     }
 
     fn call_started(&mut self, call: (u32, u32), name: &str, args: &[String]) -> Change {
-        // A resumed run may begin with calls.
+        // A resumed run may start with calls.
         if self.report.trips.is_empty() {
             self.trip_started();
         }

@@ -1,7 +1,7 @@
-//! Tests runs that an application drives step by step.
+//! Runs that an application drives step by step.
 //!
 //! A runner's run waits at two points: before it asks the model, and before it runs the calls in an
-//! answer that the application wants to see first. Its loop is the same as in any other run.
+//! answer that the application wants to see first. Otherwise it behaves like any other run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ use crate::model::FunctionChoice;
 /// The function that receives the pieces of an answer.
 type OnDelta = dyn Fn(&str) + Send + Sync;
 
-/// The options of one step. By default, a step is like a step of any other run.
+/// The options of one step. By default, a step behaves like a step of any other run.
 #[derive(Clone, Default)]
 pub struct StepOptions {
     note: Option<String>,
@@ -36,7 +36,7 @@ impl StepOptions {
         StepOptions::default()
     }
 
-    /// Adds text to this step's request only. The conversation does not keep it.
+    /// Adds text to this step's request only. It does not become part of the conversation.
     #[must_use]
     pub fn note(self, text: impl Into<String>) -> StepOptions {
         StepOptions { note: Some(text.into()), ..self }
@@ -48,8 +48,8 @@ impl StepOptions {
         StepOptions { tool_call: Some(choice), ..self }
     }
 
-    /// Sets whether the calls in the answer are run, which is the default. If `execute` is false,
-    /// the calls are returned, and the next step runs them, unless [`Runner::submit`] supplies
+    /// Sets whether the calls in the answer are executed (default: true). If `execute` is false,
+    /// the calls are returned, and the next step executes them, unless [`Runner::submit`] supplies
     /// their results.
     #[must_use]
     pub fn execute(self, execute: bool) -> StepOptions {
@@ -77,7 +77,7 @@ pub struct StepCall {
     /// The origin of the program: its file, `built-in FILE` or `agent NAME`. `None` for a program
     /// that the model wrote, and for an unknown one.
     pub registry_id: Option<String>,
-    /// If true, the call asks another agent.
+    /// If true, the call delegates to another agent.
     pub is_delegate: bool,
 }
 
@@ -104,16 +104,16 @@ impl CallResult {
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct StepReply<T = String> {
-    /// The text that the model wrote besides its calls, or the answer.
+    /// The text that the model wrote besides its calls, or the model's answer.
     pub text: String,
     /// Tokens and cost of the step's request.
     pub usage: Usage,
-    /// The finish reason, as the provider spells it. `None` if it gave none.
+    /// The finish reason, as the provider spells it. `None` if the provider reported none.
     pub finish: Option<String>,
-    /// The calls that were returned instead of being run. Empty unless [`StepOptions::execute`] is
-    /// false.
+    /// The calls that were returned without being executed. Empty unless [`StepOptions::execute`]
+    /// is false.
     pub calls: Vec<StepCall>,
-    /// The calls that were run. Calls that the previous step returned come first.
+    /// The calls that were executed, starting with those that the previous step returned.
     pub executed: Vec<CallReport>,
     /// Number of items that were recalled from memory before the request.
     pub recalled: u32,
@@ -141,7 +141,7 @@ impl<T> StepReply<T> {
     }
 }
 
-/// Totals of a runner.
+/// The totals of all steps so far.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunnerStats {
@@ -153,7 +153,7 @@ pub struct RunnerStats {
     pub total_tokens: u64,
 }
 
-/// A run that advances one step at a time. The run is cancelled if this is dropped before the end.
+/// A run that advances one step at a time. Dropping it before the end cancels the run.
 ///
 /// ```
 /// use wattle_agent::{Agent, StepOptions, model::Cassette};
@@ -173,9 +173,9 @@ pub struct Runner<T = String> {
     agent: Arc<Inner>,
     task: RunTask<T>,
     channels: RunnerChannels,
-    /// If true, the run waits before it asks the model.
+    /// If true, the run is paused before a request to the model.
     is_ready: bool,
-    /// Number of calls that have not been run yet.
+    /// Number of calls that have not been executed yet.
     pending: usize,
     /// Number of trips whose usage has been counted.
     counted: u32,
@@ -192,7 +192,7 @@ pub enum StepError {
     /// The number of submitted results differs from the number of pending calls.
     #[error("{given} results for {pending} calls that wait")]
     Results {
-        /// Number of results.
+        /// Number of submitted results.
         given: usize,
         /// Number of pending calls.
         pending: usize,
@@ -202,7 +202,7 @@ pub enum StepError {
     Failed(#[from] Box<RunFailure>),
 }
 
-/// A decision of the application.
+/// A command that the application sends to the run.
 enum Command {
     Ask(StepOptions),
     Execute,
@@ -223,7 +223,7 @@ struct Progress {
     recalled: u32,
 }
 
-/// The run's side of a runner.
+/// The run's end of the channels between a run and its runner.
 pub(super) struct Gate {
     agent: Arc<Inner>,
     commands: tokio::sync::Mutex<mpsc::UnboundedReceiver<Command>>,
@@ -261,8 +261,8 @@ impl Gate {
         }
     }
 
-    /// Returns the results of calls that the application ran itself, or `None` if the calls are to
-    /// be run.
+    /// Returns the results of calls that the application ran itself, or `None` if the run must
+    /// execute them.
     pub(super) async fn before_calls(
         &self,
         trip: Option<Trip>,
@@ -286,12 +286,13 @@ impl Gate {
         lock(&self.options).tool_call
     }
 
-    /// Returns the messages of a request with the note of this step.
+    /// Returns a request's messages, with the note for this step added.
     pub(super) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
         let note = lock(&self.options).note.clone()?;
         let mut messages = messages.to_vec();
         match messages.last_mut() {
-            // Chat templates require the roles to alternate.
+            // The last message has the user's role, and chat templates require the roles to
+            // alternate.
             Some(last) if last.role == Role::User => {
                 last.content = format!("{}\n\n{note}", last.content).into()
             }
@@ -350,13 +351,13 @@ impl<T: Send + 'static> Agent<T> {
     }
 }
 
-/// The application's side of a runner.
+/// The application's end of the channels between a run and its runner.
 pub(super) struct RunnerChannels {
     commands: mpsc::UnboundedSender<Command>,
     pauses: mpsc::UnboundedReceiver<Pause>,
 }
 
-/// Returns the two sides of a runner.
+/// Creates the channels between a run and its runner, and returns both ends.
 pub(super) fn gate(agent: &Arc<Inner>) -> (Arc<Gate>, RunnerChannels) {
     let (commands, to_run) = mpsc::unbounded_channel();
     let (from_run, pauses) = mpsc::unbounded_channel();
@@ -384,7 +385,7 @@ impl<T> Runner<T> {
         }
     }
 
-    /// Returns the totals so far.
+    /// Returns the totals of all steps so far.
     #[must_use]
     pub fn stats(&self) -> RunnerStats {
         RunnerStats {
@@ -394,7 +395,7 @@ impl<T> Runner<T> {
         }
     }
 
-    /// Submits the results of the calls that the last step returned, in their order.
+    /// Submits the results of the calls that the last step returned, in the same order.
     ///
     /// # Errors
     /// If the number of results differs from the number of calls.
@@ -407,8 +408,8 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Asks the model once, and runs the calls of its answer. Calls that the previous step returned
-    /// are run first.
+    /// Asks the model once and executes the calls in its answer. Calls that the previous step
+    /// returned are executed first.
     ///
     /// # Errors
     /// If the run has ended, fails, or waits for a person.
@@ -460,7 +461,8 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds the events since the last pause. The calls of the last trip may not have run yet.
+    /// Adds the events since the last pause. If `has_run` is true, the trip's calls have been
+    /// executed.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
         let Progress { trip, text, recalled } = progress;
         reply.recalled += recalled;

@@ -22,13 +22,13 @@ pub enum StreamItem {
     /// The next piece of the model's answer. After a [`Retry`](super::RunEventKind::Retry) event,
     /// the answer starts again from the beginning.
     Delta {
-        /// The piece of text. Pieces that arrive before the reader takes them are joined.
+        /// The piece of text. Consecutive unread pieces are joined.
         delta: String,
     },
 }
 
-/// A run in progress, as a stream of its events and of the pieces of the model's answers. The
-/// stream ends with the run. If the stream is dropped before that, the run is cancelled.
+/// A run in progress, as a stream of its events and the pieces of its answers. The stream ends when
+/// the run ends. Dropping it earlier cancels the run.
 ///
 /// Unread items are kept, within the limits of the run.
 #[must_use = "the run is cancelled when the stream is dropped"]
@@ -44,7 +44,7 @@ impl<T: Send + 'static> RunStream<T> {
         self.task.run_id()
     }
 
-    /// Waits until the run has ended, and returns its report. Items that were not read are dropped.
+    /// Waits until the run has ended, and returns its report. Unread items are dropped.
     ///
     /// # Errors
     /// If the run did not complete.
@@ -69,7 +69,7 @@ impl<T> Stream for RunStream<T> {
     }
 }
 
-/// A guard that ends a stream when it is dropped.
+/// A guard that closes a stream when it is dropped.
 pub(super) struct CloseOnDrop(pub(super) Arc<StreamQueue>);
 
 impl Drop for CloseOnDrop {
@@ -90,12 +90,12 @@ struct QueueState {
 }
 
 impl StreamQueue {
-    /// Adds an event.
+    /// Adds an event to the queue.
     pub(super) fn event(&self, event: RunEvent) {
         self.change(|state| state.items.push_back(StreamItem::Event(Box::new(event))));
     }
 
-    /// Adds a piece of an answer.
+    /// Adds a piece of an answer. If the newest item is also a piece, the two are joined.
     pub(super) fn delta(&self, text: &str) {
         self.change(|state| match state.items.back_mut() {
             Some(StreamItem::Delta { delta }) => delta.push_str(text),

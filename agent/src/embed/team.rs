@@ -1,4 +1,4 @@
-//! The other agents that an agent may ask.
+//! The delegates of an agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use super::agent::Inner;
 use super::builder::{AgentBuilder, Base};
 use crate::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_name};
 
-/// The delegates of an agent: those that the application added, and those that the agent declares.
+/// The delegates of an agent: those added by the application and those declared by the agent.
 pub(super) struct Team {
     delegates: Vec<Delegate>,
-    /// The agents that the application added, by the names that the agent uses for them.
+    /// The agents added by the application, by the names that the agent uses for them.
     given: BTreeMap<String, Arc<Inner>>,
-    /// The agent, whose rules and values also apply to the agents that it declares.
+    /// The agent's declaration, whose rules and values also apply to the declared delegates.
     spec: AgentSpec,
     /// The parts for building the declared agents.
     base: Base,
@@ -28,10 +28,10 @@ struct Delegate {
 }
 
 impl Team {
-    /// Gathers the delegates of an agent.
+    /// Collects the delegates of an agent.
     ///
     /// # Errors
-    /// If a delegate does not exist, or a name is invalid or given twice.
+    /// If a delegate does not exist, or a name is invalid or used twice.
     pub(super) fn of(
         spec: &AgentSpec,
         agents: Vec<(String, Arc<Inner>)>,
@@ -73,7 +73,7 @@ impl Team {
             Ok(Delegate { reference, shown_name, description })
         };
         let delegates = references.into_iter().map(delegate).collect::<Result<_, _>>()?;
-        // The handlers and the output are those of this agent alone.
+        // The handlers and the output apply to this agent only.
         let mut base = Base { handlers: Vec::new(), ..base };
         base.settings.output = None;
         Ok(Team { delegates, given, spec: spec.clone(), base })
@@ -93,8 +93,8 @@ impl Team {
         self.delegates.iter().map(program).collect()
     }
 
-    /// Returns the agent with this name. A declared agent is built only here, so that it may have
-    /// the agents above it as delegates, too.
+    /// Returns the agent with this name. A declared agent is built only when it is requested, so
+    /// that agents can be each other's delegates.
     ///
     /// # Errors
     /// If there is no such agent, or it cannot be built.

@@ -27,13 +27,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a schema, in bytes.
 const MAX_SCHEMA: usize = 64 << 10;
 
-/// Maximum number of parts of a schema, with references expanded.
+/// Maximum number of parts in a schema, with references expanded.
 const MAX_PARTS: usize = 4_096;
 
-/// Maximum number of properties of a tool's input.
+/// Maximum number of properties in a tool's input.
 const MAX_PROPERTIES: usize = 32;
 
-/// Maximum length of the name of a property, in characters.
+/// Maximum length of a property name, in characters.
 const MAX_PROPERTY: usize = 64;
 
 /// Maximum number of violations that an error lists.
@@ -42,15 +42,15 @@ const MAX_FAULTS: usize = 8;
 /// Maximum length of a tool's error, in characters.
 const MAX_ERROR: usize = 4_000;
 
-/// Maximum size of the arguments of a call, in bytes.
+/// Maximum size of a call's arguments, in bytes.
 const MAX_ARGUMENTS: usize = 4 << 20;
 
 /// A function of the application that programs and models call.
 ///
-/// Its input is a struct whose fields are the arguments. A model reads the names, the descriptions
-/// and the types. Arguments that do not match the schema do not reach the function; the error lists
-/// every violation, and the model reads it. The result is the output: a string unchanged, anything
-/// else as JSON.
+/// Its input is a struct whose fields are the arguments. A model reads their names, descriptions
+/// and types. Arguments that do not match the schema never reach the function; the error lists the
+/// violations for the model. A string result is returned unchanged; any other result is converted
+/// to JSON.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -138,19 +138,19 @@ impl Tool {
         }))
     }
 
-    /// Sets the maximum duration of a call. 60 seconds by default.
+    /// Sets the maximum duration of a call. The default is 60 seconds.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Tool {
         Tool(Arc::new(ToolParts { timeout, ..self.0.as_ref().clone() }))
     }
 
-    /// Returns the name.
+    /// Returns the name by which programs and the model call the tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns the description.
+    /// Returns the description that the model reads.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.0.description
@@ -169,7 +169,8 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Converts a result to a string: a string unchanged, anything else as JSON.
+/// Converts a result to a string. A string is returned unchanged; any other value is converted to
+/// JSON.
 fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
     match serde_json::to_value(output) {
         Ok(Json::String(text)) => Ok(text),
@@ -178,7 +179,7 @@ fn text_of(output: &impl Serialize) -> Result<String, ToolError> {
     }
 }
 
-/// The context of a tool's call: the run that calls it.
+/// The context of a tool call.
 #[derive(Clone)]
 pub struct ToolContext(Arc<RunHooks>);
 
@@ -191,7 +192,7 @@ impl ToolContext {
     }
 }
 
-/// The reason why a tool failed, which the model reads. Every error converts into it.
+/// The reason why a tool failed, which the model reads. Every error type converts to it.
 pub struct ToolError(String);
 
 impl ToolError {
@@ -220,7 +221,7 @@ impl fmt::Debug for ToolError {
     }
 }
 
-/// A tool that is ready to be called: its schema is compiled.
+/// A tool whose schema is compiled, so that it is ready to be called.
 pub(super) struct CompiledTool {
     pub(super) tool: Tool,
     name: Name,
@@ -230,10 +231,10 @@ pub(super) struct CompiledTool {
 }
 
 impl CompiledTool {
-    /// Checks the name, and compiles the schema.
+    /// Checks the name and compiles the schema.
     ///
     /// # Errors
-    /// If the tool is invalid. The error names the rule that it breaks.
+    /// If the tool is invalid. The error names the rule that it violates.
     pub(super) fn of(tool: &Tool) -> Result<CompiledTool, String> {
         let name: Name = tool.name().parse().map_err(|error| format!("{error}"))?;
         let limits = SchemaLimits { text: MAX_SCHEMA, parts: MAX_PARTS, checks_formats: true };
@@ -276,8 +277,8 @@ impl CompiledTool {
                 (TypeHint::String, Some(_)) => {
                     format!("(if (len (arg {at})) (json.quote (arg {at})) \"null\")")
                 }
-                // A number in a notation that JSON does not have, such as `.5`, becomes a violation
-                // of the schema.
+                // A number in a notation that JSON does not allow, such as `.5`, is quoted, so that
+                // it violates the schema.
                 (TypeHint::Float, _) => {
                     format!("(if (json.has (arg {at}) \"\") (arg {at}) (json.quote (arg {at})))")
                 }
@@ -294,7 +295,7 @@ impl CompiledTool {
         body
     }
 
-    /// Reads the arguments of a call, and checks them.
+    /// Parses the arguments of a call and checks them.
     fn read(&self, arguments: &str) -> Result<Json, Failure> {
         if arguments.len() > MAX_ARGUMENTS {
             return Err(Failure::new(Code::EBOUND, "the arguments have more than 4 MiB"));
@@ -319,7 +320,7 @@ impl CompiledTool {
     }
 }
 
-/// Returns a string as a literal of the programs' language.
+/// Returns a string as a string literal for program source.
 fn wat(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -425,7 +426,8 @@ impl RunTools {
         let arguments = tool.read(&arguments)?;
         let parts = Arc::clone(&tool.tool.0);
         let (timeout, context) = (parts.timeout, ToolContext(Arc::clone(&self.0)));
-        // A separate task: a program's stack is small, and a panic is only this call's failure.
+        // A program's stack is small, so the function runs in a separate task. If it panics, only
+        // this call fails.
         let call = tokio::spawn(async move { (parts.function)(arguments, context).await });
         let call = AbortOnDropHandle::new(call);
         match tokio::time::timeout(timeout, call).await {

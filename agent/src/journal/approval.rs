@@ -1,4 +1,4 @@
-//! Approvals: a run's questions that a person must answer.
+//! Pending approvals, which are questions that a run asks a person, and the answers to them.
 
 use serde::{Deserialize, Serialize};
 use wattle_capability::policy::Answer;
@@ -7,12 +7,12 @@ use wattle_rt::tape::{QUESTION, RecordedValue};
 use super::{RecordedCall, RecordedEffect, ResumeError, SharedJournal};
 use crate::error::StoreError;
 
-/// A question of a run that a user must answer.
+/// A call of a run that a person must approve or deny.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApproval {
-    /// The id of the call that needs approval: the numbers of the step and of the call within it,
-    /// such as `2.1`.
+    /// The id of the call: the step and the call within the step, such as `2.1`. For a call of a
+    /// child run, that run's id and `/` precede it.
     pub call: String,
     /// A description of what the program would do.
     pub question: String,
@@ -21,7 +21,7 @@ pub struct PendingApproval {
 /// A person's answer to a pending approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// The program does not run. The model reads the reason, which may be empty.
+    /// Denied, with a reason for the model, which may be empty. The program does not run.
     Denied(String),
     /// Approved for this program.
     Once,
@@ -30,13 +30,13 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// Returns the answer that approves once, or denies.
+    /// Returns [`Approval::Once`] if `yes` is true, otherwise a denial without a reason.
     #[must_use]
     pub fn once(yes: bool) -> Approval {
         if yes { Approval::Once } else { Approval::Denied(String::new()) }
     }
 
-    /// Returns the form of the answer in a journal.
+    /// Returns the answer in the form that a journal stores.
     fn word(&self) -> String {
         let answer = match self {
             Approval::Denied(reason) => Answer::No(reason.clone()),

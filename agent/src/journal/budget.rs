@@ -1,4 +1,4 @@
-//! The budgets of a run that is resumed.
+//! The budgets of a resumed run.
 
 use wattle_capability::ai::Ai;
 use wattle_rt::Grants;
@@ -6,8 +6,8 @@ use wattle_rt::Grants;
 use super::{RunFilter, SharedJournal};
 use crate::error::StoreError;
 
-/// Charges the recorded model requests of the run's programs to its budget, so that the budget
-/// holds for the whole run.
+/// Charges the recorded model requests of a run's programs to the run's budget, so that the budget
+/// covers the whole run, including the part before it was resumed.
 pub(super) async fn charge_ai(
     journal: &SharedJournal,
     (run, root): (&str, &str),
@@ -25,7 +25,7 @@ pub(super) async fn charge_ai(
         }
     }
     let spent: u64 = turns.iter().map(|turn| turn.spent.total()).sum();
-    // What child runs used is not part of this budget.
+    // The usage of child runs is not part of this budget.
     let filter = RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() };
     let children = journal.runs(filter).await?;
     let own = children

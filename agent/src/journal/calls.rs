@@ -1,4 +1,4 @@
-//! The recorded calls of a run, in a form that people can read.
+//! The recorded calls of a run, in human-readable form.
 
 use serde::Serialize;
 use wattle_rt::tape::RecordedValue;
@@ -8,20 +8,20 @@ use super::{RecordedCall, RecordedEffect, SharedJournal};
 use crate::error::StoreError;
 use crate::trace::clip;
 
-/// Maximum length of the arguments and of the result, in characters.
+/// Maximum length of the arguments, and of the result, in characters.
 const MAX_CHARS: usize = 4_000;
 
-/// A call that a program of a run made to the outside.
+/// A call that a run's program made to a host function.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallView {
     /// The step, counted from 1.
     pub step: u32,
-    /// The call within the step that ran the program, counted from 1.
+    /// The index, within the step, of the call that ran the program, counted from 1.
     pub program: u32,
-    /// The position of the nested program that made the call. Empty for the program itself.
+    /// The path of the nested program that made the call. Empty if that program itself made it.
     pub path: Vec<u32>,
-    /// The number of the call in its program.
+    /// The number of the call within its program. A program's first call has the number 2.
     pub number: u32,
     /// The function, such as `fs.read`.
     pub function: String,
@@ -29,22 +29,22 @@ pub struct CallView {
     pub effect: &'static str,
     /// Number of consecutive calls with the same arguments and result.
     pub times: u32,
-    /// The arguments, in at most 4,000 characters.
+    /// The arguments, shortened to at most 4,000 characters.
     pub args: String,
-    /// The result, in at most 4,000 characters, if the call succeeded.
+    /// The result, shortened to at most 4,000 characters, if the call succeeded.
     pub result: Option<String>,
     /// The error, if the call failed.
     pub error: Option<String>,
     /// If true, the call has no result yet.
     pub pending: bool,
-    /// Start of the call, or of the first of the consecutive calls, in milliseconds since 1970. Null
-    /// if it was recorded by a version without times.
+    /// Start of the first of the consecutive calls, in milliseconds since 1970. Null if the call
+    /// was recorded by a version that did not record times.
     pub ts: Option<u64>,
-    /// Time until the end of the call, or of the last of the consecutive calls, in milliseconds.
+    /// Time from `ts` to the end of the last of the consecutive calls, in milliseconds.
     pub dur_ms: Option<u64>,
 }
 
-/// Returns the calls of a run, in order.
+/// Returns the calls that a run's programs made to host functions, in order.
 ///
 /// # Errors
 /// If the journal cannot be read.

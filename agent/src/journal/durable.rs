@@ -40,7 +40,7 @@ pub enum RunOutcome {
     Parked(ParkedRun),
 }
 
-/// A run that waits for a user.
+/// A parked run, which waits for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedRun {
     /// The run's id.
@@ -60,15 +60,15 @@ pub enum ResumeError {
     /// The run is being driven, by this or another process.
     #[error("the run `{0}` is under way in another process")]
     Held(String),
-    /// The run waits for an approval that was not answered.
+    /// The run still waits for an approval.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
-    /// Several attempts to drive the run ended the process. An operator must release the run.
+    /// Several attempts to drive the run terminated the process. An operator must release the run.
     #[error("the run `{run}` is parked: {reason}")]
     Parked {
         /// The run's id.
         run: String,
-        /// The known facts about the last attempts.
+        /// The number of these attempts, and the last known activity of the run.
         reason: String,
     },
     /// No approval is pending for this call.
@@ -79,22 +79,22 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
-/// Maximum number of attempts to drive a run that end the process before the run's next turn. The
-/// attempt after these parks the run.
+/// Maximum number of attempts to drive a run that terminate the process before the run's next turn
+/// is recorded. The next attempt parks the run.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Maximum length of a call's description, in characters. The description is part of the reason why
 /// a run is parked.
 const MAX_CALL_CHARS: usize = 200;
 
-/// Creates the id of a run. Ids are sortable by time and unguessable.
+/// Creates a run id, which is unguessable and sorts by creation time.
 #[must_use]
 pub fn new_id() -> String {
     ulid::Ulid::generate().to_string()
 }
 
-/// Records a queued run that cannot begin as failed, with the reason, and emits its events. The
-/// caller must call [`end`] with the report.
+/// Records that a queued run has failed because it cannot start, and emits its events. The caller
+/// must call [`end`] with the report.
 pub(crate) async fn refuse(
     journal: &SharedJournal,
     run: QueuedRun,
@@ -119,7 +119,7 @@ pub(crate) async fn refuse(
 /// caller that resumes the run.
 ///
 /// # Errors
-/// If the journal cannot be written. The run stops before the turn that is not recorded, and can be
+/// If the journal cannot be written. The run then stops before the unrecorded turn, and can be
 /// resumed.
 pub async fn run(
     host: &Host,
@@ -135,7 +135,7 @@ pub async fn run(
     let start = start(host, model, settings, &job, setup.clone(), origin);
     let session = job.session_id.clone();
     let opened = RunRecord { session, ..RunRecord::new(id.clone(), start) };
-    // The caller may hold the lock.
+    // The caller may already hold the lock.
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
     let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants), &job.tree);
@@ -146,36 +146,36 @@ pub async fn run(
 
 /// The parameters of a resumed run that the journal does not store.
 pub struct ResumeOptions {
-    /// The capabilities that the run's programs may use: the same as at its start.
+    /// The capabilities that the run's programs may use. They must be the same as when it started.
     pub grants: Arc<Grants>,
-    /// The session that the trace names for a run that belongs to no session.
+    /// The session named in the trace if the run does not belong to a session.
     pub label: Option<String>,
-    /// The key that seals the trace; without a key, the trace is not sealed.
+    /// The key that seals the trace. If `None`, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
-    /// Cancels the run.
+    /// The handle that cancels the run.
     pub cancel: Cancel,
-    /// The settings that the journal does not keep: deadlines, prices, the content guard.
+    /// The settings that the journal does not store: deadlines, prices, the content guard.
     pub settings: Settings,
-    /// Counts the model usage of the run's programs.
+    /// The counter of the tokens that the run's programs use.
     pub meter: Meter,
     /// The tree of runs that the run belongs to.
     pub tree: RunTree,
-    /// Starts the runs of other agents.
+    /// The port through which the run starts child runs.
     pub children: Option<Arc<dyn ChildRuns>>,
     /// Answers to pending approvals, by call.
     pub answers: Vec<(String, Approval)>,
-    /// If true, a run that was parked because it repeatedly ended its process is tried again.
+    /// If true, a run that was parked after repeatedly crashing its process is tried again.
     pub release: bool,
-    /// The additions of an embedding application to the run.
+    /// The hooks of the application that embeds the agent.
     pub hooks: Hooks,
 }
 
 /// Resumes a run that was stopped or waits for approvals, and drives it to its end. The pending
-/// effect is repeated if that is safe. Otherwise the model learns that the effect's outcome is
-/// unknown.
+/// effect is repeated if that is safe. Otherwise the model is told that the outcome of the effect
+/// is unknown.
 ///
 /// # Errors
-/// If the run cannot be resumed. The error is the reason.
+/// If the run cannot be resumed. The error states the reason.
 pub async fn resume(
     host: &Host,
     model: &dyn Model,
@@ -190,7 +190,7 @@ pub async fn resume(
     ended
 }
 
-/// Resumes a run like [`resume`]. The caller holds the run's lock.
+/// Resumes a run like [`resume`]. The caller must hold the run's lock.
 pub(crate) async fn resume_locked(
     host: &Host,
     model: &dyn Model,
@@ -203,7 +203,7 @@ pub(crate) async fn resume_locked(
     if with.release {
         journal.release(run).await?;
     }
-    // The run is read after it is locked, so that nobody else can write to it.
+    // The run is read under the lock, so that no other process can change it.
     let Some(RunRecord { session, status, reason, start, .. }) = journal.run(run).await? else {
         return Err(ResumeError::Ended(run.to_owned()));
     };
@@ -214,9 +214,8 @@ pub(crate) async fn resume_locked(
         }
         (Status::Parked, None) | (Status::Open, _) => {}
     }
-    // Answers come from a person, who may give wrong ones, so a wrong answer is not an attempt.
-    // Without answers, the attempt is counted first, because even reading the run may end the
-    // process.
+    // A person may give an invalid answer, which must not count as an attempt. Without answers, the
+    // attempt is counted first, because even reading the run may terminate the process.
     let is_answered = !with.answers.is_empty() || status == Status::Parked;
     if !is_answered {
         attempt(journal, run, with.release).await?;
@@ -225,7 +224,7 @@ pub(crate) async fn resume_locked(
         let pending = record_answers(journal, run, &with.answers).await?;
         if let Some(pending) = pending.into_iter().next() {
             if status == Status::Open {
-                // The process stopped after the run had asked for approval and before the run was
+                // The process stopped after the run asked for approval but before the run was
                 // parked.
                 journal.park(run, None, Vec::new()).await?;
             }
@@ -277,13 +276,14 @@ pub(crate) async fn resume_locked(
     Ok(drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await?)
 }
 
-/// Counts an attempt to drive a run. A run whose earlier attempts made no progress is parked,
-/// unless an operator releases it.
+/// Counts an attempt to drive a run. If the earlier attempts made no progress, parks the run,
+/// unless `release` is true.
 async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<(), ResumeError> {
     if journal.attempt(run).await? <= MAX_ATTEMPTS || release {
         return Ok(());
     }
-    // The details are read after the run is parked, because even reading them may end the process.
+    // The details are read after the run is parked, because even reading them may terminate the
+    // process.
     let reason = format!("this run ended its process {MAX_ATTEMPTS} times; it is parked");
     journal.park(run, Some(reason.clone()), Vec::new()).await?;
     let reason = match last_known(journal, run).await? {
@@ -294,7 +294,7 @@ async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<()
     Err(ResumeError::Parked { run: run.to_owned(), reason })
 }
 
-/// Describes the last turn of a run, and the last call of its programs.
+/// Describes the last turn of a run, and the last call that its programs made.
 async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>, StoreError> {
     let turns = journal.turns(run).await?;
     let Some((turn, at)) = turns.last().zip(u32::try_from(turns.len()).ok()) else {
@@ -334,7 +334,7 @@ async fn drive(
     (journal, recorder): (&SharedJournal, &TurnRecorder),
 ) -> Result<RunOutcome, StoreError> {
     let record = (recorder.run.as_str(), Some(recorder));
-    // On the heap, since a run's future is large and its callers' stacks may be small.
+    // Boxed, because the future of a run is large and the caller's stack may be small.
     let driven = Box::pin(driver::drive(host, model, settings, (job, setup), sink, record));
     let driven = caught(&recorder.run, driven).await;
     if let Some(failure) = recorder.take_failure() {
@@ -359,8 +359,8 @@ async fn drive(
     })
 }
 
-/// Ends a run in the journal, and adds its turns to its session. If `keeps_files` is true, also
-/// adds its files. A run that is not ended this way would be resumed.
+/// Ends a run in the journal, and adds its messages to its session. If `keeps_files` is true, adds
+/// its files, too. A run that is not ended this way can still be resumed.
 ///
 /// # Errors
 /// If the journal cannot be written.
@@ -423,7 +423,7 @@ pub async fn conversation(
     Ok(state(journal, run).await?.conversation().to_vec())
 }
 
-/// Returns the data that the programs of a run left for the application so far.
+/// Returns the artifacts that the programs of a run have produced for the application so far.
 ///
 /// # Errors
 /// If the journal cannot be read.

@@ -1,4 +1,4 @@
-//! Forks: new runs that share the beginning of another run.
+//! Forks: new runs that share the history of another run up to a given step.
 
 use std::ops::RangeInclusive;
 
@@ -12,12 +12,12 @@ use crate::sink::Stamp;
 /// The reason why a run cannot be forked.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
-    /// The run has fewer steps.
+    /// The run has fewer steps than requested.
     #[error("the run has {has} steps, and cannot be forked at step {asked}")]
     TooFar {
         /// The requested step.
         asked: u32,
-        /// Number of steps of the run.
+        /// Number of steps in the run.
         has: u32,
     },
     /// The journal cannot be read or written.
@@ -26,11 +26,12 @@ pub enum ForkError {
 }
 
 /// Creates an open run that shares the history of another run, including its files, up to the end
-/// of step `at`. Step 0 is the start of the run. With a message, it starts a new exchange after the
-/// conversation so far. Without one, the model is asked again for the next step.
+/// of step `at`. Step 0 is the start of the run. With a message, the new run starts another
+/// exchange after the shared conversation. Without a message, it asks the model for the next step
+/// again.
 ///
 /// # Errors
-/// If the other run has fewer steps.
+/// If the other run has fewer steps, or the journal cannot be read or written.
 pub async fn fork(
     journal: &SharedJournal,
     of: &RunRecord,
@@ -55,7 +56,7 @@ pub async fn fork(
     if !reached {
         return Err(ForkError::TooFar { asked: at, has: state.steps() });
     }
-    // With those of the child runs, whose results are in the turns.
+    // Includes the files of child runs, because the turns contain the results of these runs.
     let files = journal.files_of_tree(&of.id).await?;
     let files = |turns: RangeInclusive<u32>| {
         join(files.iter().filter(|(turn, _)| turns.contains(turn)).map(|(_, changed)| changed))
@@ -102,12 +103,12 @@ fn events(run: &str, turn: &Turn) -> Vec<Envelope> {
     Stamp::from(run, &|_: &Envelope| {}, turn.seq).number(emitted)
 }
 
-/// Creates the start of a run whose history is the conversation so far. If its last message is a
-/// user's, the new message is appended to it.
+/// Creates the start of a run whose history is `conversation`. If the last message of the
+/// conversation is a user message, the new message is appended to it.
 fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart {
     let mut history: Vec<Message> =
         conversation.iter().filter(|message| message.role != Role::System).cloned().collect();
-    // The new run recalls for itself, and its traits contribute anew.
+    // The new run recalls memory items itself, and its traits contribute again.
     while history.pop_if(|last| last.is_added()).is_some() {}
     let message = match history.pop_if(|last| last.role == Role::User) {
         Some(last) => format!("{}\n\n{message}", last.content),
@@ -121,7 +122,7 @@ fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart
     start
 }
 
-/// Concatenates several file changes.
+/// Concatenates file changes, which are JSON arrays. Returns `None` if all of them are empty.
 fn join<'a>(changes: impl Iterator<Item = &'a String>) -> Option<String> {
     let inner: Vec<&str> = changes
         .filter_map(|one| one.strip_prefix('[')?.strip_suffix(']'))

@@ -2,11 +2,11 @@
 //! on it.
 //!
 //! A run consists of its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and
-//! the [`RecordedCall`]s of its programs to the outside. From these records, another process can
+//! the [`RecordedCall`]s of its programs to host functions. From these records, another process can
 //! [resume] a stopped run, [replay] a run without model and network, and [fork] it at any step.
 //!
 //! Events are recorded with the turn that emits them, so that a client can follow a run across
-//! processes without missing one.
+//! processes without missing any.
 //!
 //! [`Journal`] is the port that a store implements.
 
@@ -73,7 +73,7 @@ pub trait Journal: Send + Sync {
     /// Adds a new run, and removes it from the queue. The caller holds the run's lock.
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()>;
 
-    /// Resets the attempts of a run when its process stops driving it in an orderly way. The run
+    /// Resets a run's number of attempts because its process deliberately stops driving it. The run
     /// stays open.
     fn pause(&self, run: &str) -> JournalFuture<'_, ()>;
 
@@ -95,21 +95,22 @@ pub trait Journal: Send + Sync {
     /// is no such run.
     fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
-    /// Adds the next turn of a run with the events that it emits, and resets its attempts.
+    /// Adds the next turn of a run and the events that the turn emits. Resets the run's number of
+    /// attempts.
     fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()>;
 
-    /// Adds calls, or the results of calls that were added before.
+    /// Records calls, or the results of calls that were recorded before.
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()>;
 
-    /// Ends a run. In the same transaction, the turns and the files of `end` are added to its
-    /// session, and the state that its programs stored for the run alone is dropped.
+    /// Ends a run. In the same transaction, adds the messages of `end` and, if requested, the run's
+    /// files to its session, and removes the state that its programs stored for this run only.
     fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()>;
 
     /// Returns a run, or `None` if there is no such run.
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>>;
 
-    /// Returns the runs that match the filter, newest first. An unreadable run is logged and left
-    /// out.
+    /// Returns the runs that match the filter, newest first. Unreadable runs are logged and
+    /// omitted.
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>>;
 
     /// Returns at most `limit` events of a run with numbers above `after`, in order.
@@ -118,16 +119,16 @@ pub trait Journal: Send + Sync {
     /// Returns the turns of a run, in order.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
-    /// Returns the changes to the files in the turns of a run and of the child runs in its tree, in
-    /// the order in which they were recorded. Each change has the number of a turn of this run. For
-    /// a change by a child run, this is the turn that receives the child's result.
+    /// Returns the file changes recorded in the turns of a run and its descendants, in the order of
+    /// recording. Each change is paired with the number of a turn of this run. For a change by a
+    /// child run, this is the turn that receives the child's result.
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>>;
 
     /// Returns the calls made by the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
 
     /// Locks a name, such as that of a run or a session. Returns `None` if the name is already
-    /// locked. The lock ends when it is dropped, or when the process ends.
+    /// locked. The lock is released when it is dropped, or when the process ends.
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>>;
 }
 
@@ -158,7 +159,8 @@ impl Priority {
     /// All priorities, the lowest first.
     const ALL: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
-    /// Returns the number of the priority in stores. A higher number is a higher priority.
+    /// Returns the number that represents the priority in stores. A higher number means a higher
+    /// priority.
     pub(crate) fn number(self) -> i32 {
         match self {
             Priority::Low => -1,
@@ -179,7 +181,7 @@ impl Lock {
         Lock { held: Box::new(held), lost: CancellationToken::new() }
     }
 
-    /// Returns the lock, which now counts as lost when the token is cancelled.
+    /// Makes the lock count as lost once the token is cancelled.
     pub(crate) fn lost_by(self, lost: CancellationToken) -> Lock {
         Lock { lost, ..self }
     }
@@ -203,8 +205,8 @@ impl std::fmt::Debug for Lock {
 pub enum Status {
     /// The run is being driven, or was being driven when its process stopped.
     Open,
-    /// The run waits for a person: for approvals, or for its release after it ended its process
-    /// repeatedly.
+    /// The run waits for a person to answer approvals, or to release it after it repeatedly crashed
+    /// its process.
     Parked,
     /// The run has ended.
     Ended,
@@ -225,13 +227,13 @@ impl Status {
 /// A run in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
-    /// The run's id: sortable by time, unguessable.
+    /// The run's id, which is unguessable and sorts by creation time.
     pub id: String,
     /// The session that the run belongs to.
     pub session: Option<String>,
     /// The status of the run.
     pub status: Status,
-    /// Start of the run, in milliseconds since 1970.
+    /// Start time of the run, in milliseconds since 1970.
     pub made: u64,
     /// Last write to the run, in milliseconds since 1970.
     pub used: u64,
@@ -245,7 +247,7 @@ pub struct RunRecord {
     pub start: RunStart,
 }
 
-/// A run that waits for its turn.
+/// A queued run, which has not started yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedRun {
     /// The run's id.
@@ -256,7 +258,7 @@ pub struct QueuedRun {
     pub made: u64,
     /// The user's message.
     pub message: String,
-    /// The caller's data for creating the run's parts. The journal does not interpret it.
+    /// The caller's data for starting the run. The journal does not interpret it.
     pub origin: Json,
     /// The priority among the queued runs of the tenant.
     pub priority: Priority,
@@ -265,34 +267,35 @@ pub struct QueuedRun {
     pub needs: String,
 }
 
-/// The priority of a queued run among those of its tenant. It changes nothing between tenants.
+/// The priority of a queued run among the queued runs of its tenant. It does not affect other
+/// tenants.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// After all runs of a higher priority.
+    /// The run starts after all queued runs of a higher priority.
     Low,
-    /// The default.
+    /// The default priority.
     #[default]
     Normal,
-    /// Before all runs of a lower priority.
+    /// The run starts before all queued runs of a lower priority.
     High,
 }
 
 /// A selection of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only runs with this status.
+    /// The status of the runs.
     pub status: Option<Status>,
-    /// Only runs of this session.
+    /// The session of the runs.
     pub session: Option<String>,
-    /// Selects the child runs in the tree of this run. If `None`, no child runs are selected.
+    /// The root run whose child runs are selected. If `None`, root runs are selected.
     pub tree_of: Option<String>,
-    /// Only runs whose id sorts before this one: the last id of the previous page.
+    /// The last id of the previous page. The ids of the selected runs sort before it.
     pub before: Option<String>,
-    /// Only runs that were written to at this time or later, in milliseconds since 1970.
+    /// The earliest allowed time of a run's last write, in milliseconds since 1970.
     pub changed_since: Option<u64>,
     /// Maximum number of runs.
     pub limit: Option<u32>,
@@ -306,7 +309,7 @@ impl RunFilter {
     }
 }
 
-/// The end of a run.
+/// The data that is recorded at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEnd {
     /// The messages to add to the run's session.
@@ -319,14 +322,14 @@ pub struct RunEnd {
     pub keeps_files: bool,
 }
 
-/// The result of a run, for lists.
+/// A summary of an ended run, for lists of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Number of steps that ran calls.
     pub steps: u32,
     /// Model usage of the run.
     pub usage: Usage,
-    /// The ending. Its text is the result.
+    /// The ending of the run. Its text is the result.
     pub ending: Ending,
 }
 
@@ -347,12 +350,12 @@ pub struct RunStart {
     pub timeout_ms: Option<u64>,
     /// The sampling temperature.
     pub temperature: f32,
-    /// Maximum number of tokens of one answer.
+    /// Maximum number of tokens per answer.
     pub max_tokens: u32,
     /// The effort that the model spends on reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The choice between functions and an answer.
+    /// The choice that the model has between calling functions and answering.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_call: FunctionChoice,
     /// Text that the deployment added to the prompt.
@@ -365,7 +368,7 @@ pub struct RunStart {
     /// The folder in which the trace is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<PathBuf>,
-    /// The run that this run was forked from, and the step, if it is a fork.
+    /// The run and the step that this run was forked from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
     /// The run that started this one, if it is a child run.
@@ -420,12 +423,12 @@ impl RunRecord {
     }
 }
 
-/// The parent of a child run, and the run at the top of its tree.
+/// The parent of a child run, and the root run of its tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentRun {
-    /// The id of the run that started it.
+    /// The id of the run that started the child run.
     pub run: String,
-    /// The id of the run that a person or a client started.
+    /// The id of the root run, which a person or a client started.
     pub root: String,
 }
 
@@ -488,15 +491,15 @@ pub struct RecordedCall {
     pub time: Option<CallTime>,
 }
 
-/// The time of a recorded call. No replay depends on it.
+/// The time of a recorded call. Replays do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTime {
-    /// Start of the first call that the record covers, in milliseconds since 1970.
+    /// Start time of the first call that the record covers, in milliseconds since 1970.
     pub began: u64,
     /// Time from `began` to the end of the last call that the record covers, in milliseconds;
     /// `None` while it is pending.
     pub dur_ms: Option<u64>,
 }
 
-/// A journal that several runs share.
+/// A journal shared by several runs.
 pub type SharedJournal = Arc<dyn Journal>;

@@ -1,4 +1,4 @@
-//! The recording of a run's turns while it is driven.
+//! Records the turns of a run while it is driven.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct TurnRecorder {
     /// The tree of runs that share the files.
     tree: RunTree,
     effects: Mutex<EffectRecorder>,
-    /// Number of turns.
+    /// Number of recorded turns.
     turns: AtomicU32,
     /// The point where the run was resumed.
     resumed: Option<ResumePoint>,
@@ -32,7 +32,7 @@ pub(crate) struct TurnRecorder {
 /// The point where a run was stopped.
 pub(crate) struct ResumePoint {
     pub(crate) state: State,
-    /// The pending effects, which may have been performed in part.
+    /// The pending effects, which may already have been performed in part.
     pub(crate) effects: Vec<Effect>,
     /// The number of the first event that these effects emit.
     pub(crate) seq: u64,
@@ -54,7 +54,7 @@ impl TurnRecorder {
         files: Option<Arc<Files>>,
         tree: &RunTree,
     ) -> TurnRecorder {
-        // The first turn of a run at the top has the files with which the run begins.
+        // The first turn of a root run contains the files with which the run begins.
         if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
             files.mark_all_changed();
         }
@@ -71,9 +71,9 @@ impl TurnRecorder {
         }
     }
 
-    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The run at
-    /// the top of the tree is resumed first, and rebuilds the file overlay from the recorded
-    /// changes of all runs in the tree.
+    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The root
+    /// run of the tree is resumed first, and rebuilds the file overlay from the recorded changes of
+    /// all runs in the tree.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
@@ -124,7 +124,7 @@ impl TurnRecorder {
         })
     }
 
-    /// Returns the id of the run at the top of the run's tree.
+    /// Returns the id of the tree's root run.
     pub(crate) fn root(&self) -> &str {
         self.tree.root(&self.run)
     }
@@ -134,8 +134,8 @@ impl TurnRecorder {
         self.resumed.as_ref()
     }
 
-    /// Takes the first failure to record a turn. After such a failure, the run must not be ended:
-    /// its record stops before the failed turn, and it can be resumed from there.
+    /// Takes the first failure to record a turn. After a failure, the run must not be ended: its
+    /// record stops before the failed turn, and it can be resumed from there.
     pub(crate) fn take_failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -150,7 +150,8 @@ impl TurnRecorder {
         (seq, elapsed): (u64, Duration),
     ) -> Result<(), StoreError> {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).record(effects);
-        // The runs of a tree share their files: the order of their records is that of the changes.
+        // The runs of a tree share their files, so their turns are recorded in the order of the
+        // changes.
         let _turn = self.tree.record().await;
         let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -165,7 +166,7 @@ impl TurnRecorder {
         Ok(())
     }
 
-    /// Returns the tape of one of the programs that the last turn started.
+    /// Returns the tape of a program that the last turn started, by its index in that turn.
     pub(crate) fn tape(&self, program: usize) -> Arc<RunTape> {
         let turn = self.turns.load(Ordering::Relaxed).saturating_sub(1);
         let program = u32::try_from(program).unwrap_or(u32::MAX);

@@ -30,7 +30,7 @@ pub struct ReplayReport {
 /// before `from` are not run again.
 ///
 /// # Errors
-/// If the journal cannot be read, or the host failed.
+/// If the journal cannot be read, or the host fails.
 pub async fn replay(
     host: &Host,
     journal: &SharedJournal,
@@ -66,8 +66,9 @@ pub async fn replay(
                 if is_internal { host.internal_programs() } else { run_catalog(host, &state) };
             let tapes = journal.calls_of(&run.id, at - 1).await?;
             for (program, (call, recorded)) in (0..).zip(calls.iter().zip(executions)) {
-                // A program of the host that needed an approval was refused, and its tape has no
-                // answer. A replay has no middleware, so it takes the outcome as it was recorded.
+                // A host program that needed approval was refused, and its tape contains no answer.
+                // A replay runs no middleware, so it uses the recorded outcome of a call that
+                // middleware changed.
                 let is_refused = is_internal && matches!(recorded, Execution::Refused { .. });
                 if is_refused || is_changed(&tapes, program) {
                     continue;
@@ -99,7 +100,8 @@ pub async fn replay(
     Ok(played)
 }
 
-/// Compares the start of the run: the versions of the capabilities, and the system prompt.
+/// Compares the capability versions and the system prompt recorded at a run's start with the
+/// host's.
 fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     let start = &run.start;
     for capability in host.runtime().capabilities() {
@@ -126,7 +128,7 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
         &host.listing(None, first),
         start.setup.dialect,
     );
-    // The section on the output is between the two parts, whichever of them contains it.
+    // The section on the output may belong to either part, but always lies between the two.
     let section = start.setup.output.as_ref().map(OutputContract::section).unwrap_or_default();
     let (was, is) =
         (start.setup.system.to_string(), format!("{}{section}{}", prompt.stable, prompt.rest));
@@ -160,7 +162,7 @@ async fn compare_execution(
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
     }
-    // A program that was stopped by the clock, or whose recording breaks off, stops at a different
+    // A program that reached its time limit, or whose recording is incomplete, stops at a different
     // point in the replay.
     let stopped = matches!(recorded, Execution::Stopped { .. }) && tape.is_exhausted();
     let (was, is) = (timeless(recorded), timeless(&again));
@@ -171,7 +173,7 @@ async fn compare_execution(
     Ok(Some(Difference { what: format!("the result of `{}`", call.label()), was, is }))
 }
 
-/// Removes the durations from an execution.
+/// Returns a copy of an execution in which all durations are 0.
 fn timeless(execution: &Execution) -> Execution {
     let timeless = |cost: &Cost| Cost { dur_ms: 0, ..*cost };
     match execution {
@@ -188,7 +190,7 @@ fn timeless(execution: &Execution) -> Execution {
     }
 }
 
-/// Returns the first effect that differs.
+/// Returns the first difference between the recorded effects and those of the replay.
 fn compare_effects(was: &[RecordedEffect], is: &[RecordedEffect]) -> Option<Difference> {
     let longest = was.len().max(is.len());
     (0..longest).find_map(|at| match (was.get(at), is.get(at)) {

@@ -1,4 +1,4 @@
-//! The tape of one program of a run, stored in a journal.
+//! The tape of a run's program, stored in a journal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,22 @@ use wattle_rt::tape::{
 use super::{CallTime, RecordedCall, SharedJournal};
 use crate::now_ms;
 
-/// Maximum number of recorded calls of one program.
+/// Maximum number of recorded calls per program.
 const MAX_CALLS: usize = 1_000_000;
-/// Maximum size of the results of these calls, in bytes.
+/// Maximum total size of a program's recorded arguments and results, in bytes.
 const MAX_BYTES: usize = 256 << 20;
-/// Size of the buffer, in bytes, after which the next call that may wait writes it to the journal.
+/// Buffer size, in bytes, above which the next asynchronous call flushes the buffer to the journal.
 const FLUSH_BYTES: usize = 1 << 20;
-/// Maximum number of buffered bytes.
+/// Maximum size of the buffer, in bytes.
 const MAX_BUFFERED: usize = 64 << 20;
 
-/// The function name that records that middleware changed a call or its outcome.
+/// The function name that marks a program whose call or outcome was changed by middleware.
 pub(super) const CHANGED: &str = "middleware";
 
 /// The names on a tape that are not host functions.
 pub(super) const HOST_NAMES: &[&str] = &[PROGRAM, QUESTION, CHANGED];
 
-/// Returns true if middleware changed the call of this program, or its outcome.
+/// Returns true if middleware changed the call that ran this program, or its outcome.
 pub(super) fn is_changed<'a>(
     calls: impl IntoIterator<Item = &'a RecordedCall>,
     program: u32,
@@ -36,13 +36,13 @@ pub(super) fn is_changed<'a>(
     calls.into_iter().any(|call| call.program == program && call.id.function == CHANGED)
 }
 
-/// Number of path parts per level of nested programs.
+/// Number of path parts per nesting level.
 const PATH_PARTS: usize = 3;
 
-/// The position of a call: the program's path, and the number of the call within it.
+/// The position of a call: the path of its program, and the number of the call within the program.
 type CallKey = (Arc<[u32]>, u32);
 
-/// The handling of calls that were not recorded or were pending.
+/// The mode of a tape, which determines how it handles unrecorded and pending calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Calls are performed. Pending calls are repeated if that is safe.
@@ -50,7 +50,7 @@ pub(super) enum Mode {
         /// If true, the run's files are in memory, so a pending change to them had no effect.
         overlay: bool,
     },
-    /// A call that was not recorded is a difference.
+    /// Calls return their recorded results. An unrecorded call is a difference.
     Replay,
 }
 
@@ -69,17 +69,17 @@ pub(crate) struct RunTape {
 struct TapeState {
     /// Calls that are not written yet.
     pending: Vec<RecordedCall>,
-    /// Number and size of the recorded calls.
+    /// Number of the recorded calls, and their total size in bytes.
     calls: usize,
     bytes: usize,
-    /// Approximate number of buffered bytes.
+    /// Approximate size of the buffer, in bytes.
     buffered: usize,
     /// The calls that are being performed.
     performed: HashMap<CallKey, Start>,
-    /// The recorded calls that were repeated.
+    /// The recorded calls that the program has made again.
     repeated: HashSet<CallKey>,
     halted: Option<Halt>,
-    /// The approval questions that the program waits for.
+    /// The questions that the program waits for a person to answer.
     waiting: Vec<String>,
     difference: Option<Difference>,
     /// If true, the replay reached the point where the recording ends.
@@ -103,7 +103,7 @@ impl TapeState {
         CallTime { began: start.began, dur_ms: None }
     }
 
-    /// Returns the time of a call that has been performed.
+    /// Removes a call that has been performed, and returns its time.
     fn finish(&mut self, id: &CallId) -> Option<CallTime> {
         let start = self.performed.remove(&(Arc::clone(&id.path), id.number))?;
         let dur_ms = u64::try_from(start.at.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -135,8 +135,8 @@ impl RunTape {
         RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
     }
 
-    /// Records that middleware changed the call or its outcome. A replay does not run such a
-    /// program, because it has no middleware.
+    /// Records that middleware changed the call or its outcome. A replay runs no middleware, so it
+    /// skips the program and uses the recorded outcome.
     pub(crate) fn mark_changed(&self) {
         let id = CallId {
             path: Arc::from([]),
@@ -188,8 +188,8 @@ impl RunTape {
     }
 
     /// Returns true if a nested program made the call, and the tape contains the call that started
-    /// that program or one of its parents. The result of that starting call is known, so the replay
-    /// does not run the nested program again.
+    /// that program or one of its parents. The result of the recorded starting call is known, so
+    /// the replay does not run the nested program again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
         let mut above =
@@ -223,7 +223,7 @@ impl RunTape {
     }
 }
 
-/// Halts the program, unless it is halted already.
+/// Halts the program, unless it is already halted. Returns the first halt.
 fn halt_with(state: &mut TapeState, halt: Halt) -> Halt {
     state.halted.get_or_insert(halt).clone()
 }
@@ -389,7 +389,7 @@ impl Tape for RunTape {
     }
 }
 
-/// Returns the time from the start of one call to the end of a later one.
+/// Returns the time from the start of a call to the end of a later call.
 fn joined(first: Option<CallTime>, last: Option<CallTime>) -> Option<CallTime> {
     let (first, last) = (first?, last?);
     // The wall clock may have been set back between them.
@@ -401,7 +401,7 @@ fn is_of_files(effect: CallEffect) -> bool {
     matches!(effect, CallEffect::Writes | CallEffect::Changes)
 }
 
-/// Describes a call for a person.
+/// Describes a call in human-readable form.
 pub(super) fn describe(id: &CallId) -> String {
     match &*id.function {
         PROGRAM => "the program's text or arguments".to_owned(),
@@ -409,7 +409,7 @@ pub(super) fn describe(id: &CallId) -> String {
     }
 }
 
-/// Describes the position of a call for a person.
+/// Describes the position of a call in human-readable form.
 fn describe_position(id: &CallId) -> String {
     let program = match &*id.path {
         [] => "the program".to_owned(),

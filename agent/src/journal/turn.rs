@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose};
 
-/// A recorded effect. It mirrors [`Effect`], except that an ask stores only the messages that the
-/// previous one did not contain. Otherwise each turn would repeat the whole conversation.
+/// A recorded effect. It mirrors [`Effect`], except that a request to the model stores only the
+/// messages that the previous request did not contain. Otherwise each turn would repeat the whole
+/// conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedEffect {
@@ -23,23 +24,23 @@ pub enum RecordedEffect {
         /// The programs.
         calls: Vec<Call>,
     },
-    /// A call was not run.
+    /// A call was refused and did not run.
     Refuse {
         /// The step, counted from 1.
         step: u32,
         /// The call.
         call: Call,
-        /// The reason.
+        /// The reason for the refusal.
         reason: String,
     },
-    /// The program that recalls items from memory was run.
+    /// The memory-recall program was run.
     Recall {
         /// The step that the items are for, counted from 1.
         step: u32,
         /// The program.
         call: Call,
     },
-    /// The model gave its answer as the argument of a function call.
+    /// The model passed its answer as the argument of a function call.
     Done {
         /// The step, counted from 1.
         step: u32,
@@ -69,7 +70,7 @@ pub enum RecordedEffect {
 pub struct RecordedAsk {
     /// The step, counted from 1.
     pub step: u32,
-    /// The attempt within the step.
+    /// The number of the attempt within the step.
     pub attempt: u32,
     /// The purpose of the answer.
     pub purpose: Purpose,
@@ -77,11 +78,11 @@ pub struct RecordedAsk {
     pub dialect: Dialect,
     /// Number of leading messages that are the same as in the previous request.
     pub same: usize,
-    /// The other messages.
+    /// The remaining messages.
     pub messages: Vec<Message>,
 }
 
-/// A converter of effects to their recorded form. It remembers the messages of the previous
+/// A converter from effects to their recorded form. It remembers the messages of the previous
 /// request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EffectRecorder {
@@ -132,7 +133,8 @@ impl EffectRecorder {
     }
 }
 
-/// Describes two different values for a person, with excerpts around their first difference.
+/// Returns excerpts from the JSON forms of two values. The excerpts begin shortly before the first
+/// difference.
 pub(super) fn describe_difference(was: &impl Serialize, is: &impl Serialize) -> (String, String) {
     let text = |value: serde_json::Result<String>| value.unwrap_or_default();
     excerpts(&text(serde_json::to_string(was)), &text(serde_json::to_string(is)))

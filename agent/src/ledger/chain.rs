@@ -5,8 +5,9 @@ use sha2::{Digest, Sha256};
 /// A SHA-256 hash.
 pub(super) type Hash = [u8; 32];
 
-/// Returns the head before the first line. It depends on the run, the tenant, and `previous`, the
-/// hash of the ledger's line before the run's first seal. A run of version 1 has no `previous`.
+/// Returns the head of a chain before its first line. It depends on the run, the tenant, and
+/// `previous`, which is the hash of the ledger line before the run's first seal. Version 1 has no
+/// `previous`.
 pub(super) fn genesis(run: &str, tenant: &str, previous: Option<&str>) -> Hash {
     let version = if previous.is_some() { "wattle ledger 2" } else { "wattle ledger 1" };
     let mut hash = Sha256::new();
@@ -17,7 +18,7 @@ pub(super) fn genesis(run: &str, tenant: &str, previous: Option<&str>) -> Hash {
     hash.finalize().into()
 }
 
-/// Returns the head after a line, which is given without its newline.
+/// Returns the head after a line. `line` does not include the newline.
 pub(super) fn next(head: &Hash, line: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update(head);
@@ -26,7 +27,7 @@ pub(super) fn next(head: &Hash, line: &[u8]) -> Hash {
     hash.finalize().into()
 }
 
-/// Returns the hash of a single line, which identifies a line that was moved.
+/// Returns the hash of a single line. A moved line is recognized by its hash.
 pub(super) fn of(line: &[u8]) -> Hash {
     Sha256::digest(line).into()
 }
@@ -40,7 +41,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Parses hexadecimal digits as written by [`hex`].
+/// Parses exactly `2 * N` hexadecimal digits, as written by [`hex`].
 pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.is_ascii() {

@@ -1,5 +1,5 @@
-//! The diagnosis of a run whose lines differ from its seals: edited, removed, inserted, reordered,
-//! or truncated.
+//! Diagnoses a run whose lines differ from its seals: lines were edited, removed, inserted or
+//! reordered, or the trace was truncated.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,15 +9,15 @@ use super::seal::Seal;
 use super::verify::{Files, Findings, Run, VerifyError, run_of};
 use crate::lines::Line;
 
-/// Maximum number of lines and seals that are compared one by one. Runs beyond it are reported
-/// without line numbers.
+/// Maximum number of lines and seals that are compared one by one. Runs beyond this limit are
+/// reported without line numbers.
 const MAX_COMPARED: usize = 500_000;
 
 /// The diagnosis of one run.
 pub(super) struct Diagnosis {
     /// Number of unchanged lines at the start of the run.
     pub(super) sealed: u64,
-    /// Time of the last seal of an unchanged line.
+    /// Time of the last seal of an unchanged line, in milliseconds since 1970.
     pub(super) time: Option<u64>,
     pub(super) finding: Finding,
 }
@@ -30,7 +30,7 @@ struct RunLines {
     is_complete: bool,
 }
 
-/// A line of the trace, with the head of the chain up to it.
+/// A line of the trace, with the head of the chain after it.
 struct TraceLine {
     number: u64,
     hash: Hash,
@@ -123,7 +123,7 @@ fn diagnose_run(
     Some(Diagnosis { sealed, time, finding: after(first, lines, &hashes) })
 }
 
-/// Explains lines after the last seal.
+/// Returns the finding for lines after the last seal. `first` is the first of these lines.
 fn after(first: &TraceLine, lines: &[TraceLine], hashes: &[Option<Hash>]) -> Finding {
     if hashes.contains(&Some(first.hash)) {
         return Finding::Inserted { line: first.number };
@@ -131,7 +131,7 @@ fn after(first: &TraceLine, lines: &[TraceLine], hashes: &[Option<Hash>]) -> Fin
     Finding::Unsealed { line: first.number, lines: (lines.len() - hashes.len()) as u64 }
 }
 
-/// Explains why there are fewer lines than seals, although all present lines are unchanged.
+/// Returns the finding for a run whose lines are unchanged but fewer than its seals.
 fn missing(lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>) -> Finding {
     let end = lines.last().map_or(0, |line| line.number);
     // The last lines were changed so that they no longer name the run.
@@ -141,7 +141,7 @@ fn missing(lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>)
     }
 }
 
-/// Explains why the line at index `at` differs from the sealed one.
+/// Returns the finding for the line at index `at`, which differs from the sealed line.
 fn moved(
     at: usize,
     lines: &[TraceLine],
@@ -154,7 +154,7 @@ fn moved(
     let is_there = |hash: Option<Hash>| lines.iter().skip(at).any(|line| Some(line.hash) == hash);
     let expected_is_later = is_there(rest.first().copied().flatten());
     match rest.iter().position(|hash| *hash == Some(found.hash)) {
-        // A line that was sealed later is here.
+        // The line at this position was sealed later.
         Some(_) if expected_is_later => Finding::Reordered { line },
         Some(ahead) => {
             let before = at
@@ -173,8 +173,8 @@ fn moved(
 }
 
 /// Returns the number of the first line of the trace that is not in the order of the seals, or 0 if
-/// there is none. Compares the lines of all runs together. Skips lines that may be in a different
-/// order from their seals.
+/// there is none. Compares the lines of all runs together. Skips lines whose order may legitimately
+/// differ from the order of their seals.
 pub(super) fn first_out_of_order(files: &Files, found: &Findings) -> Result<u64, VerifyError> {
     let mut counts: HashMap<String, u64> = HashMap::new();
     let mut sealed = Vec::new();

@@ -1,5 +1,5 @@
-//! The ledger's file. It is locked while a line and its seal are added, so that lines and seals
-//! have the same order even if several processes write them.
+//! The ledger file. It is locked while a line and its seal are added, so that lines and seals have
+//! the same order even if several processes write them.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,9 +15,9 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// Number of bytes in one read, going backwards from the end.
+/// Size of one read when searching backwards for a line break, in bytes.
 const CHUNK: u64 = 4_096;
-/// Number of bytes to step back at a time when searching from the end.
+/// Step size when searching backwards from the end of the file, in bytes.
 const BACK: u64 = 1 << 16;
 
 /// A locked ledger. No other process can append to it.
@@ -25,11 +25,11 @@ pub(super) struct LockedLedger(File);
 
 impl LockedLedger {
     /// Locks the file, and creates it if it is absent. Removes an incomplete last line, which a
-    /// stopped process may have left.
+    /// stopped process may have left behind.
     ///
     /// # Errors
     /// If the file is not a plain file, cannot be written, or stays locked by another process for 5
-    /// s.
+    /// seconds.
     pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
         let file = open_lines(path)?;
         let until = Instant::now() + LOCK_TIMEOUT;
@@ -70,7 +70,7 @@ impl LockedLedger {
         self.last_line(end).map(|(_, line)| Some(line))
     }
 
-    /// Returns the line that ends before `end`, and its position.
+    /// Returns the line that ends at position `end`, and the position of its start.
     fn last_line(&mut self, end: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut line = Vec::new();
         let mut from = end;
@@ -104,12 +104,12 @@ impl LockedLedger {
     /// Returns the length of the file, in bytes.
     ///
     /// # Errors
-    /// If the system does not tell the length.
+    /// If the file's metadata cannot be read.
     pub(super) fn length(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
 
-    /// Returns a reader of the lines from a position.
+    /// Returns a reader of the lines from a byte position onwards.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -13,7 +13,7 @@ pub enum Finding {
     NoLedger,
     /// The run has lines but no seal.
     NoSeals {
-        /// The run's first line in the trace.
+        /// The number of the run's first line in the trace.
         line: u64,
     },
     /// No public key is pinned for the tenant named in the seals.
@@ -44,7 +44,7 @@ pub enum Finding {
     },
     /// Seals are missing or reordered.
     SealsBroken {
-        /// The line in the ledger whose count is not the expected one.
+        /// The number of the ledger line with the unexpected count.
         line: u64,
         /// The expected count.
         expected: u64,
@@ -58,7 +58,7 @@ pub enum Finding {
     },
     /// Lines were removed.
     Removed {
-        /// The line in the trace after the removed lines.
+        /// The number of the trace line after the removed lines.
         line: u64,
         /// Number of removed lines.
         lines: u64,
@@ -70,7 +70,7 @@ pub enum Finding {
     },
     /// Lines were reordered.
     Reordered {
-        /// The first line in the trace that is not in its position.
+        /// The number of the first misplaced line in the trace.
         line: u64,
     },
     /// The end of the trace is missing.
@@ -82,10 +82,11 @@ pub enum Finding {
     },
     /// The lines of several runs are in a different order from their seals.
     OtherOrder {
-        /// The first line in the trace that is not in its position.
+        /// The number of the first misplaced line in the trace.
         line: u64,
     },
-    /// The lines differ from their seals in too many places to list.
+    /// The lines differ from their seals, and there are too many of them to find the first
+    /// difference.
     Differs,
     /// A line of a file is empty.
     Empty {
@@ -114,7 +115,7 @@ pub enum Finding {
         /// The line number in the ledger.
         line: u64,
         /// The run whose seal was on the previous line when this seal was written. Empty if this
-        /// seal was the first line.
+        /// seal was on the first line.
         previous_run: String,
     },
     /// The store has the final seal of the run, but the ledger has no seal of that run.
@@ -135,7 +136,7 @@ pub enum Finding {
     /// Lines follow the last seal. They were written before the process stopped, or were added
     /// later.
     Unsealed {
-        /// The first unsealed line in the trace.
+        /// The number of the first unsealed line in the trace.
         line: u64,
         /// Number of unsealed lines.
         lines: u64,
@@ -143,7 +144,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns the file that the finding is about, and the line in it if it is about one line.
+    /// Returns the file that the finding is about, and the line number if it is about one line.
     fn location(&self) -> Option<(&'static str, Option<u64>)> {
         match self {
             Finding::NoSeals { line }
@@ -246,7 +247,7 @@ impl Finding {
     }
 }
 
-/// Describes the finding with file and line.
+/// Formats the finding with its file and line, if it has them.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.location() {

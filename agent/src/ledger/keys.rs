@@ -1,4 +1,4 @@
-//! The keys of tenants, created on first use: one that seals traces, one that encrypts secrets.
+//! The keys of tenants, created on first use: one key seals traces, another encrypts secrets.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -68,12 +68,12 @@ impl Keys {
         Keys { folder: folder.into() }
     }
 
-    /// Returns the tenant's signing key, and creates and pins it if it does not exist. Processes
-    /// that create the key at the same time get the same one.
+    /// Returns the tenant's signing key. Creates and pins the key if it does not exist. Processes
+    /// that create it at the same time get the same key.
     ///
     /// # Errors
-    /// If the folder cannot be written, the file is not a key of this tenant, or others can read
-    /// it.
+    /// If the folder cannot be written, the file is not a key of this tenant, or other users can
+    /// read the file.
     pub fn signer(&self, tenant: &str) -> Result<Signer, KeyError> {
         let key = SigningKey::from_bytes(&self.seed(tenant, "key")?);
         let pin = self.path(tenant, "pub");
@@ -116,7 +116,7 @@ impl Keys {
         seed.map_err(|cause| KeyError { what: "use", tenant: tenant.to_owned(), path, cause })
     }
 
-    /// Returns the public key that is pinned for the tenant, if there is one.
+    /// Returns the public key that is pinned for the tenant, or `None` if no key is pinned.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a key of this tenant.
@@ -150,7 +150,7 @@ impl Keys {
             path,
             &KeyFile { tenant: tenant.to_owned(), secret: Some(hex(&seed)), public: None },
         )?;
-        // Another process may have created the key first, so the file decides.
+        // Another process may have created the key first, so the content of the file is used.
         Ok(self.secret(tenant, path)?.ok_or("it was removed while it was being created")?)
     }
 
@@ -187,7 +187,7 @@ impl std::fmt::Debug for Signer {
 }
 
 impl PublicKey {
-    /// Parses 64 hexadecimal digits.
+    /// Parses a public key from 64 hexadecimal digits. Returns `None` if it is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<PublicKey> {
         VerifyingKey::from_bytes(&unhex(text.trim())?).ok().map(PublicKey)
@@ -234,7 +234,7 @@ fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
     Ok(Some(found))
 }
 
-/// Writes a file that only its owner can read, atomically. Does not replace an existing file.
+/// Atomically writes a file that only its owner can read. Does not replace an existing file.
 fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     let temporary = path.with_extension(format!("new-{}", ulid::Ulid::generate()));
     let mut options = OpenOptions::new();
@@ -257,7 +257,7 @@ fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     result
 }
 
-/// Removes the permissions of other users from the folder of the keys, if it exists.
+/// Removes the permissions of other users from the key folder, if it exists.
 #[cfg(unix)]
 fn restrict_folder(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;

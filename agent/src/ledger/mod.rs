@@ -1,10 +1,9 @@
-//! The ledger: the proof that the trace of a run is unchanged since the host wrote it.
+//! The ledger: proof that the trace of a run has not been changed since the host wrote it.
 //!
-//! The ledger is the file `_ledger.jsonl` next to `_steps.jsonl`. Each line of the trace is
-//! followed by one *seal* in the ledger, so the lines that are already sealed can be verified even
-//! if a run stops unexpectedly. A seal contains the head of a hash chain over the run's own lines,
-//! their number, the time, and the hash of the previous line of the ledger. It is signed with the
-//! key of the run's tenant:
+//! The ledger is the file `_ledger.jsonl` next to `_steps.jsonl`. For each line of the trace, the
+//! ledger contains one *seal*, so sealed lines can be verified even if a run stops unexpectedly. A
+//! seal contains the head of a hash chain over the run's own lines, their number, the time, and the
+//! hash of the ledger's previous line. It is signed with the key of the run's tenant:
 //!
 //! ```text
 //! prev   = SHA-256 of the line of the ledger before this one, in hex; empty in the first line
@@ -14,11 +13,11 @@
 //!          · head n (hex) 0 SHA-256 of line n (hex) 0 prev 0 run of the seal before
 //! ```
 //!
-//! The last seal of a run that ended has a flag. If the flag is missing, the run was stopped, or
-//! its end was removed. Runs that share a trace have one chain each, over their own lines; the
-//! lines of the ledger form another chain. A run that is removed together with its seals therefore
-//! leaves a gap. If it was the last run in the ledger, there is no gap, but the store reveals the
-//! removal, because it keeps the final seal of each run.
+//! The last seal of an ended run has a flag. If the flag is missing, the run was stopped, or its
+//! end was removed. Runs that share a trace have one chain each, over their own lines; the lines of
+//! the ledger form another chain. Therefore a run that is removed together with its seals leaves a
+//! gap. If it was the last run in the ledger, there is no gap, but the store reveals the removal,
+//! because it keeps the final seal of each run.
 //!
 //! A line and its seal are written under a lock of the ledger's file, so the lines of several runs
 //! and processes have the same order as their seals. Seals of version 1 have no `prev` and are
@@ -46,7 +45,7 @@ pub use keys::{Cipher, KeyError, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
 pub use verify::{Pins, Verdict, Verification, VerifyError, verify};
 
-/// The final seal of a run, as a store keeps it.
+/// The final seal of a run, as recorded in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalSeal {
@@ -54,11 +53,11 @@ pub struct FinalSeal {
     pub run: String,
     /// The canonical path of the trace's folder.
     pub folder: PathBuf,
-    /// Number of lines of the run.
+    /// Number of the run's sealed lines.
     pub lines: u64,
-    /// The head of its chain: 64 hexadecimal digits.
+    /// The head of the run's chain, as 64 hexadecimal digits.
     pub head: String,
 }
 
-/// The file's name in the workdir.
+/// The name of the ledger file in the workdir.
 pub const LEDGER_FILE: &str = wattle_capability::files::LEDGER_FILE;

@@ -1,4 +1,4 @@
-//! The recorder: writes lines of the trace and seals them.
+//! The recorder, which writes and seals the lines of a trace.
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ struct SealedChain {
     head: Option<Hash>,
     /// If true, another process has sealed the end of the run.
     has_ended: bool,
-    /// The position in the ledger up to which its seals are known, or `None` if nothing has been
-    /// read yet.
+    /// The byte position up to which the ledger has been read, or `None` if nothing has been read
+    /// yet.
     read: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Recorder {
     }
 
     /// Opens a trace like [`Recorder::open`], and passes each existing line of the run to `each`,
-    /// without its line break. The files are read line by line, so their size does not matter.
+    /// without its line break. The files are read line by line, so they may be of any size.
     ///
     /// # Errors
     /// The same as for [`Recorder::open`].
@@ -86,8 +86,8 @@ impl Recorder {
             }
         }
         let sealed = recorder.chain.as_ref().map_or(u64::MAX, |chain| chain.count);
-        // The first line that may have to be sealed: its position, and the number of those before
-        // it.
+        // The first line that may have to be sealed: its position, and the number of the run's
+        // lines before it.
         let mut unsealed = None;
         if let Some(file) = open_lines_to_read(&steps)? {
             let mut lines = LineReader::of(file);
@@ -113,7 +113,7 @@ impl Recorder {
                 each,
             )?;
         }
-        // A run continues after its end was sealed if the store did not record the end.
+        // A run can continue after its end was sealed if the store did not record the end.
         if let Some(chain) = &mut recorder.chain {
             chain.has_ended = false;
         }
@@ -177,7 +177,7 @@ impl Recorder {
             Ok(ledger)
         });
         let sealed = match opened {
-            // The process that has the run now wrote the line, too.
+            // The process that took over the run has already written this line.
             Ok(_) if chain.has_ended => Err(io::Error::other("another process has ended the run")),
             Ok(mut ledger) => {
                 append(&steps, &bytes)?;
@@ -221,7 +221,8 @@ impl SealedChain {
         self.learn(ledger.lines_from(from)?)
     }
 
-    /// Continues after the last of these seals that belongs to the run and is signed with this key.
+    /// Reads seals, and continues the chain after the last one that belongs to the run and is
+    /// signed with the run's key.
     fn learn<R: BufRead>(&mut self, mut lines: LineReader<R>) -> io::Result<()> {
         let key = self.signer.public();
         self.read = Some(lines.position());
@@ -240,7 +241,7 @@ impl SealedChain {
     }
 
     /// Returns a position in the ledger before which there are no seals of this run. A new run may
-    /// have seals already, if another process tried to begin it.
+    /// already have seals if another process tried to begin it.
     fn first_position(&self, ledger: &mut LockedLedger) -> io::Result<u64> {
         let Ok(id) = self.run.parse::<ulid::Ulid>() else { return ledger.position_after(|_| true) };
         let begin = id.timestamp_ms().saturating_sub(CLOCKS_MS);

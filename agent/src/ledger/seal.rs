@@ -19,7 +19,7 @@ pub(super) struct Seal {
     pub(super) run: String,
     /// The tenant of the run.
     pub(super) tenant: String,
-    /// Number of lines of the run that are sealed.
+    /// Number of the run's lines that have been sealed so far.
     pub(super) count: u64,
     /// Time of the seal, in milliseconds since 1970.
     pub(super) time: u64,
@@ -27,10 +27,11 @@ pub(super) struct Seal {
     pub(super) line: String,
     /// The head of the chain.
     pub(super) head: String,
-    /// The SHA-256 of the previous line of the ledger; empty in the first line.
+    /// The SHA-256 hash of the ledger's previous line; empty in the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev: Option<String>,
-    /// The run of the previous line; empty in the first line.
+    /// The run of the previous line; empty in the first line, or if the previous line is not a
+    /// seal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev_run: Option<String>,
     /// If true, the run has ended.
@@ -51,7 +52,7 @@ pub(super) struct Seal {
 pub(super) enum Subject {
     /// A new line with this hash.
     Line(Hash),
-    /// A line with this hash that was found when the run was resumed.
+    /// An unsealed line with this hash that was found when the run was resumed.
     Late(Hash),
     /// The end of the run.
     End,
@@ -67,7 +68,7 @@ pub(super) struct PreviousLine {
 }
 
 impl PreviousLine {
-    /// Describes a line of the ledger, if there is one.
+    /// Returns the hash and the run of a ledger line. Both are empty if there is no line.
     pub(super) fn of(line: Option<&[u8]>) -> PreviousLine {
         let Some(line) = line else { return PreviousLine::default() };
         let run = serde_json::from_slice::<Seal>(line).map(|seal| seal.run).unwrap_or_default();

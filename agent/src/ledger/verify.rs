@@ -1,8 +1,8 @@
 //! Verification of a trace against its seals.
 //!
-//! Both files are read line by line, once each if they are valid. Memory grows with the number of
-//! runs, not of lines: the last head of a run proves all lines before it. Only the lines of a run
-//! with a fault are compared one by one (see `diagnosis`).
+//! Both files are read line by line, once each if they are valid. Memory use grows with the number
+//! of runs, not with the number of lines: the last head of a run proves all its previous lines.
+//! Only the lines of a run with a fault are compared one by one (see `diagnosis`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -20,7 +20,7 @@ use super::seal::{Seal, VERSION};
 use super::{FinalSeal, KeyError, Keys, LEDGER_FILE, PublicKey};
 use crate::lines::{Line, LineReader};
 
-/// Maximum number of runs of one trace.
+/// Maximum number of runs in one trace.
 const MAX_RUNS: usize = 250_000;
 
 /// Maximum number of findings about the files.
@@ -31,7 +31,7 @@ const MAX_FINDINGS: usize = 50;
 pub enum Pins {
     /// The pinned key of each tenant.
     Keys(Keys),
-    /// A single key, for a trace from elsewhere.
+    /// A single key, for a trace that was written elsewhere.
     One(PublicKey),
 }
 
@@ -49,10 +49,10 @@ pub struct Verification {
 pub struct Verdict {
     /// The run's id.
     pub run: String,
-    /// The tenant named in its seals.
+    /// The tenant named in the run's seals.
     pub tenant: Option<String>,
-    /// The version of its seals. 0 if it has none. Seals of version 1 are not chained to the seals
-    /// of other runs, so the removal of a run before them is not detected.
+    /// The format version of the run's seals, or 0 if it has none. Seals of version 1 are not
+    /// chained to the seals of other runs, so the removal of a run before them is not detected.
     pub version: u32,
     /// Number of unchanged lines at the start of the run.
     pub sealed: u64,
@@ -61,7 +61,7 @@ pub struct Verdict {
     /// If true, the run has its final seal. Otherwise the run was stopped, is in progress, or its
     /// end was removed.
     pub ended: bool,
-    /// Number of lines that were sealed when the run was resumed.
+    /// Number of lines that were sealed late, when the run was resumed.
     pub late: u64,
     /// The first fault, or `None` if the run is unchanged.
     pub finding: Option<Finding>,
@@ -141,7 +141,7 @@ impl Files {
     }
 
     /// Passes each line of a file to `take`, if the file exists. Returns the number of lines, and
-    /// true if the last line ends with a line break.
+    /// whether the last line ends with a line break.
     fn each(
         path: &Path,
         file: Option<File>,
@@ -206,11 +206,11 @@ pub(super) struct Run {
     newer_from: Option<u64>,
     /// The numbers of the lines that were sealed late.
     late: Vec<u64>,
-    /// Number of lines in the trace.
+    /// Number of the run's lines in the trace.
     lines: u64,
     /// The head computed from the sealed lines of the trace.
     reached: Option<Hash>,
-    /// Number of unchanged lines.
+    /// Number of unchanged lines at the start of the run, if the run has a fault.
     verified: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Recorded models: playback of turns from a file, and the recorder that writes such a file.
+//! Recorded models: playback of turns from a cassette file, and the recorder that writes the file.
 //!
-//! A recording has one JSON object per line: a header, then the turns in the order in which they
-//! were requested. A request gets the turn that was recorded for the same messages, in whatever
-//! order requests arrive, because programs may send several requests at once. A request that was
-//! not recorded gets the first remaining turn.
+//! A recording contains one JSON object per line: a header, then the turns in the order in which
+//! they were requested. A request gets the turn that was recorded for the same messages, regardless
+//! of the order in which requests arrive, because programs may send several requests concurrently.
+//! A request that was not recorded gets the first remaining turn.
 //! ```text
 //! {"wattle_cassette":1,"model":"some-model"}
 //! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
@@ -15,10 +15,12 @@
 //!
 //! `digests` contains the first 16 hex digits of a BLAKE3 hash for each message of the request, and
 //! `last` contains the last message. In both, the run's nonce is replaced with `CODE`, so that a
-//! recording fits every run. A `vector` is the embedding of the only message in the request.
+//! recording can be played in any run. A `vector` is the embedding of the only message in the
+//! request.
 //!
 //! A recording can be shared, so keys and secrets are masked in it. A turn whose reply contains a
-//! mask is marked as `masked`. It is not played, because it differs from what the model wrote.
+//! mask is marked as `masked`. Such a turn is not played, because it differs from the model's
+//! actual reply.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,7 +38,7 @@ use wattle_rt::truncate;
 
 use super::{ApiKey, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest};
 
-/// The version of the format.
+/// The version of the recording format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -103,10 +105,10 @@ fn masked_calls(calls: Vec<FunctionCall>, mask: &Mask) -> Vec<FunctionCall> {
     calls.into_iter().map(masked).collect()
 }
 
-/// The replacement of a run's nonce in a recording.
+/// The text that replaces a run's nonce in a recording.
 const NONCE: &str = "CODE";
 
-/// Returns the messages with the run's nonce replaced by a fixed one, so that they are the same in
+/// Returns the messages with the run's nonce replaced by a constant, so that they are the same in
 /// every run.
 fn canonical(messages: &[Message]) -> Cow<'_, [Message]> {
     let Some(nonce) = announced_nonce(messages) else { return Cow::Borrowed(messages) };
@@ -192,8 +194,8 @@ fn first_difference(was: &str, is: &str) -> String {
 /// Maximum length of a quoted line, in characters.
 const QUOTED: usize = 80;
 
-/// A model that answers from a recording. A request gets the turn that was recorded for it, or
-/// otherwise the next remaining one.
+/// A model that answers from a recording. A request gets the turn that was recorded for it, or else
+/// the first remaining turn.
 #[derive(Debug)]
 pub struct Cassette {
     model: String,
@@ -208,7 +210,7 @@ struct Turns<T> {
     turns: Vec<RecordedTurn<T>>,
     /// The turns recorded for each request, in order.
     by_request: HashMap<Vec<String>, Vec<usize>>,
-    /// Flags, one for each turn: true if the turn was played.
+    /// A flag for each turn: true if the turn was played.
     played: Mutex<Vec<bool>>,
 }
 
@@ -331,7 +333,7 @@ fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     Ok(header)
 }
 
-/// Creates the error of an invalid line. The error omits the parser's position, which is relative
+/// Creates the error for an invalid line. The error omits the parser's position, which is relative
 /// to the line and would look like a line number of the file.
 fn invalid_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
     let why = why.to_string();
@@ -383,8 +385,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records `model` into a file, with the values of `mask` and the model's key masked. Turns are
-    /// appended to an existing recording.
+    /// Creates a recorder that writes the turns of `model` to a file, with the values of `mask` and
+    /// the model's key masked. Turns are appended to an existing recording.
     ///
     /// # Errors
     /// If the file cannot be written, or is not a recording.
@@ -423,8 +425,7 @@ impl Recorder {
     }
 }
 
-/// Writes a line with one system call, so that it is never incomplete, even if other processes
-/// append to the file, too.
+/// Writes a line in one system call, so that lines of concurrent processes do not interleave.
 fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
     let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
         line.push(b'\n');

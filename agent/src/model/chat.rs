@@ -58,7 +58,7 @@ struct RequestMessage<'a> {
     tool_call_id: Option<&'a str>,
 }
 
-/// The content of a message: a string, or several parts, one of which is marked for the cache.
+/// The content of a message: a string, or several parts, one of which is marked for caching.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -131,8 +131,8 @@ impl<'a> From<&'a Message> for RequestMessage<'a> {
     }
 }
 
-/// Converts a message and marks its text for the cache: the end of the system text that all
-/// sessions of an agent share, and the end of the user's last message.
+/// Converts a message and marks its text for caching: the end of the system text shared by all
+/// sessions of an agent, and the end of the user's last message.
 fn marked(message: &Message, is_last: bool) -> RequestMessage<'_> {
     let end = match message.role {
         Role::System => message.stable,
@@ -194,7 +194,7 @@ fn response_format(output: &OutputSchema) -> Value {
     }})
 }
 
-/// The builder of a message from the frames of a stream.
+/// A builder that assembles a message from the frames of a stream.
 #[derive(Debug)]
 pub(super) struct ChatBuilder {
     /// The fields that contain the model's reasoning.
@@ -276,7 +276,7 @@ impl ChatBuilder {
         }
         self.reply.has_begun = true;
         if choice.get("finish_reason").and_then(Value::as_str) == Some("error") {
-            // A relay reports a failure of its provider in the middle of a message.
+            // A relay reports its provider's failure in the middle of a message.
             let message = "the provider ended the answer with an error".to_owned();
             return Err(ReplyFault::Reported { unavailable: true, status: None, message });
         }
@@ -288,7 +288,7 @@ impl ChatBuilder {
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
             self.absorb_message(delta)?;
         } else if self.reply.text.is_empty() && self.reply.calls.is_empty() {
-            // A complete message; at the end of a stream it only repeats the pieces.
+            // A complete message. At the end of a stream, it only repeats the pieces.
             match choice.get("message") {
                 Some(message) if message.is_object() => self.absorb_message(message)?,
                 _ => self
@@ -359,7 +359,7 @@ impl ChatBuilder {
         }
         match piece.pointer("/function/arguments") {
             Some(Value::String(piece)) => call.arguments.push_str(piece),
-            // Some servers send the object itself instead of its text.
+            // Some servers send the arguments as an object instead of a string.
             Some(whole @ Value::Object(_)) => call.arguments = whole.to_string().into(),
             _ => {}
         }

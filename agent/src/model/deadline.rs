@@ -11,8 +11,7 @@ pub struct Timeouts {
     pub request: Duration,
     /// Maximum number of retries (default 2).
     pub retries: u32,
-    /// Additional duration of a turn beyond its requests, for the delays between them (default 15
-    /// s).
+    /// Additional time of a turn beyond its requests, for the delays between them (default 15 s).
     pub slack: Duration,
     /// Delay before the first retry if the server requests none (default 500 ms). It doubles with
     /// each retry.
@@ -34,8 +33,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Returns the timeouts, reduced to the given limits. A limit that is higher than the current
-    /// one has no effect.
+    /// Returns the timeouts, lowered to the given limits. A limit above the current value has no
+    /// effect.
     #[must_use]
     pub fn at_most(self, request: Option<Duration>, retries: Option<u32>) -> Timeouts {
         Timeouts {
@@ -58,8 +57,8 @@ impl Timeouts {
     }
 }
 
-/// Returns the maximum duration of a turn, regardless of the HTTP client: `(retries + 1) × request
-/// + slack`, 375 s by default.
+/// Returns the maximum duration of a turn, enforced independently of the HTTP client:
+/// `(retries + 1) × request + slack`, 375 s by default.
 pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
     timeouts
         .request
@@ -67,7 +66,7 @@ pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
         .saturating_add(timeouts.slack)
 }
 
-/// Asks a model for a streamed answer, and waits at most [`turn_deadline`].
+/// Requests a streamed answer from a model, and waits at most [`turn_deadline`].
 ///
 /// # Errors
 /// The error from the model, or `llm hard timeout` if the deadline passes.

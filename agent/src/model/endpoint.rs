@@ -10,7 +10,7 @@ use super::ApiKey;
 use super::error::EndpointError;
 use super::protocol::{LengthField, Protocol, ThinkingField};
 
-/// The variable that holds the key for any endpoint.
+/// The environment variable that contains the key for any endpoint.
 const ANY_KEY: &str = "WATTLE_API_KEY";
 
 /// A well-known endpoint.
@@ -26,14 +26,14 @@ pub struct Preset {
     /// If true, the endpoint requires a key.
     #[serde(default)]
     pub needs_key: bool,
-    /// The default model.
+    /// The default model of the endpoint.
     #[serde(default)]
     pub model: Option<String>,
     #[serde(flatten)]
     quirks: Quirks,
 }
 
-/// The peculiarities of a provider's endpoint.
+/// The peculiarities of a provider's endpoint, which requests must respect.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Quirks {
@@ -43,7 +43,7 @@ pub(super) struct Quirks {
     pub(super) length_field: LengthField,
     /// The field for the reasoning effort, if there is one.
     pub(super) thinking: Option<ThinkingField>,
-    /// If true, the provider constrains answers to a JSON Schema.
+    /// If true, the provider can constrain answers to a JSON Schema.
     pub(super) json_schema: bool,
     pub(super) stream_usage: bool,
     pub(super) reasoning_fields: Vec<String>,
@@ -91,7 +91,7 @@ pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
-/// The model settings from flags, variables and files.
+/// The model settings, from flags, environment variables and files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EndpointSettings<'a> {
     /// The name of a preset (`--provider`).
@@ -102,7 +102,7 @@ pub struct EndpointSettings<'a> {
     pub model: Option<&'a str>,
     /// The name of the model for embeddings (`--embed-model`); by default the same model.
     pub embed_model: Option<&'a str>,
-    /// The variable that holds the key (`--api-key-env`).
+    /// The environment variable that contains the key (`--api-key-env`).
     pub api_key_env: Option<&'a str>,
 }
 
@@ -117,7 +117,7 @@ pub struct Endpoint {
     pub embed_model: String,
     /// The key, if there is one.
     pub key: Option<ApiKey>,
-    /// The variable that holds or should hold the key.
+    /// The environment variable from which the key is read.
     pub key_variable: String,
     pub(super) quirks: Quirks,
 }
@@ -135,8 +135,8 @@ impl Endpoint {
 /// The preset is the one that `provider` names. If `provider` is not set, it is the preset with the
 /// host of `base_url`. If neither is set, it is the first preset whose key variable is set. The key
 /// is read from `api_key_env` if set, then from `WATTLE_API_KEY`, then from the preset's variable.
-/// If that variable selected the preset, only that variable is read. Thus a key is only sent to a
-/// host that it is meant for, unless the user decides otherwise.
+/// If that variable selected the preset, only that variable is read. A key is therefore sent only
+/// to the host that it belongs to, unless the user explicitly chooses otherwise.
 ///
 /// # Errors
 /// If no setting determines the endpoint, the preset is unknown, the URL is invalid, the key is

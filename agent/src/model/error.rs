@@ -23,7 +23,7 @@ pub enum ModelErrorKind {
     Key,
     /// The account has no credit left (402).
     Credit,
-    /// The endpoint does not have this model or path (404), or redirects.
+    /// The endpoint does not have this model or path (404), or it redirects.
     NotFound,
     /// The conversation exceeds the model's context window.
     TooLong,
@@ -33,7 +33,7 @@ pub enum ModelErrorKind {
     Request,
     /// The endpoint is busy or failing (408, 409, 425, 429, 5xx), even after all retries.
     Unavailable,
-    /// The endpoint could not be reached, or the connection was lost.
+    /// The endpoint could not be reached, or the connection broke off.
     Network,
     /// The network policy does not allow the endpoint.
     Refused,
@@ -106,7 +106,7 @@ impl ModelError {
                 "the provider requires payment (402): the account of this key has no credit left"
                     .to_owned(),
             ),
-            // A relay reports this if no endpoint behind it supports functions.
+            // A relay reports this if none of its endpoints supports functions.
             404 | 405 | 501 if message.to_ascii_lowercase().contains("tool") => {
                 (Request, format!("the provider rejected the request ({status})"))
             }
@@ -149,7 +149,7 @@ impl ModelError {
         error(ModelErrorKind::Malformed, quoting(text, head))
     }
 
-    /// Creates the error for an answer whose end is missing.
+    /// Creates the error for a truncated answer.
     pub(super) fn broke_off(url: &str) -> Self {
         let text = format!(
             "the answer of {url} broke off: the connection closed before the message had ended"

@@ -1,10 +1,11 @@
-//! Frames of a response body. Each frame is one JSON document.
+//! Splits a response body into frames. Each frame is one JSON document.
 
 use super::protocol::ReplyFault;
 use super::sse::EventParser;
 
-/// A splitter of a response's body into frames: the JSON documents of its events, or the whole body
-/// if it is one JSON document. The first character decides, because the content type is unreliable.
+/// A splitter that divides a response body into frames: the JSON documents of its events, or the
+/// whole body if it is one JSON document. The first character determines the format, because the
+/// content type is unreliable.
 #[derive(Debug, Default)]
 pub(super) enum Frames {
     #[default]
@@ -17,7 +18,7 @@ pub(super) enum Frames {
 pub(super) const FRAME_LIMIT: usize = 4 << 20;
 
 impl Frames {
-    /// Parses the next bytes and returns the frames that end in them.
+    /// Parses the next bytes and returns the frames that they complete.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, ReplyFault> {
         let frames = self.split(piece);
         let pending = match self {
@@ -33,7 +34,7 @@ impl Frames {
         }
     }
 
-    /// Returns true if the body is a stream of events. The provider marks the end of such a stream.
+    /// Returns true if the body is a stream of events, whose end the provider marks.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Events(_))
     }

@@ -31,7 +31,7 @@ struct Body<'a> {
     stream: bool,
 }
 
-/// A turn: consecutive messages from the same side.
+/// A turn: consecutive messages with the same role in the protocol.
 #[derive(Serialize)]
 struct Turn {
     role: &'static str,
@@ -39,7 +39,7 @@ struct Turn {
 }
 
 /// Serializes a request's body. Two positions are marked for the provider's cache, which keeps
-/// everything before a mark: the end of the system text that all sessions of an agent share, and
+/// everything before a marker: the end of the system text shared by all sessions of an agent, and
 /// the end of the conversation so far.
 pub(super) fn body(
     model: &str,
@@ -57,14 +57,15 @@ pub(super) fn body(
     let budget = thinking_budget(request, fields);
     serde_json::to_vec(&Body {
         model,
-        // The limit includes the reasoning, which must not take away from the answer.
+        // The limit includes the reasoning, so the reasoning budget is added to the limit of the
+        // answer.
         max_tokens: request.max_tokens.saturating_add(budget.unwrap_or(0)),
         system,
         messages,
         tools: request.functions.iter().map(tool).collect(),
         tool_choice: fields.function_choice(request).and_then(|choice| match choice {
             FunctionChoice::Auto => None,
-            // The protocol does not allow it together with thinking.
+            // The protocol does not allow forced calls together with thinking.
             FunctionChoice::Required if budget.is_some() => None,
             FunctionChoice::Required => Some(json!({"type": "any"})),
             FunctionChoice::None => Some(json!({"type": "none"})),
@@ -74,7 +75,7 @@ pub(super) fn body(
             .output
             .filter(|_| fields.json_schema)
             .map(|output| json!({"format": {"type": "json_schema", "schema": output.schema()}})),
-        // The protocol allows temperatures up to 1, and none together with thinking.
+        // The protocol allows temperatures up to 1, and no temperature together with thinking.
         temperature: (fields.temperature && budget.is_none())
             .then_some(request.temperature.min(1.0)),
         stream,
@@ -84,13 +85,13 @@ pub(super) fn body(
 /// Minimum number of tokens for reasoning that the protocol allows.
 const MIN_THINKING: u32 = 1_024;
 
-/// Maximum number of tokens for reasoning. Larger budgets would need more than a single request.
+/// Maximum number of tokens for reasoning. A larger budget would not fit into a single request.
 const MAX_THINKING: u32 = 32_000;
 
 /// Returns the number of tokens for reasoning: a share of the answer's maximum length.
 ///
 /// Within a turn that calls functions, the protocol requires the signed reasoning of the earlier
-/// requests, which conversations do not keep. Therefore a request that ends with results asks for
+/// requests, which conversations do not keep. A request that ends with results therefore asks for
 /// no reasoning.
 fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option<u32> {
     let effort = request.thinking_effort.filter(|effort| effort.get() > 0)?;
@@ -129,7 +130,7 @@ fn mark(block: &mut Value) {
     }
 }
 
-/// Merges consecutive messages of one side. A turn without content is dropped.
+/// Merges consecutive messages with the same role into turns. A turn without content is dropped.
 fn turns(messages: &[Message]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages.iter().filter(|message| message.role != Role::System) {
@@ -164,7 +165,7 @@ fn plain(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// A builder of a message from events, or from one body.
+/// A builder that assembles a message from events or from a single body.
 #[derive(Debug, Default)]
 pub(super) struct MessagesBuilder {
     reply: PartialReply,

@@ -60,8 +60,8 @@ pub trait Model: Send + Sync {
         ""
     }
 
-    /// Returns true if the model is known to support function calling. A reply can show that it
-    /// does not.
+    /// Returns true if the model is known to support function calling. A reply may still show that
+    /// it does not.
     fn takes_functions(&self) -> bool {
         false
     }
@@ -71,8 +71,8 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns the endpoint's key, which is masked in records. Programs that run and text that the
-    /// user reads are not masked.
+    /// Returns the endpoint's key, which is masked in records. Executed programs and text shown to
+    /// the user are not masked.
     fn key(&self) -> Option<&ApiKey> {
         None
     }
@@ -84,8 +84,7 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
     /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
-    /// complete message. A model that does not implement this function passes the whole text at
-    /// once.
+    /// complete message. By default, the whole text is passed in one piece.
     fn stream<'a>(
         &'a self,
         request: ModelRequest<'a>,
@@ -131,7 +130,7 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
-    /// Turns the reply into the machine's input. `usage` is the priced usage of the request.
+    /// Converts the reply to the machine's input. `usage` is the priced usage of the request.
     #[must_use]
     pub fn into_answer(self, usage: Usage) -> ModelAnswer {
         let is_truncated = self.is_truncated();
@@ -161,7 +160,7 @@ impl ModelReply {
 /// meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingReply {
-    /// The coordinates.
+    /// The coordinates of the vector.
     pub vector: Vec<f64>,
     /// The token counts that the provider reported. Zero if it reported none.
     #[serde(default)]

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::Model;
 
-/// The prefix of the name of a class: `class:fast` is the model of the class `fast`.
+/// The prefix of a model name that refers to a class: `class:fast` denotes the model of class
+/// `fast`.
 pub const CLASS_PREFIX: &str = "class:";
 
-/// The class that stands for the configured model, unless the settings map it to another one.
+/// The class that denotes the configured model, unless the settings map it to another model.
 pub const BALANCED_CLASS: &str = "balanced";
 
-/// The models that agents name.
+/// The port through which models are opened by name.
 pub trait Models: Send + Sync {
     /// Opens a model. `name` is a model name of the configured endpoint, or `class:` and the name
     /// of a class. The same name always returns the same model.

@@ -1,4 +1,4 @@
-//! The parts that all protocols of endpoints share.
+//! The parts that all endpoint protocols share.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the path below the base URL.
+    /// Returns the path relative to the base URL.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Chat => "chat/completions",
@@ -48,7 +48,7 @@ impl Protocol {
     }
 }
 
-/// A builder of a message from the frames of a response, implemented per protocol.
+/// A builder that assembles a message from the frames of a response. Each protocol implements it.
 pub(super) trait ReplyBuilder: Send {
     /// Adds the data of one event, or a whole body.
     fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault>;
@@ -71,7 +71,7 @@ pub(super) trait ReplyBuilder: Send {
 pub(super) struct PartialReply {
     pub(super) text: String,
     pub(super) reasoning: String,
-    /// The calls, each with the index that later pieces use to refer to it.
+    /// The calls, each with the index by which later pieces refer to it.
     pub(super) calls: Vec<(u64, FunctionCall)>,
     pub(super) finish: Option<String>,
     /// If true, a part of a message arrived, even if it was empty.
@@ -101,7 +101,7 @@ pub(super) struct OptionalFields {
     pub(super) temperature: bool,
     pub(super) stream_options: bool,
     /// If true, requests mark the parts to cache. Most providers of the chat-completions protocol
-    /// cache without marks.
+    /// cache without markers.
     pub(super) cache_marks: bool,
     /// The field for the reasoning effort, if there is one.
     pub(super) thinking: Option<ThinkingField>,
@@ -168,18 +168,18 @@ impl OptionalFields {
     }
 }
 
-/// A fault of a response body.
+/// An error in a response body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplyFault {
     /// The provider reports a failure. If `unavailable` is true, a retry may succeed.
     Reported { unavailable: bool, status: Option<u16>, message: String },
-    /// The frame is not JSON.
+    /// A frame is not JSON.
     NotJson(String),
     /// The message exceeds a limit, which the string names.
     Excessive(String),
     /// The message began, but its end is missing.
     BrokeOff,
-    /// There is no message.
+    /// The body contains no message.
     Nothing,
 }
 

@@ -22,7 +22,7 @@ fn message(error: &Value) -> Option<String> {
             let own = ["message", "msg", "detail", "error"]
                 .iter()
                 .find_map(|name| message(fields.get(*name)?));
-            // A relay puts the message of its provider there.
+            // A relay puts its provider's message into this field.
             let behind = fields.get("metadata").and_then(|data| data.get("raw")).and_then(message);
             let code = ["code", "type"].iter().find_map(|name| message(fields.get(*name)?));
             let all: Vec<String> = [own, behind].into_iter().flatten().collect();

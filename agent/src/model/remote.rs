@@ -25,7 +25,7 @@ use super::{
 /// Maximum size of a response, in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// Maximum number of bytes that are read from the body of an error.
+/// Maximum number of bytes read from an error response's body.
 const ERROR_LIMIT: usize = 64 << 10;
 
 /// Maximum number of times that a request is repeated without a field that the endpoint rejected.
@@ -42,9 +42,9 @@ pub struct RemoteModel {
     pub(super) timeouts: Timeouts,
     /// The optional fields that the endpoint has not rejected so far.
     pub(super) fields: Mutex<OptionalFields>,
-    /// If true, the endpoint has rejected functions.
+    /// If true, the endpoint has rejected a request because of its functions.
     functions_refused: AtomicBool,
-    /// The default effort of requests.
+    /// The default reasoning effort of requests.
     thinking_effort: Option<ThinkingEffort>,
 }
 
@@ -95,7 +95,7 @@ impl RemoteModel {
         })
     }
 
-    /// Sets the effort for requests that do not specify one.
+    /// Sets the reasoning effort for requests that do not specify one.
     #[must_use]
     pub fn with_thinking_effort(self, thinking_effort: Option<ThinkingEffort>) -> Self {
         Self { thinking_effort, ..self }
@@ -128,7 +128,7 @@ impl RemoteModel {
                 },
             };
             let wait = match failure.retry {
-                // The endpoint did not fail, so this does not count as a retry.
+                // The endpoint did not fail, so this attempt does not count as a retry.
                 Retry::Without(fields) if adapted < MAX_ADAPTIONS => {
                     adapted += 1;
                     *self.fields.lock().unwrap_or_else(PoisonError::into_inner) = fields;
@@ -210,7 +210,7 @@ impl RemoteModel {
                 .push(&piece, &mut show)
                 .map_err(|BadReply(fault)| self.invalid_reply(fault, &head))?;
         }
-        // The model's text is executed as it is, so nothing in it is masked, not even the key.
+        // The model's text is executed unchanged, so nothing in it is masked, not even the key.
         reader.finish(&mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))
     }
 
@@ -251,7 +251,7 @@ impl RemoteModel {
         failure
     }
 
-    /// Turns a response with a failure status into a failed attempt.
+    /// Converts a response with a failure status to a failed attempt.
     pub(super) async fn rejected(
         &self,
         response: &mut StreamedResponse,
@@ -259,7 +259,7 @@ impl RemoteModel {
         fields: OptionalFields,
     ) -> FailedAttempt {
         let mut body = Vec::new();
-        // The body is optional: if it breaks off, the status still counts.
+        // The body is optional: if it is truncated, the status still counts.
         while let Ok(Some(piece)) = response.chunk().await {
             let room = ERROR_LIMIT - body.len();
             body.extend(piece.iter().take(room));
@@ -336,7 +336,7 @@ fn limits(timeouts: Timeouts) -> Limits {
     Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 }
 }
 
-/// Creates the failure of an attempt that got no complete response. `timeouts` are those of the
+/// Creates the failure of an attempt without a complete response. `timeouts` are those of the
 /// attempt.
 pub(super) fn network_failure(
     why: &wattle_capability::egress::EgressError,
@@ -407,11 +407,11 @@ pub(super) struct FailedAttempt {
 
 pub(super) enum Retry {
     GiveUp,
-    /// Ask again, after the delay that the server requested.
+    /// The request is repeated after the delay that the server requested.
     Again(Option<Duration>),
-    /// Ask again at once, with these fields.
+    /// The request is repeated immediately with these fields.
     Without(OptionalFields),
-    /// Ask again at once, without the schema for the answer.
+    /// The request is repeated immediately without the schema for the answer.
     WithoutSchema,
 }
 

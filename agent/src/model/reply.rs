@@ -1,5 +1,5 @@
-//! The reader of a response's body: turns pieces of bytes, which may be split anywhere, into a
-//! complete message.
+//! Reads a response body: assembles byte chunks, which may be split anywhere, into a complete
+//! message.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
 
 /// A parser of a model's response body. It does no I/O: the caller pushes the bytes.
 ///
-/// A message is complete if its provider marked its end: a stream of chat completions by a
+/// A message is complete once the provider has marked its end: a stream of chat completions by a
 /// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON
-/// document by its last brace. Any other body is truncated, and never becomes a reply.
+/// document by its last brace. Any other body counts as truncated and never becomes a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;
@@ -77,7 +77,7 @@ impl ReplyReader {
         Self { builder, frames: Frames::default() }
     }
 
-    /// Parses the next bytes and passes the text in them to `show`.
+    /// Parses the next bytes and passes the text that they contain to `show`.
     ///
     /// # Errors
     /// If the provider reports an error, or sends data that is not part of a message or exceeds a
@@ -102,7 +102,7 @@ impl ReplyReader {
         self.builder.is_whole()
     }
 
-    /// Ends the body and returns the message. The rest of the text is passed to `show`.
+    /// Ends the body and returns the message. Passes the remaining text to `show`.
     ///
     /// # Errors
     /// The same as for [`ReplyReader::push`], and if there is no message or its end is missing.
@@ -113,7 +113,8 @@ impl ReplyReader {
             && let Some(frame) = frames.finish()
         {
             let taken = self.take(&frame, show);
-            // A stream that breaks off after the message's end leaves the message complete.
+            // A stream that breaks off after the end of the message still contains the complete
+            // message.
             if !(is_stream && self.is_whole()) {
                 taken.map_err(BadReply)?;
             }

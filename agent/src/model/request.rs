@@ -22,11 +22,11 @@ pub struct ModelRequest<'a> {
     pub temperature: f32,
     /// Maximum length of the answer, in tokens.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning, or `None` for the model's own default. An
-    /// endpoint without such a field ignores it.
+    /// The effort that the model spends on reasoning, or `None` for the model's default. Endpoints
+    /// that have no field for it ignore it.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The schema for the provider to constrain the answer to, if it can. The caller still
-    /// validates the answer.
+    /// The schema to which the provider constrains the answer, if it supports that. The caller
+    /// still validates the answer.
     pub output: Option<&'a OutputSchema>,
     /// The deadline of each attempt and the number of retries. Each applies only if it is lower
     /// than the model's own.
@@ -108,7 +108,7 @@ impl FromStr for ThinkingEffort {
     }
 }
 
-/// The choice that a model has between calling functions and answering.
+/// The choice between calling functions and answering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FunctionChoice {

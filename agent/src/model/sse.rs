@@ -18,7 +18,7 @@ impl EventParser {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    /// Parses a piece of the stream and returns the data of each event that ends in it.
+    /// Parses a piece of the stream and returns the data of each event that it completes.
     pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
         let mut ended = Vec::new();
         let mut rest = piece;

@@ -102,7 +102,7 @@ impl Collector {
         })))
     }
 
-    /// Returns the keys in the collector's headers.
+    /// Returns the API keys in the collector's headers.
     #[must_use]
     pub fn keys(&self) -> Vec<ApiKey> {
         const NAMES: [&str; 4] = ["auth", "key", "token", "secret"];
@@ -127,7 +127,7 @@ impl Collector {
         }
     }
 
-    /// Sends documents, each to its path, in the background.
+    /// Sends each document to its path, in the background.
     fn send(&self, documents: [(&'static str, Json); 2]) {
         let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
         while pending.try_join_next().is_some() {}

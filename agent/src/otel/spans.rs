@@ -11,9 +11,9 @@ use super::encode::{Sample, Span, metrics, traces};
 use crate::model::{Mask, ModelReply};
 use crate::trace::{Author, CallOutcome, clip};
 
-/// Maximum number of spans of one run. The root span contains the number of further spans.
+/// Maximum number of spans per run. The root span records the number of dropped spans.
 const MAX_SPANS: usize = 2_000;
-/// Maximum number of characters of exported content.
+/// Maximum length of exported content, in characters.
 const MAX_CONTENT_CHARS: usize = 8_000;
 
 /// A collection of one run's spans, exported when the run ends.

@@ -5,13 +5,13 @@ use wattle_machine::{Ask, Dialect, Input, OutputContract, Purpose};
 use super::OutputSchema;
 use crate::model::FunctionChoice;
 
-/// The output of a run, compiled.
+/// The required output of a run, with a compiled schema.
 pub(crate) enum RunOutput {
     /// The run has no required output.
     None,
     /// The answer must match this schema.
     Schema {
-        /// The schema.
+        /// The compiled schema.
         schema: OutputSchema,
         /// If true, the model's provider can constrain answers to the schema.
         native: bool,
@@ -29,7 +29,7 @@ impl RunOutput {
         }
     }
 
-    /// Validates an answer on a separate thread, because a large schema takes a while.
+    /// Validates an answer on a separate thread, because a large schema can take a while.
     pub(crate) async fn validate(&self, text: &str) -> Input {
         let schema = match self {
             RunOutput::Schema { schema, .. } => schema.clone(),
@@ -45,8 +45,8 @@ impl RunOutput {
         }
     }
 
-    /// Returns the schema for a request if the provider can constrain its answer: the request
-    /// allows no functions, and the answer need not contain a call.
+    /// Returns the schema for a request, if the provider can constrain the answer to it: the
+    /// request allows no functions, and the answer need not contain a call.
     pub(crate) fn constraint(&self, ask: &Ask, choice: FunctionChoice) -> Option<&OutputSchema> {
         let must_answer = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => true,

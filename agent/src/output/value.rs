@@ -5,14 +5,14 @@ use serde_json::Value as Json;
 /// Maximum length of an answer that is searched for a value, in bytes.
 const MAX_ANSWER: usize = 512 << 10;
 
-/// Maximum number of positions in an answer where parsing JSON is tried.
+/// Maximum number of positions in an answer at which JSON parsing is attempted.
 const MAX_TRIES: usize = 64;
 
 /// Returns the value of an answer: the whole text, or the only code fence with JSON, or the only
 /// object or array in the text.
 ///
 /// # Errors
-/// If no value can be read from the answer with certainty. The error is the reason.
+/// If the value cannot be determined unambiguously. The error is the reason.
 pub(super) fn of_answer(answer: &str) -> Result<Json, String> {
     if answer.len() > MAX_ANSWER {
         let length = answer.len();
@@ -42,7 +42,7 @@ fn only(mut values: impl Iterator<Item = Json>) -> Result<Option<Json>, String> 
 
 /// Returns the contents of the code fences in a string.
 fn fences(text: &str) -> impl Iterator<Item = &str> {
-    // The parts between fences are at odd positions; their first line is the language.
+    // The contents of fences are the parts at odd positions. Their first line names the language.
     let parts = text.split("```").skip(1).step_by(2).take(MAX_TRIES);
     parts.map(|part| match part.split_once('\n') {
         Some((language, inside)) if !language.trim_start().starts_with(['{', '[']) => inside,
@@ -50,7 +50,7 @@ fn fences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the objects and arrays in a string that are not part of another one.
+/// Returns the outermost objects and arrays in a string.
 fn objects(text: &str) -> impl Iterator<Item = Json> {
     let (mut from, mut tries) = (0, 0);
     std::iter::from_fn(move || {

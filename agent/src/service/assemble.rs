@@ -18,8 +18,8 @@ use crate::report::Report;
 use crate::settings::Settings;
 use crate::store::TenantStore;
 
-/// Creates the parts of runs. The command line creates them from its settings, and the server from
-/// a tenant and a session.
+/// A port that creates the parts of runs. The command line creates them from its settings, and the
+/// server from a tenant and a session.
 pub trait RunAssembler: Send + Sync {
     /// Creates the parts of a run, at its start and each time it is resumed.
     ///
@@ -40,8 +40,8 @@ pub trait RunAssembler: Send + Sync {
     }
 
     /// Returns the names of all requirements that this process meets. It drives queued and open
-    /// runs with one of them, including runs of other processes. By default, it meets the
-    /// requirement with the empty name.
+    /// runs that have one of these requirements, including runs of other processes. By default, it
+    /// meets the requirement with the empty name.
     fn offers(&self) -> Vec<String> {
         vec![String::new()]
     }
@@ -50,7 +50,7 @@ pub trait RunAssembler: Send + Sync {
 /// The future of [`RunAssembler::assemble`].
 pub type AssembleFuture<'a> = Pin<Box<dyn Future<Output = Result<RunParts, String>> + Send + 'a>>;
 
-/// The facts about a run before its parts are created.
+/// The data about a run that is known before its parts are created.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSeed<'a> {
     /// The store of the run's tenant.
@@ -62,7 +62,7 @@ pub struct RunSeed<'a> {
     /// The id of the session whose state the run uses: the run's session, or a session that only
     /// this run has.
     pub state: &'a str,
-    /// The data that came with the request.
+    /// The data of the run's request.
     pub origin: &'a Json,
     /// The files that a child run shares with its parent.
     pub files: Option<&'a Arc<Files>>,
@@ -78,11 +78,11 @@ pub struct RunParts {
     pub settings: Settings,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
-    /// Counts the model usage of the run's programs.
+    /// The meter that counts the model usage of the run's programs.
     pub meter: Meter,
     /// The folder in which the trace is written.
     pub workdir: Option<PathBuf>,
-    /// The session to name in the trace if the run belongs to no session.
+    /// The session label in the trace of a run that belongs to no session.
     pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
@@ -91,9 +91,9 @@ pub struct RunParts {
     pub output: Option<OutputSettings>,
     /// If true, the files that the run changed are kept for the next run of its session.
     pub keeps_files: bool,
-    /// Handles the consequences of a finished run before its end is recorded, such as writing its
-    /// files. It may be called again for the same run if the process ends before the run's end is
-    /// recorded.
+    /// A function that handles the consequences of a finished run before its end is recorded, such
+    /// as writing its files. It may be called again for the same run if the process ends before the
+    /// run's end is recorded.
     pub settle: Option<Settle>,
 }
 

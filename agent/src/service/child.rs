@@ -1,7 +1,7 @@
-//! Child runs: runs of other agents that the programs of a run start.
+//! Child runs: runs of other agents, started by a run's programs.
 //!
 //! The parent drives its child runs. If a child run waits for a person, so does its parent. An
-//! answer resumes the run at the top, whose program then makes the same call again.
+//! answer resumes the root run, whose program then makes the same call again.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ const PARENT_ENDED: &str = "the run that started it has ended";
 struct ServiceChildren {
     service: RunService,
     store: TenantStore,
-    /// The data that came with the parent's request.
+    /// The data of the parent's request.
     origin: Json,
     files: Option<Arc<Files>>,
 }
@@ -149,7 +149,7 @@ impl ServiceChildren {
         Ok(ChildEnd::Ended { ending: summary.ending.clone(), usage: summary.usage })
     }
 
-    /// Returns the data from which the parts of a child run of this agent are created.
+    /// Returns the data from which the parts of the agent's child run are created.
     async fn origin_of(&self, agent: &str) -> Result<Json, ChildError> {
         let parent = AgentSpec::of_origin(&self.origin).map_err(ChildError::Refused)?;
         let agents = self.service.0.assembler.agents();
@@ -169,13 +169,14 @@ impl ServiceChildren {
         lineage: Lineage,
     ) {
         let (service, store) = (self.service.clone(), self.store.clone());
-        // A child run belongs to no session, so that it never waits for its turn.
+        // A child run belongs to no session, so it never waits for its turn.
         let mut position = Position::default();
         let of_caller = Arc::clone(&live);
         let suspending = service.0.suspending.clone();
         let cancelled = async move {
             cancel.cancelled().await;
-            // A process that stops suspends the caller and this run; neither is cancelled.
+            // If the process is stopping, the caller and this run are suspended instead of
+            // cancelled.
             if !suspending.is_cancelled() {
                 of_caller.cancel.cancel(cancel.reason());
             }
@@ -237,7 +238,7 @@ pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, S
     Ok(pending)
 }
 
-/// Releases the child runs of a run that were parked because they repeatedly ended their process.
+/// Releases the child runs of a run that are parked after repeatedly crashing their process.
 /// Returns true if there are any.
 pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
     let mut is_any = false;
@@ -265,7 +266,7 @@ pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, Stor
     Ok(answered)
 }
 
-/// Records answers to the pending approvals of a run and of its child runs. Returns those that are
+/// Records answers to the pending approvals of a run and its child runs. Returns those that are
 /// still pending.
 pub(crate) async fn record_all(
     store: &TenantStore,

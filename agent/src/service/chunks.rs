@@ -2,7 +2,7 @@
 //! writes it.
 //!
 //! The view is a function of the events and a small state, [`Chunks`]. A client that reconnects
-//! gets the chunks of the events that it has not seen. An event becomes zero, one or a few chunks.
+//! gets the chunks of the events that it has not seen. An event produces zero or more chunks.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use wattle_machine::{Envelope, Event, Stop, Usage};
 /// answer is complete.
 const MAX_DRAFT: usize = 1 << 20;
 
-/// A chunk of a run.
+/// A chunk of a run's stream.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Chunk {
     /// A piece of the answer.
     Chunk {
-        /// Number of characters of the answer before the piece. At 0 the answer begins anew, and
-        /// what was received of it before is void.
+        /// Number of characters of the answer before this piece. If it is 0, a new answer starts:
+        /// discard all earlier pieces.
         offset: u64,
         /// The piece.
         content: String,
@@ -34,44 +34,45 @@ pub enum Chunk {
         /// The thought.
         content: String,
     },
-    /// A program starts, or waits for a person.
+    /// A program starts, or waits for a person's approval.
     ToolCall {
-        /// The call: the step and the call within it, such as `2.1`. A call of a child run begins
-        /// with the id of that run and `/`.
+        /// The id of the call: the step and the call within the step, such as `2.1`. If a parent
+        /// run asks about a call of a child run, the child run's id and `/` precede it.
         call: String,
-        /// `wat` for a program that the model wrote, otherwise the catalog program's name. Empty if
-        /// the program started before the stream did.
+        /// `wat` for an inline program, otherwise the catalog program's name. Empty for a question
+        /// if the name is unknown.
         name: String,
-        /// The arguments as the model gave them.
+        /// The arguments, as written by the model. Empty for a question.
         arguments: Vec<String>,
-        /// The text of a program that the model wrote.
+        /// The code of an inline program. Absent for a catalog program and for a question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
-        /// The question to the person who has to approve the call. Absent if the program starts.
+        /// The question that a person must answer to approve or deny the call. Absent if the
+        /// program starts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<String>,
     },
-    /// Something failed: the run, a recall, or an answer of the model, for which it is asked again.
+    /// The run or a recall failed, or the model is asked again because its answer was unusable.
     Error {
-        /// The message.
+        /// The error message.
         message: String,
-        /// If true, the run has failed. Otherwise it goes on.
+        /// If true, the run has failed. Otherwise, it continues.
         fatal: bool,
     },
     /// The run has ended. It is the run's last chunk.
     Done {
         /// The result, or the error message of a failed run.
         text: String,
-        /// The value of a valid answer, if the run has a contract on it.
+        /// The value of the answer, if the run has an output schema and the answer matches it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Json>,
-        /// The reason for the end, or null if the run failed.
+        /// The reason why the run ended. Null after a fatal error.
         stop: Option<Stop>,
-        /// Number of steps that ran calls.
+        /// Number of steps that executed calls. Zero after a fatal error.
         steps: u32,
-        /// The tokens of the whole run.
+        /// The token usage of the whole run. Zero after a fatal error.
         usage: Usage,
-        /// The session that the run belongs to.
+        /// The session that the run belongs to. Null after a fatal error.
         session_id: Option<String>,
     },
 }
@@ -82,10 +83,10 @@ pub enum Chunk {
 pub struct ChunkEvent {
     /// The run that the chunk belongs to.
     pub run_id: String,
-    /// The run at the top of its tree.
+    /// The root run of the tree.
     pub root_run_id: String,
-    /// The number of the event in its run. The last chunk of a kept event has the event's `id` in
-    /// the stream.
+    /// The number of the event in its run. In the stream, the last chunk of a recorded event has
+    /// the event's `id`.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
@@ -94,7 +95,7 @@ pub struct ChunkEvent {
     pub chunk: Chunk,
 }
 
-/// The view of one stream of events, of a run or of a tree.
+/// The view of a single event stream, either of a run or of a tree.
 ///
 /// ```
 /// use wattle_agent::machine::{Envelope, Event};
@@ -116,7 +117,7 @@ pub struct Chunks {
 #[derive(Debug, Default)]
 struct RunState {
     draft: Draft,
-    /// The calls of the newest step: their ids and names.
+    /// The ids and names of the newest step's calls.
     calls: Vec<(String, String)>,
 }
 
@@ -142,7 +143,7 @@ impl RunState {
             return self.draft.add(*step, text).into_iter().collect();
         }
         if matches!(event, Event::ToolStart { .. } | Event::Retry { .. }) {
-            // The model's text was no answer, or is void.
+            // The model's text is not an answer, or has been discarded.
             self.draft = Draft::default();
         }
         match event {
@@ -180,7 +181,7 @@ impl RunState {
         }
     }
 
-    /// Returns the chunks of the last event.
+    /// Returns the chunks of a run's last event.
     fn end(self, event: &Event) -> Vec<Chunk> {
         match event {
             Event::Response { text, session_id, steps, usage, stop, data } => {
@@ -211,13 +212,13 @@ impl RunState {
 }
 
 impl Chunk {
-    /// Returns a placeholder.
+    /// Returns a chunk that serves as a placeholder.
     fn nothing() -> Chunk {
         Chunk::Chunk { offset: 0, content: String::new() }
     }
 }
 
-/// The model's output as it is received, and the answer in it.
+/// The part of the model's output that has been received, with the answer that it contains.
 #[derive(Debug, Default)]
 struct Draft {
     step: u32,
@@ -229,7 +230,7 @@ struct Draft {
     part: Part,
     /// The part of the answer that has been sent.
     sent: String,
-    /// Number of characters of `sent`.
+    /// Length of `sent`, in characters.
     characters: u64,
 }
 
@@ -239,7 +240,7 @@ enum Part {
     /// The kind of the next part is not known yet.
     #[default]
     Start,
-    /// A thought, which ends with this tag.
+    /// A thought that ends with this tag.
     Thought(&'static str),
     /// The arguments of `ToolCall::Response(`.
     Call,
@@ -269,7 +270,7 @@ const THOUGHTS: [(&str, &str); 7] = [
     ("<thought>", "</thought>"),
     ("<scratchpad>", "</scratchpad>"),
 ];
-/// Maximum size of the whitespace that is held back at the end of an answer, in bytes.
+/// Maximum size of the whitespace held back at the end of an answer, in bytes.
 const MAX_SPACE: usize = 64;
 
 /// The next part, the number of bytes that were read, and the piece of the answer in them.

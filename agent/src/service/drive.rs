@@ -40,18 +40,18 @@ const LOST: &str = "this process lost its lease of the run, since it did not ren
 /// The parts that a child run inherits from its ancestors.
 #[derive(Default)]
 pub(super) struct Lineage {
-    /// The tree, at the level of the run. `None` for a run at the top.
+    /// The run's view of its tree. `None` for a root run.
     pub(super) tree: Option<RunTree>,
     /// The files that the runs share.
     pub(super) files: Option<Arc<Files>>,
 }
 
-/// Returns the files of a run's programs.
+/// Returns the files that the run's programs use.
 fn shared_files(grants: &Grants) -> Option<Arc<Files>> {
     grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
 }
 
-/// A run that is no longer driven, with the work that remains.
+/// The outcome of driving a run, with the data for the remaining work.
 pub(super) enum Driven {
     Done {
         report: Report,
@@ -60,13 +60,13 @@ pub(super) enum Driven {
     },
     Parked(journal::ParkedRun),
     Suspended(String),
-    /// Another process has taken the run over.
+    /// Another process has taken over the run.
     Lost,
 }
 
 impl RunService {
     /// Drives a queued run in the background. `lock` is the lock on the run. If `cancel` is already
-    /// cancelled, the run ends at once.
+    /// cancelled, the run ends immediately.
     pub(super) fn drive_queued(
         &self,
         store: TenantStore,
@@ -183,8 +183,8 @@ impl RunService {
     }
 
     /// Drives a run until it ends, is parked or must be suspended, and records its end. The run is
-    /// locked until then. If another process takes the lock over, the run stops here, and nothing
-    /// is recorded.
+    /// locked until then. If another process takes over the lock, the run stops in this process,
+    /// and nothing is recorded.
     pub(super) async fn perform(
         &self,
         store: &TenantStore,
@@ -227,7 +227,7 @@ impl RunService {
                 Outcome::Suspended(reason)
             }
         };
-        // A process that reads the outcome can take the run over.
+        // Once the outcome can be read, another process must be able to take over the run.
         drop(lock);
         let has_ended = matches!(outcome, Outcome::Ended(_));
         live.finish(outcome);
@@ -403,8 +403,7 @@ impl RunService {
         }
     }
 
-    /// Returns the journal of a run. A run at the top can be handed over, together with its child
-    /// runs.
+    /// Returns the journal of a run. A root run can be handed over, together with its child runs.
     fn journal(&self, store: &TenantStore, live: &LiveRun, lineage: &Lineage) -> SharedJournal {
         match lineage.tree {
             None => handover::journal(store, &self.0.handing_over, &live.handed_over),

@@ -35,7 +35,7 @@ pub enum AnswerError {
     /// The run has ended.
     #[error("the run has ended")]
     Ended,
-    /// The run is not waiting for such an answer.
+    /// The run is not waiting for this kind of answer.
     #[error("the run does not wait for this answer")]
     NotAsked,
     /// No approval is pending for this call.
@@ -44,7 +44,7 @@ pub enum AnswerError {
     /// The run is still waiting for another answer.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
-    /// The run repeatedly ended its process. An operator must release it.
+    /// The run is parked after repeatedly crashing its process. An operator must release it.
     #[error("the run is parked: {0}")]
     Parked(String),
     /// The run is active in another process.
@@ -55,7 +55,7 @@ pub enum AnswerError {
     TooFar {
         /// The requested step.
         asked: u32,
-        /// Number of steps of the run.
+        /// Number of steps in the run.
         has: u32,
     },
     /// The run cannot be started now.

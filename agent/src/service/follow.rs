@@ -24,7 +24,7 @@ pub enum FollowError {
     /// There is no such run.
     #[error("there is no such run")]
     Unknown,
-    /// The run is a child run. Its tree must be followed from the run at the top.
+    /// The run is a child run. Its tree must be followed from the root run.
     #[error("it is a child run; follow the tree of the run `{0}`")]
     Below(String),
     /// The tree has no such event.
@@ -43,7 +43,7 @@ pub struct Follower {
     service: RunService,
     store: TenantStore,
     run: String,
-    /// The number of the newest kept event that was returned.
+    /// The number of the newest recorded event that was returned.
     seen: u64,
     position: AnswerPosition,
     ready: VecDeque<Arc<Envelope>>,
@@ -66,7 +66,7 @@ impl Follower {
         }
     }
 
-    /// Makes the follower end when the run is parked, instead of waiting for the answer.
+    /// Makes the follower end when the run is parked, instead of waiting for an answer.
     #[must_use]
     pub fn until_parked(self) -> Follower {
         Follower { ends_when_parked: true, ..self }
@@ -80,7 +80,7 @@ impl Follower {
         self.status().await.map(drop)
     }
 
-    /// Returns the next event. Kept events are returned once and in order, with pieces of the
+    /// Returns the next event. Recorded events are returned once and in order, with pieces of the
     /// current answer in between. Returns `None` after the last event. A slow reader receives
     /// several pieces as one.
     ///
@@ -127,7 +127,7 @@ impl Follower {
                 News::InStore => {
                     return self.read_store(false).await.map(drop);
                 }
-                // The sender belongs to the run, which exists.
+                // The run owns the sender, so the channel is open.
                 News::Nothing => drop(changes.changed().await),
                 News::Over(Outcome::Ended(_)) => {
                     self.is_over = true;
@@ -151,7 +151,7 @@ impl Follower {
 
     /// Reads the next recorded events. `at_rest` is true if no run is active in this process.
     async fn read_store(&mut self, at_rest: bool) -> Result<Recorded, FollowError> {
-        // The status is read first, so that no event is recorded after the events were read.
+        // The status is read before the events, so that all events of an ended run are read.
         let status = match at_rest {
             true => self.status().await?,
             false => Status::Open,
@@ -183,7 +183,7 @@ impl Follower {
         }
         match self.store.queued_run(&self.run).await? {
             Some(_) => Ok(Status::Open),
-            // The run may have begun in the meantime.
+            // The run may have left the queue in the meantime.
             None => self.store.status(&self.run).await?.ok_or(FollowError::Unknown),
         }
     }

@@ -12,14 +12,14 @@ use crate::journal::{
 use crate::store::TenantStore;
 use crate::tenant::Tenant;
 
-/// A journal that stops its run at the next turn once the service starts to hand its runs over. A
-/// turn is recorded before its effects are performed, so the process that takes the run over
+/// A journal that stops its run at the next turn once the service starts to hand over its runs. A
+/// turn is recorded before its effects are performed, so the process that takes over the run
 /// performs each effect once.
 struct Handover {
     store: TenantStore,
-    /// Cancelled when the service starts to hand its runs over.
+    /// A token that is cancelled when the service starts to hand over its runs.
     begins: CancellationToken,
-    /// Cancelled when the run has reached its next turn.
+    /// A token that is cancelled when the run has reached its next turn.
     reached: CancellationToken,
 }
 

@@ -16,7 +16,7 @@ use crate::journal::ParkedRun;
 use crate::report::Report;
 use crate::sink::Sink;
 
-/// Maximum number of kept events in memory.
+/// Maximum number of recorded events in memory.
 const MAX_EVENTS: usize = 256;
 /// Maximum size of the answers in memory, in bytes. Further pieces are dropped. Followers receive
 /// the whole answer with the event that records it.
@@ -36,22 +36,23 @@ pub enum Outcome {
 
 /// An active run.
 pub(super) struct LiveRun {
-    /// Cancels the run.
+    /// The cancellation of the run.
     pub(super) cancel: Cancel,
-    /// Cancelled when the run has stopped at a turn, so that another process can resume it.
+    /// A token that is cancelled when the run has stopped at a turn, so that another process can
+    /// resume it.
     pub(super) handed_over: CancellationToken,
-    /// The id of the run at the top of its tree.
+    /// The id of the tree's root run.
     pub(super) root: String,
     state: Mutex<State>,
     version: watch::Sender<()>,
 }
 
 struct State {
-    /// The newest kept events, in order.
+    /// The newest recorded events, oldest first.
     kept: VecDeque<Kept>,
     /// Events up to this number are only in the store.
     floor: u64,
-    /// The number of the newest kept event.
+    /// The number of the newest recorded event.
     newest: u64,
     answer: Answer,
     /// Size of all answers, in bytes.
@@ -59,13 +60,13 @@ struct State {
     outcome: Option<Outcome>,
 }
 
-/// A kept event, and the model's answer before it.
+/// A recorded event, and the model's answer before it.
 struct Kept {
     event: Arc<Envelope>,
     answer: Answer,
 }
 
-/// An answer from the model: the live events between two kept events.
+/// An answer from the model: the live events between two recorded events.
 #[derive(Default)]
 struct Answer {
     step: u32,
@@ -79,20 +80,20 @@ struct Answer {
 /// A follower's position in the current answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AnswerPosition {
-    /// The number of the kept event before the answer.
+    /// The number of the recorded event before the answer.
     after: u64,
     restarts: u32,
-    /// Number of bytes of the answer that the follower has received.
+    /// Number of answer bytes that the follower has received.
     offset: usize,
 }
 
 /// The events that are new for a follower.
 pub(super) enum News {
-    /// These events.
+    /// New events that are in memory.
     Events(Vec<Arc<Envelope>>),
-    /// The events are no longer in memory.
+    /// The new events are no longer in memory.
     InStore,
-    /// Nothing yet.
+    /// There are no new events yet.
     Nothing,
     /// The run is no longer active, and the follower has received all of its events.
     Over(Outcome),
@@ -137,7 +138,7 @@ impl LiveRun {
             if let Some(outcome) = &self.lock().outcome {
                 return outcome.clone();
             }
-            // The sender is a field of `self`, so it exists.
+            // The channel is open, because `self` owns the sender.
             drop(changes.changed().await);
         }
     }
@@ -170,13 +171,13 @@ impl LiveRun {
         }
     }
 
-    /// Returns the number of the newest kept event, and the outcome, if there is one.
+    /// Returns the number of the newest recorded event, and the outcome, if there is one.
     pub(super) fn newest(&self) -> (u64, Option<Outcome>) {
         let state = self.lock();
         (state.newest, state.outcome.clone())
     }
 
-    /// Returns the pieces of the answer after the kept event `seen` that a follower has not
+    /// Returns the pieces of the answer after the recorded event `seen` that a follower has not
     /// received, if they are still in memory.
     pub(super) fn pieces(&self, seen: u64, position: &mut AnswerPosition) -> Vec<Arc<Envelope>> {
         let (state, mut pieces) = (self.lock(), Vec::new());
@@ -214,7 +215,7 @@ impl Answer {
         }
     }
 
-    /// Adds a live event. A piece is dropped if it has more than `room` bytes.
+    /// Adds a live event. A piece is dropped if it is longer than `room` bytes.
     fn add(&mut self, event: &Envelope, room: usize) {
         match &event.event {
             Event::Delta { step, text } => {

@@ -78,10 +78,10 @@ impl RunHandle {
     }
 }
 
-/// How often runs moved between processes since the service was created.
+/// Counts of the runs that moved between processes since the service was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunMoves {
-    /// Number of runs that this process took over after they had begun.
+    /// Number of runs that this process took over after they had started.
     pub taken: u64,
     /// Number of runs that another process took over because this one did not renew its lease.
     pub lost: u64,
@@ -95,22 +95,22 @@ struct Inner {
     host: Host,
     assembler: Arc<dyn RunAssembler>,
     limits: ServiceLimits,
-    /// One permit for each run that may be active at the same time.
+    /// The permits for active runs, one for each run that may be active at the same time.
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
-    /// Notified when a run begins or ends in this process.
+    /// A channel that is notified when a run starts or ends in this process.
     changed: watch::Sender<()>,
     tasks: TaskTracker,
-    /// Notified when a run is queued because no slot is free.
+    /// A signal that a run was queued because no slot is free.
     queued: Notify,
     taken: AtomicU64,
     lost: AtomicU64,
-    /// Cancelled when the service stops accepting runs.
+    /// A token that is cancelled when the service stops accepting runs.
     stopping: CancellationToken,
-    /// Cancelled when the runs at the top must stop at their next turn.
+    /// A token that is cancelled when root runs must stop at their next turn.
     handing_over: CancellationToken,
-    /// Cancelled when the runs must be suspended.
+    /// A token that is cancelled when the runs must be suspended.
     suspending: CancellationToken,
 }
 
@@ -136,14 +136,15 @@ impl RunService {
         }))
     }
 
-    /// Returns a follower of a run's events with numbers above `after`. An unknown run has none.
+    /// Returns a follower of a run's events with numbers above `after`. An unknown run has no
+    /// events.
     #[must_use]
     pub fn follow(&self, store: &TenantStore, run: &str, after: u64) -> Follower {
         Follower::new(self.clone(), store.clone(), run.to_owned(), after)
     }
 
-    /// Returns a follower of the events of a run at the top and of all its child runs, starting
-    /// after the event `after` or at the first event.
+    /// Returns a follower of the events of a root run and all its child runs, starting after the
+    /// event `after` or at the first event.
     #[must_use]
     pub fn follow_tree(
         &self,
@@ -167,7 +168,7 @@ impl RunService {
         approval: Approval,
     ) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        // The run at the top is resumed, and it resumes its child runs.
+        // The root run is resumed, and it resumes its child runs.
         let (run, call) = match record.start.parent.as_ref() {
             Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
             None => (run, call.to_owned()),
@@ -176,7 +177,7 @@ impl RunService {
             return Err(AnswerError::NotAsked);
         }
         match self.resume(store, run, &[(call, approval)], false).await {
-            // The others are answered later.
+            // The other approvals are answered later.
             Err(AnswerError::Pending(_)) => Ok(()),
             resumed => resumed.map(drop),
         }
@@ -218,7 +219,7 @@ impl RunService {
         self.resume_in_background(store, record, release).await
     }
 
-    /// Releases a run that was parked because it, or a child run, repeatedly ended its process, and
+    /// Releases a run that was parked after it, or a child run, repeatedly crashed its process, and
     /// resumes it.
     ///
     /// # Errors
@@ -309,7 +310,7 @@ impl RunService {
         self.resume_in_background(store, forked, false).await
     }
 
-    /// Returns a receiver that is notified when a run begins, is parked or ends in this process.
+    /// Returns a receiver that is notified when a run starts, is parked or ends in this process.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.0.changed.subscribe()
@@ -321,7 +322,7 @@ impl RunService {
         self.0.tasks.len()
     }
 
-    /// Returns how often runs moved between this process and others.
+    /// Returns counts of the runs that moved between this process and others.
     #[must_use]
     pub fn moves(&self) -> RunMoves {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

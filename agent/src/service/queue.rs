@@ -24,7 +24,7 @@ pub(super) struct SessionQueues {
 }
 
 struct Queue {
-    /// One permit. Waiters receive it in the order in which they asked for it.
+    /// A semaphore with one permit. Waiting runs receive it in the order in which they were queued.
     turn: Arc<Semaphore>,
     /// Number of waiting and active runs. A queue is removed when it has none.
     members: usize,
@@ -32,15 +32,15 @@ struct Queue {
 
 /// A position in a session's queue. It is held until the end of the run is recorded, so that the
 /// next run of the session finds its messages. A run without a session has the default position,
-/// whose turn begins at once.
+/// whose turn begins immediately.
 #[derive(Default)]
 pub(super) struct Position {
-    /// The session's lock among all processes, once the turn has begun.
+    /// The lock that reserves the session among all processes, once the turn has begun.
     lock: Option<Lock>,
     member: Option<Member>,
 }
 
-/// A run's position in its session's queue, and its slot in this process.
+/// A run's position in its session's queue, with its slot in this process.
 pub(super) struct Place {
     /// The position in the session's queue.
     pub(super) position: Position,
@@ -54,7 +54,7 @@ struct Member {
     _slot: Slot,
 }
 
-/// The turn of a run in its session. While one has begun, no other run of the session is active.
+/// The turn of a run in its session. During a turn, no other run of the session is active.
 enum Turn {
     Waits(BoxFuture<'static, Permit>),
     Begun(#[expect(dead_code, reason = "only its drop matters")] Permit),
@@ -68,8 +68,8 @@ struct Slot {
 }
 
 impl SessionQueues {
-    /// Takes the next position in the session's queue, in which at most `waiting` runs may wait.
-    /// The order of the runs is fixed when this returns, even before their turns begin.
+    /// Takes the next position in the session's queue. At most `waiting` runs may wait in it. The
+    /// order of the runs is fixed when this returns, even before their turns begin.
     pub(super) async fn queue(
         &self,
         tenant: &Tenant,
@@ -79,7 +79,7 @@ impl SessionQueues {
         let Some(session) = session else { return Ok(Position::default()) };
         let (turn, slot) = self.enter((tenant.clone(), session.to_owned()), waiting)?;
         let mut permit = turn.acquire_owned().boxed();
-        // The first poll enters the semaphore's own queue.
+        // The first poll enters the queue of the semaphore.
         let turn = match poll_fn(|cx| Poll::Ready(permit.poll_unpin(cx))).await {
             Poll::Ready(permit) => Turn::Begun(permit),
             Poll::Pending => Turn::Waits(permit),

@@ -22,7 +22,7 @@ use crate::tenant::Tenant;
 const POLL: Duration = Duration::from_millis(500);
 /// Minimum interval between reads of the store.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum number of runs that are taken at once.
+/// Maximum number of runs that are taken in one round.
 const BATCH: usize = 64;
 
 impl RunService {
@@ -58,7 +58,7 @@ impl RunService {
         }
     }
 
-    /// Cancels and takes runs. Returns true if runs may wait for a slot, or for another run.
+    /// Cancels and takes runs. Returns true if runs may be waiting for a slot or for another run.
     async fn look(
         &self,
         store: &Store,
@@ -92,7 +92,7 @@ impl RunService {
     /// Drives a run that no process drives, if a slot is free.
     async fn take(&self, store: &TenantStore, run: &str) -> Result<(), StoreError> {
         let Ok(slot) = Arc::clone(&self.0.slots).try_acquire_owned() else { return Ok(()) };
-        // Another process may be faster, so the run is read while it is locked.
+        // Another process may have been faster, so the run is read only after it is locked.
         let Some(lock) = journal::lock_run(store, run).await? else { return Ok(()) };
         if let Some(record) = store.run(run).await? {
             if record.status != Status::Open {

@@ -34,7 +34,7 @@ impl RunService {
 
 /// Resumes the open runs of a tenant and then drives its queued runs, each oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
-    // These child runs are open because their process ended after the run at the top had ended.
+    // These child runs are open because their process ended after the root run had ended.
     match store.ended_above_open().await {
         Ok(tops) => tops.iter().for_each(|top| service.end_children(store, top)),
         Err(cause) => tracing::error!(%cause, "failed to list child runs that were left open"),

@@ -1,4 +1,4 @@
-//! Requests for runs. A run starts at once or waits in the store's queue.
+//! Requests for runs. A run starts immediately or waits in the store's queue.
 
 use std::sync::Arc;
 
@@ -47,12 +47,12 @@ impl RunRequest {
 pub struct ServiceLimits {
     /// Maximum number of runs, including those that wait for their turn in a session (default 64).
     pub runs: usize,
-    /// Maximum number of runs of one tenant, in all processes that share the store (default: no
-    /// limit). Simultaneous requests may exceed it briefly.
+    /// Maximum number of runs per tenant, in all processes that share the store (default: no
+    /// limit). Concurrent requests may exceed it briefly.
     pub runs_per_tenant: Option<usize>,
-    /// Maximum number of queued runs of one tenant (default 1,000).
+    /// Maximum number of queued runs per tenant (default 1,000).
     pub queued: usize,
-    /// Maximum number of waiting runs of one session (default 8).
+    /// Maximum number of waiting runs per session (default 8).
     pub waiting: usize,
 }
 
@@ -64,7 +64,7 @@ impl Default for ServiceLimits {
 
 impl RunService {
     /// Starts a run, and returns its handle. When this returns, the run is durable: it is driven
-    /// even if the caller goes away, and by the next process if this one ends.
+    /// even if the caller disconnects, and by the next process if this one ends.
     ///
     /// # Errors
     /// If the service is full or stopping, or the store cannot be written. In that case nothing is
@@ -145,7 +145,7 @@ impl RunService {
         Ok(self.drive_queued(store.clone(), run, place, lock, &Cancel::new()))
     }
 
-    /// Returns a slot for a new run of a tenant.
+    /// Reserves a slot for a new run of a tenant.
     async fn slot_of(&self, store: &TenantStore) -> Result<OwnedSemaphorePermit, StartError> {
         let slot = self.slot()?;
         if let Some(limit) = self.0.limits.runs_per_tenant

@@ -1,25 +1,25 @@
-//! Follows a tree: the events of a run and of all child runs below it, in one order.
+//! Follows a tree: the events of a root run and all its child runs, in one order.
 //!
 //! ```text
 //! store: event(root, run, seq, row) ──► TreeFollower ──► TreeEvent { event, cursor: RUN:SEQ }
 //! LiveRun of each active run of the tree: a signal, and the pieces of its answer ──┘
 //! ```
 //!
-//! **The order** of kept events is the one in which they were recorded. The runs of a tree record
-//! their turns one at a time, so this order is the same for every reader and after a restart. The
+//! **The order** of events is the one in which they were recorded. The runs of a tree record their
+//! turns one at a time, so this order is the same for every reader and after a restart. The
 //! events of each run are in their own order, and those of a child run are between the `tool_start`
 //! and the `tool_result` of the program that started it.
 //!
-//! **A cursor** is the identity of a kept event, its run and its number. A reader that follows a
-//! tree from a cursor receives exactly the kept events after it. Kept events are always read from
-//! the store. The active runs only signal that there are new events, so a reader never sees an
+//! **A cursor** identifies a recorded event by its run and its number. A reader that follows a tree
+//! from a cursor receives exactly the recorded events after it. Recorded events are always read
+//! from the store. The active runs only signal that there are new events, so a reader never sees an
 //! event before its position is fixed.
 //!
-//! **Live events**, the pieces of answers, are between the kept events of their run and have no
+//! **Live events**, the pieces of answers, are between the recorded events of their run and have no
 //! cursor. A slow reader may not receive them.
 //!
-//! **The end**: the last event of the run at the top is held back until the run's end is recorded,
-//! and so are the events after it. The stream ends after that event, when no child run is active.
+//! **The end**: the last event of the root run, and the events after it, are held back until the
+//! end of that run is recorded. The stream ends after that event, when no child run is active.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -35,10 +35,10 @@ use super::live::{AnswerPosition, LiveRun, Outcome, is_last};
 use super::{RunService, Status};
 use crate::store::{TenantStore, Topic};
 
-/// Maximum length of the id of a run in a cursor, in bytes.
+/// Maximum length of a run's id in a cursor, in bytes.
 const MAX_ID: usize = 64;
 
-/// The identity of a kept event in a tree. It is formatted as `RUN:SEQ`.
+/// The identity of a recorded event in a tree. It is formatted as `RUN:SEQ`.
 ///
 /// ```
 /// use wattle_agent::service::TreeCursor;
@@ -82,7 +82,7 @@ impl FromStr for TreeCursor {
 pub struct TreeEvent {
     /// The event.
     pub event: Arc<Envelope>,
-    /// The cursor, if the event is kept. A live event has none.
+    /// The cursor of a recorded event. A live event has none.
     pub cursor: Option<TreeCursor>,
 }
 
@@ -91,18 +91,18 @@ pub struct TreeFollower {
     service: RunService,
     store: TenantStore,
     root: String,
-    /// The newest kept event that was returned.
+    /// The newest recorded event that was returned.
     after: Option<TreeCursor>,
     /// If true, the numbers in `seen` include the events up to `after`.
     is_placed: bool,
-    /// For each run, the number of the newest kept event that was returned, and the position in its
-    /// current answer.
+    /// The number of the newest recorded event that was returned for each run, and the position in
+    /// the run's current answer.
     seen: BTreeMap<String, (u64, AnswerPosition)>,
     ready: VecDeque<TreeEvent>,
     /// If true, the store may have unread events.
     is_due: bool,
-    /// If true, at the last read of the store, the run at the top had ended but child runs were
-    /// still open.
+    /// If true, at the last read of the store, the root run had ended but child runs were still
+    /// open.
     lingers: bool,
     is_over: bool,
 }
@@ -128,8 +128,8 @@ impl TreeFollower {
         }
     }
 
-    /// Checks that the run exists, that it is at the top of its tree, and that the tree contains
-    /// the event after which it is followed.
+    /// Checks that the run exists, that it is the root of its tree, and that the tree contains the
+    /// event after which it is followed.
     ///
     /// # Errors
     /// If the check fails, or the store cannot be read.
@@ -138,8 +138,8 @@ impl TreeFollower {
         self.status().await.map(drop)
     }
 
-    /// Returns the next event. The kept events of the tree are returned once and in the order in
-    /// which they were recorded, with pieces of current answers in between. Returns `None` after
+    /// Returns the next event. The recorded events of the tree are returned once and in the order
+    /// in which they were recorded, with pieces of current answers in between. Returns `None` after
     /// the last event.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl TreeFollower {
             if self.is_over {
                 return Ok(None);
             }
-            // Any change from here on ends the wait below.
+            // Any change from here on ends the following wait.
             let mut changed = self.service.0.changed.subscribe();
             let mut wakes = self.store.file().wakes();
             let live = self.service.live_tree(self.store.tenant(), &self.root);
@@ -191,7 +191,7 @@ impl TreeFollower {
         }
     }
 
-    /// Finds the position of the cursor, once.
+    /// Finds the position of the cursor, unless it is already known.
     async fn place(&mut self) -> Result<(), FollowError> {
         if self.is_placed {
             return Ok(());
@@ -220,7 +220,7 @@ impl TreeFollower {
 
     /// Reads the next recorded events. Returns true if there are any.
     async fn read_store(&mut self, live: &[(String, Arc<LiveRun>)]) -> Result<bool, FollowError> {
-        // The status is read first, so that no event is recorded after the events were read.
+        // The status is read before the events, so that all events of an ended run are read.
         let status = self.status().await?;
         let has_ended = status.as_ref().is_some_and(|status| status.top == Status::Ended);
         let after = self.after.as_ref().map(|after| (after.run.clone(), after.seq));
@@ -241,7 +241,7 @@ impl TreeFollower {
         self.is_due = is_any;
         if has_ended && !is_any && live.is_empty() {
             let children_ended = status.as_ref().is_none_or(|status| status.children_ended);
-            // Child runs that were not active are ended after the run at the top.
+            // Inactive child runs are ended after the root run.
             self.is_over = children_ended || self.lingers;
             self.lingers = true;
         }
@@ -269,7 +269,7 @@ impl TreeFollower {
             if self.store.queued_run(&self.root).await?.is_some() {
                 return Ok(None);
             }
-            // The run may have begun in the meantime.
+            // The run may have left the queue in the meantime.
         }
         Err(FollowError::Unknown)
     }

@@ -1,4 +1,4 @@
-//! The view of runs for clients.
+//! The client-facing view of runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -15,11 +15,11 @@ use crate::store::TenantStore;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// The run waits for its turn.
+    /// The run is queued and has not started yet.
     Queued,
-    /// The run is being driven, or will be when its process starts again.
+    /// The run is active, or will resume when its process restarts.
     Running,
-    /// The run waits for a person.
+    /// The run waits for a person to answer an approval or to release it.
     Parked,
     /// The model gave its answer.
     Done,
@@ -29,7 +29,7 @@ pub enum RunStatus {
     Cancelled,
     /// Moderation blocked the message.
     Blocked,
-    /// A limit was reached.
+    /// The run reached a limit.
     Stopped,
 }
 
@@ -93,17 +93,17 @@ pub struct RunView {
     pub parent: Option<String>,
 }
 
-/// The use of a program by a run.
+/// A program that a run used.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolUse {
     /// `wat` for inline programs, otherwise the catalog program's name.
     pub name: String,
-    /// Number of calls.
+    /// Number of calls to the program.
     pub calls: u32,
     /// Number of calls that failed.
     pub failed: u32,
-    /// Duration of all calls, in milliseconds.
+    /// Total duration of the calls, in milliseconds.
     pub dur_ms: u64,
 }
 
@@ -161,7 +161,7 @@ impl ArtifactLine {
     }
 }
 
-/// Returns the view of a run.
+/// Returns the view of one run.
 pub(super) async fn get(
     service: &RunService,
     store: &TenantStore,
@@ -226,7 +226,7 @@ async fn of_record(
     let is_live = service.live(store.tenant(), &run.id).is_some();
     let status = match (run.status, ending) {
         (Status::Ended, Some(ending)) => RunStatus::of(ending),
-        // A run of an older version.
+        // The run was recorded by an older version.
         (Status::Ended, None) => RunStatus::Done,
         (Status::Parked, _) if !is_live => RunStatus::Parked,
         (Status::Open | Status::Parked, _) => RunStatus::Running,

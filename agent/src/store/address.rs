@@ -20,7 +20,7 @@ pub enum StoreAddress {
 }
 
 impl StoreAddress {
-    /// Returns a name that is the same for all spellings of a path.
+    /// Returns a name for the store that does not depend on the spelling of its path.
     pub(super) fn name(&self) -> String {
         let StoreAddress::File(path) = self else { return self.to_string() };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -31,8 +31,8 @@ impl StoreAddress {
         }
     }
 
-    /// Opens the store for a copy. The source must exist and is not migrated. Nothing in the store
-    /// expires.
+    /// Opens the store for a copy. A source must exist. Existing tables are not migrated, and
+    /// nothing in the store expires.
     pub(super) fn open(&self, opening: Opening) -> Result<Store, StoreError> {
         let opened = match self {
             StoreAddress::File(path) => open_file(path, opening).map(Into::into),

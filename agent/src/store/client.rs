@@ -1,5 +1,5 @@
-//! The HTTP server's data about its clients: the conversation that each session represents, and
-//! integrations.
+//! The HTTP server's data about its clients: integrations, and the digest of each session's
+//! conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ use crate::error::StoreError;
 pub struct Integration {
     /// The name, unique in the store.
     pub name: String,
-    /// A string that is added to the prompt.
+    /// Text to add to the prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
     /// The agent's name, or `None` for the default agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// The session of all its messages. If `None`, each message gets its own session.
+    /// The session that all messages belong to. If `None`, each message gets its own session.
     #[serde(default)]
     pub session_id: Option<String>,
 }

@@ -40,7 +40,7 @@ impl TenantStore {
         Ok(files)
     }
 
-    /// Adds a delta to a session's files. The session is created if it is new.
+    /// Adds a delta to a session's files. Creates the session if it does not exist.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -49,8 +49,8 @@ impl TenantStore {
         self.write(move |transaction, of| add_delta(transaction, of, &session, &delta)).await
     }
 
-    /// Replaces the deltas of `known` with one delta of an empty overlay, or with none. Deltas that
-    /// were added after `known` was read are kept, after the new one.
+    /// Replaces the deltas in `known` with `delta`, which is relative to an empty overlay, or
+    /// removes them if `delta` is `None`. Deltas that were added after `known` was read are kept.
     ///
     /// # Errors
     /// If the store cannot be written.

@@ -39,14 +39,14 @@ pub struct Inspection {
     pub findings: Vec<Finding>,
 }
 
-/// An invalid part of a store.
+/// A problem that was found in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The table, or `store` for the database itself.
     pub table: &'static str,
     /// The key of the row. Empty if the finding is not about a row.
     pub key: String,
-    /// The rule that is broken.
+    /// A description of the problem.
     pub problem: String,
 }
 
@@ -61,8 +61,8 @@ impl fmt::Display for Finding {
 }
 
 impl Store {
-    /// Checks the database, its references, and that each record can be read. Encrypted records
-    /// are decrypted if `keys` has the key of their tenant.
+    /// Checks the database and its references, and reads each record. Encrypted records are
+    /// decrypted if `keys` has the key of their tenant.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -151,13 +151,13 @@ fn inspect_file(transaction: &mut Transaction<'_>) -> Result<Vec<Finding>, Cause
     Ok(findings)
 }
 
-/// The keys of the tenants.
+/// The keys of the tenants, each opened on first use.
 struct Seals {
     keys: Option<Keys>,
     opened: std::sync::Mutex<HashMap<String, Option<Arc<Opened>>>>,
 }
 
-/// The key of a tenant.
+/// The key of a tenant, ready for use.
 struct Opened {
     seal: RecordSeal,
     cipher: Cipher,
@@ -222,7 +222,7 @@ fn is_sealed(value: &Value) -> bool {
     }
 }
 
-/// Reads the records of a row.
+/// Checks that the records in a row can be read.
 fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Cause> {
     let seal = key.map(|key| &key.seal);
     let text = |column: &str| open_text(seal, row.get(column)?);
@@ -293,7 +293,7 @@ const TENANT_BYTES: &str =
     "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + OCTET_LENGTH(value)), 0) AS BIGINT)
      FROM variable WHERE tenant = ?1";
 
-/// Formats a key.
+/// Formats a key, with its parts separated by `/`.
 fn describe(key: &[Value]) -> String {
     let part = |value: &Value| match value {
         Value::Text(text) => text.clone(),

@@ -1,8 +1,8 @@
 //! The removal of old data: ended runs and their events, and unused sessions.
 //!
 //! Runs are removed by tree. A tree is removed as a whole, and only if all its runs have ended, so
-//! that no child run loses the run that waits for it. The age of a tree is the age of the run at
-//! its top.
+//! that no child run loses the parent that waits for it. The age of a tree is the age of its root
+//! run.
 //!
 //! Everything is removed in small transactions, so that other writers never wait for long.
 
@@ -27,7 +27,7 @@ const SWEEP: Duration = Duration::from_secs(600);
 /// The name of the lock on sweeping. It belongs to the default tenant.
 const LOCK: &str = "store:sweep";
 
-/// How long ended runs are kept. `None` means forever.
+/// The retention periods of ended runs. `None` means forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Time for which a run is kept after its end, with its turns, calls and events.
@@ -44,12 +44,12 @@ impl Default for Retention {
     }
 }
 
-/// Counts of what was removed, or would be removed.
+/// The numbers of runs and sessions that were removed, or would be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     /// Number of runs, with their turns, calls and events.
     pub runs: u64,
-    /// Number of runs that lose all their events except the last one.
+    /// Number of runs whose events are removed, except the last event of each run.
     pub runs_without_events: u64,
     /// Number of sessions, with their messages, state, files and memory.
     pub sessions: u64,
@@ -57,8 +57,8 @@ pub struct Pruned {
     pub objects: u64,
 }
 
-/// The condition for a run at the top of a tree that ended before ?1. A run also counts as the top
-/// if an older version removed the run above it.
+/// The condition for the root run of a tree that ended before ?1. A run also counts as a root if an
+/// older version of the program removed its root run.
 const ENDED: &str = "run.status = 'ended' AND run.used < ?1 AND (run.root IS NULL OR NOT EXISTS (
          SELECT 1 FROM run AS top WHERE top.tenant = run.tenant AND top.id = run.root))
      AND NOT EXISTS (SELECT 1 FROM run AS child WHERE child.tenant = run.tenant
@@ -68,7 +68,7 @@ const ENDED: &str = "run.status = 'ended' AND run.used < ?1 AND (run.root IS NUL
 const FIRST: &str = "event.seq = 1 AND EXISTS (SELECT 1 FROM event AS later
          WHERE later.tenant = event.tenant AND later.run = event.run AND later.seq > 1)";
 
-/// The condition for a session that has not been used since ?1 and that no run needs.
+/// The condition for a session that has not been used since ?1 and that no unfinished run needs.
 pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
          SELECT 1 FROM run WHERE run.tenant = session.tenant AND status <> 'ended'
          AND (run.session = session.id OR 'run/' || run.id = session.id))
@@ -76,7 +76,7 @@ pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
          AND (queue.session = session.id OR 'run/' || queue.id = session.id))";
 
 impl Store {
-    /// Sets how long ended runs are kept.
+    /// Sets the retention periods of ended runs.
     #[must_use]
     pub fn keeping(self, retention: Retention) -> Store {
         Store { retention, ..self }
@@ -120,7 +120,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// Counts what [`prune`](Store::prune) would remove. Changes nothing.
+    /// Counts the data that [`prune`](Store::prune) would remove. Changes nothing.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -145,7 +145,7 @@ impl Store {
                 prunable.runs = count(&COUNT_RUNS.replace("ENDED", ENDED), &[at])?;
             }
             if let Some(at) = events {
-                // Those of runs that are removed do not count.
+                // Events of runs that are themselves removed are not counted.
                 let from = runs.unwrap_or(i64::MIN);
                 let query = COUNT_EVENTS.replace("ENDED", ENDED).replace("FIRST", FIRST);
                 prunable.runs_without_events = count(&query, &[at, from])?;
@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// Registers this process as a user of the store, so that a copy of the store is refused. Then
-    /// [prunes](Store::prune) the store at once and every 10 minutes. Never returns. If several
+    /// [prunes](Store::prune) the store immediately and every 10 minutes. Never returns. If several
     /// processes share a store, only one prunes it at a time.
     pub async fn keep_tidy(&self) {
         if let Err(error) = self.leases.join().await {
@@ -189,16 +189,18 @@ impl Store {
     }
 }
 
-/// Counts the runs in trees that ended before ?1.
+/// The query for the number of runs in trees that ended before ?1.
 const COUNT_RUNS: &str = "SELECT COUNT(*) + CAST(COALESCE(SUM((SELECT COUNT(*) FROM run AS child
      WHERE child.tenant = run.tenant AND child.root = run.id)), 0) AS BIGINT) FROM run WHERE ENDED";
 
-/// Counts the runs with events, in trees that ended before ?1 but not before ?2.
+/// The query for the number of runs with several events in trees that ended before ?1 but not
+/// before ?2.
 const COUNT_EVENTS: &str = "SELECT COUNT(*) FROM run
      JOIN event ON event.tenant = run.tenant AND event.root = run.id
      WHERE ENDED AND run.used >= ?2 AND FIRST";
 
-/// Returns the time before which data is too old, or `None` if it is kept forever.
+/// Returns the time before which data is too old, in milliseconds since 1970, or `None` if data is
+/// kept forever.
 pub(super) fn cutoff(kept: Option<Duration>) -> Option<i64> {
     let kept = i64::try_from(kept?.as_millis()).unwrap_or(i64::MAX);
     Some(now().saturating_sub(kept))
@@ -212,8 +214,8 @@ fn prune_sessions(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cau
     Ok(transaction.execute(&delete, params![at])?)
 }
 
-/// Removes at most `most` runs of trees that ended before `at`, of one tenant or of all. Returns
-/// the number of removed runs.
+/// Removes at most `most` runs of trees that ended before `at`, from one tenant or from all
+/// tenants. Returns the number of removed runs.
 pub(super) fn prune_runs(
     transaction: &mut Transaction<'_>,
     tenant: Option<&str>,
@@ -238,14 +240,16 @@ pub(super) fn prune_runs(
     Ok(removed)
 }
 
-/// Removes at most `most` runs of a tree. The run at the top is removed last.
+/// Removes at most `most` runs of a tree. The root run is removed last. Returns the number of
+/// removed runs.
 fn remove_tree(
     transaction: &mut Transaction<'_>,
     (tenant, top): (&str, &str),
     at: i64,
     most: u64,
 ) -> Result<u64, Cause> {
-    // The row of the top is locked, so no run of the tree records anything in between.
+    // The row of the root run is locked, so that no run of the tree records anything in the
+    // meantime.
     let lock = format!("UPDATE run SET places = places WHERE tenant = ?2 AND id = ?3 AND {ENDED}");
     if transaction.execute(&lock, params![at, tenant, top])? == 0 {
         return Ok(0);
@@ -265,7 +269,7 @@ fn remove_tree(
 }
 
 /// Removes the events of runs in trees that ended before `at`, except each run's last event, which
-/// contains its end. Returns the number of runs.
+/// contains its end. Returns the number of runs whose events were removed.
 fn prune_events(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cause> {
     let began = Instant::now();
     let runs = format!(
@@ -293,7 +297,7 @@ mod tests {
     use super::super::db::Access;
     use super::*;
 
-    /// Adds runs that ended at time 0 to a store.
+    /// Adds `runs` runs to a store, all of which ended at time 0.
     async fn fill(store: &Store, runs: i64) {
         let fill = move |transaction: &mut Transaction<'_>| {
             for number in 0..runs {

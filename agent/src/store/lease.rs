@@ -4,17 +4,18 @@
 //! replica(id, expires) ◄── hold(tenant, name, holder, fence)
 //! ```
 //!
-//! Each store that holds a lock is a row of `replica`, which its heartbeats renew according to the
-//! database's clock. Therefore all locks of a process expire at the same time. A lock is a row of
-//! `hold` that names its holder. It is free if the row is gone, or if the holder has expired. With
-//! SQLite, all processes are on one machine, and the operating system reports whether the holder's
-//! process is running. The locks of a process that has ended are therefore free at once, and a
-//! paused process keeps its locks.
+//! Each store that holds a lock has a row in `replica`, which its heartbeats renew according to the
+//! database's clock. Therefore all locks of a process expire at the same time. A lock is a row in
+//! `hold` that names its holder. It is free if the row does not exist, or if the holder has
+//! expired. With SQLite, all processes are on one machine, and the operating system reports whether
+//! the holder's process is running. Therefore the locks of an ended process are free immediately,
+//! and a paused process keeps its locks.
 //!
-//! Each time that a lock is acquired, it gets a *fencing number*, which is higher than all earlier
-//! ones of the same name. Each write to the journal of a locked run updates the row with the lock's
-//! number, in the same transaction. Therefore a process that was paused until its lease expired
-//! cannot write to a run that another process has taken over: the row has another number.
+//! Each time a lock is acquired, it gets a *fencing number* that is higher than all earlier ones
+//! for the same name. Each write to the journal of a locked run also updates the lock's row,
+//! selected by its fencing number, in the same transaction. Therefore a process that was paused
+//! until its lease expired cannot write to a run that another process has taken over: the row has a
+//! different fencing number.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -36,7 +37,7 @@ const LEASE_MS: i64 = 15_000;
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Interval between checks of the leases of other processes.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time until the rows of a process are removed after its locks have expired: a day, in
+/// Time between the expiry of a process's locks and the removal of its rows: a day, in
 /// milliseconds.
 const RETENTION_MS: i64 = 24 * 3_600 * 1_000;
 
@@ -51,16 +52,16 @@ type Key = (String, String);
 /// A lock that this store holds.
 #[derive(Clone)]
 struct Held {
-    /// `None` while the lock is being acquired.
+    /// The fencing number, or `None` while the lock is being acquired.
     fence: Option<i64>,
-    /// Cancelled when another process has taken the lock over.
+    /// A token that is cancelled when another process has taken over the lock.
     lost: CancellationToken,
 }
 
 /// The locks of a store.
 pub(super) struct Leases {
     db: Database,
-    /// The process, and a number that identifies this store within it.
+    /// The identity of the process, and an id of this store.
     holder: String,
     held: Mutex<HashMap<Key, Held>>,
     heartbeats: Mutex<Option<JoinHandle<()>>>,
@@ -89,7 +90,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Returns true if both use the same database. `other` must have joined its store.
+    /// Returns true if both use the same database. `other` must already have joined its store.
     pub(super) async fn knows(&self, other: &Leases) -> Result<bool, Cause> {
         let holder = other.holder.clone();
         let find = move |transaction: &mut Transaction<'_>| {
@@ -99,9 +100,8 @@ impl Leases {
         self.db.run(Access::Read, find).await
     }
 
-    /// Returns the other users of the store that are alive: on SQLite, those whose process is
-    /// running, and otherwise those whose lease has not expired. Each has the time when its lease
-    /// expires.
+    /// Returns the other live users of the store, each with the time when its lease expires. A user
+    /// is live if its process is running (SQLite) or its lease has not expired (PostgreSQL).
     pub(super) async fn others(&self) -> Result<HashMap<String, i64>, Cause> {
         let (own, by_system) = (self.holder.clone(), self.db.sqlite().is_some());
         let find = move |transaction: &mut Transaction<'_>| {
@@ -116,7 +116,7 @@ impl Leases {
         self.db.run(Access::Read, find).await
     }
 
-    /// Releases all locks.
+    /// Stops the heartbeats and releases all locks.
     pub(super) async fn close(&self) -> Result<(), Cause> {
         self.stop_heartbeats();
         self.held().clear();
@@ -175,7 +175,7 @@ impl Leases {
                 let (by, expires): (String, Option<i64>) = (row.get(0)?, row.get(2)?);
                 seen = row.get(1)?;
                 let has_expired = expires.is_none_or(|expires| expires <= now);
-                // A row of this store is one that is about to be released.
+                // If this store is the holder, the lock is about to be released.
                 if by != holder && is_alive(&by, by_system, has_expired) {
                     return Ok(None);
                 }
@@ -212,7 +212,7 @@ impl Leases {
         heartbeats.take().iter().for_each(JoinHandle::abort);
     }
 
-    /// Renews the lease, and marks the locks that other processes have taken over as lost.
+    /// Renews the lease, and marks locks that other processes have taken over as lost.
     async fn beat(&self) -> Result<(), Cause> {
         let holder = self.holder.clone();
         let before = self.held().clone();
@@ -233,10 +233,10 @@ impl Leases {
         self.release_left(own).await
     }
 
-    /// Releases those of this store's locks in the database that nobody holds: their release failed
-    /// when the database could not be used.
+    /// Releases locks that the database assigns to this store, although the store no longer holds
+    /// them: their release failed while the database was unavailable.
     async fn release_left(&self, mut own: HashMap<Key, i64>) -> Result<(), Cause> {
-        // A lock that is being acquired is among those that are held.
+        // `held` also contains locks that are being acquired.
         own.retain(|key, _| !self.held().contains_key(key));
         if own.is_empty() {
             return Ok(());
@@ -247,7 +247,7 @@ impl Leases {
         self.db.run(Access::Write, release).await
     }
 
-    /// Releases a lock. If that fails, a heartbeat releases it later.
+    /// Releases a lock. If that fails, a later heartbeat releases it.
     fn release(self: &Arc<Self>, key: &Key) {
         let Some(fence) = self.held().remove(key).and_then(|held| held.fence) else { return };
         let key = key.clone();
@@ -262,8 +262,8 @@ impl Leases {
     }
 }
 
-/// Returns true if a holder may still write. If `by_system` is true, the operating system is asked
-/// about its process.
+/// Returns true if a holder is alive and may still write. If `by_system` is true, the operating
+/// system is asked whether the holder's process is running.
 fn is_alive(holder: &str, by_system: bool, has_expired: bool) -> bool {
     match by_system {
         true => Holder::of(holder).is_alive(&Holder::me(), has_expired),
@@ -300,7 +300,7 @@ fn report(released: Result<(), Cause>) {
     }
 }
 
-/// Removes the row of a lock, unless the lock was acquired again since.
+/// Removes the row of a lock, unless the lock has been acquired again in the meantime.
 fn delete(
     transaction: &mut Transaction<'_>,
     (tenant, name): &Key,
@@ -349,8 +349,8 @@ async fn send_heartbeats(leases: Weak<Leases>) {
     }
 }
 
-/// Checks, within a transaction that writes, that this store still holds a lock with this fencing
-/// number. Until the transaction ends, no other process can take the lock over.
+/// Checks, within a write transaction, that this store still holds a lock with this fencing number.
+/// Until the transaction ends, no other process can take over the lock.
 pub(super) fn check_fence(
     transaction: &mut Transaction<'_>,
     (tenant, name): (&str, &str),
@@ -364,8 +364,8 @@ pub(super) fn check_fence(
     }
 }
 
-/// Locks a name of the tenant, if it is free. If the caller stops waiting, the work continues, and
-/// the lock is released as soon as it is acquired.
+/// Locks a name within the tenant. Returns `None` if it is already locked. If the caller stops
+/// waiting, the acquisition continues, and the lock is released as soon as it is acquired.
 pub(super) async fn acquire(of: TenantStore, name: String) -> Result<Option<Lock>, StoreError> {
     let failed = of.clone();
     match tokio::spawn(try_acquire(of, name)).await {
@@ -385,7 +385,7 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Caus
         }
         held.insert(key.clone(), Held { fence: None, lost: lost.clone() });
     }
-    // Removes the entry again, whatever happens.
+    // Removes the entry if the lock is not acquired.
     let lock = HeldLock { leases: Arc::clone(&leases), key };
     let Some(fence) = leases.acquire(&lock.key).await? else { return Ok(None) };
     if let Some(held) = leases.held().get_mut(&lock.key) {
@@ -395,7 +395,7 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Caus
     Ok(Some(Lock::new(lock).lost_by(lost)))
 }
 
-/// A lock of a store, which is released when this is dropped.
+/// A guard that releases a lock of a store when it is dropped.
 struct HeldLock {
     leases: Arc<Leases>,
     key: Key,

@@ -1,10 +1,10 @@
 //! The memory of tenants and sessions, the backend of the `memory` capability.
 //!
-//! An item that contains a key or a secret is encrypted like other records. It is in neither of the
-//! two indexes on disk, because the words and the embedding of a string reveal it. A search
-//! decrypts these items and ranks them in memory. The word index has the statistics of all tenants
-//! together, so the items of other tenants can influence the order of results, but nothing else. On
-//! PostgreSQL, there are no such indexes, and a search ranks all items in memory.
+//! An item that contains a key or a secret is encrypted like other records. Neither of the two
+//! indexes on disk contains it, because the words or the embedding of a string would reveal its
+//! content. A search by words decrypts these items and ranks them in memory. The statistics of the
+//! word index cover all tenants, so the items of other tenants can influence the order of results,
+//! but nothing else. PostgreSQL has no word index, and a search by words ranks all items in memory.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ const VISIBLE: &str = "tenant = ?1 AND (session IS NULL OR session = ?2)";
 /// The condition for encrypted items: ?3 is [`SEALED_PREFIX`], and ?4 the string after all strings
 /// that begin with it.
 const SEALED: &str = "text >= ?3 AND text < ?4";
-/// The condition for the other items.
+/// The condition for unencrypted items, with the same parameters.
 const PLAIN: &str = "(text < ?3 OR text >= ?4)";
 
-/// The part of a tenant's memory that is visible to one of its sessions.
+/// The part of a tenant's memory that is visible to a session.
 #[derive(Clone)]
 pub struct StoredMemory {
     of: TenantStore,
@@ -39,7 +39,7 @@ pub struct StoredMemory {
 }
 
 impl TenantStore {
-    /// Returns the tenant's memory, together with the items of `session`, if it is given.
+    /// Returns the tenant's memory, including the items of `session` if it is given.
     #[must_use]
     pub fn memory(&self, session: Option<&str>) -> StoredMemory {
         StoredMemory { of: self.clone(), session: session.map(str::to_owned) }
@@ -54,7 +54,7 @@ struct View {
     term: String,
     session: Option<String>,
     seal: Option<Arc<RecordSeal>>,
-    /// If true, the database has a word index. If not, all items are ranked like encrypted ones.
+    /// If true, the database has a word index. If false, all items are ranked like encrypted items.
     has_words: bool,
 }
 
@@ -76,8 +76,8 @@ impl StoredMemory {
         Box::pin(async move { self.of.store.db.run(access, work).await.map_err(store_failure) })
     }
 
-    /// Runs `work` in a transaction, once per `call`. A repeated call returns the result of the
-    /// first one. If the work fails, nothing changes.
+    /// Runs `work` in a transaction, at most once per `call`. A repeated call returns the result of
+    /// the first call. If `work` fails, nothing changes.
     fn once(
         &self,
         call: Option<String>,
@@ -208,7 +208,7 @@ impl Memory for StoredMemory {
             let number = format!("SELECT number FROM memory WHERE {VISIBLE} AND id = ?3");
             for (id, vector) in &vectors {
                 let row = transaction.first(&number, params![view.tenant, view.session, id])?;
-                // An item that was removed since gets no vector.
+                // An item that was removed in the meantime gets no vector.
                 let Some(row) = row else { continue };
                 transaction.execute(
                     "INSERT INTO memory_vector (memory, model, coordinates) VALUES (?1, ?2, ?3)
@@ -236,7 +236,7 @@ impl Memory for StoredMemory {
     }
 }
 
-/// The columns of an item.
+/// The start of a query for items.
 const ITEMS: &str = "SELECT id, session, made, text FROM memory";
 
 /// Adds the words of an item to the index, unless its stored text is encrypted. `term` is the name
@@ -254,7 +254,7 @@ pub(super) fn index_words(
     Ok(())
 }
 
-/// Returns a number of rows as a parameter.
+/// Converts a maximum number of rows to an SQL parameter.
 fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
@@ -285,11 +285,12 @@ impl View {
         let text = item.text.as_str();
         let session = self.session.as_deref().filter(|_| item.scope == Scope::Session);
         let stored = seal_text(self.seal.as_deref(), text)?;
-        // The tenant's row is locked first, so that the same text is not added twice.
+        // The tenant's row is locked first, so that concurrent calls do not add the same text
+        // twice.
         let lock = "INSERT INTO tenant (name, made, used) VALUES (?1, ?2, ?2)
                     ON CONFLICT (name) DO UPDATE SET used = excluded.used";
         transaction.execute(lock, params![self.tenant, now()])?;
-        // An encrypted text differs each time, so it may be stored twice.
+        // The ciphertext of a text differs each time, so an encrypted text may be stored twice.
         let same = match session {
             Some(session) => transaction.first(
                 "SELECT id FROM memory WHERE tenant = ?1 AND text = ?2 AND session = ?3",
@@ -323,7 +324,7 @@ impl View {
         Ok(Ok(id))
     }
 
-    /// Ranks the plain items with the word index.
+    /// Ranks the unencrypted items with the word index. A higher score is better.
     fn plain_by_words(
         &self,
         transaction: &mut Transaction<'_>,
@@ -342,8 +343,7 @@ impl View {
         transaction.query(&sql, of, |row| Ok((row.get(0)?, -row.get::<f64>(1)?)))
     }
 
-    /// Decrypts the items that match a condition, and ranks them in memory. There are at most
-    /// [`MAX_ITEMS`].
+    /// Decrypts the items that match a condition, at most [`MAX_ITEMS`], and ranks them in memory.
     fn by_words_in_memory(
         &self,
         transaction: &mut Transaction<'_>,
@@ -381,7 +381,7 @@ pub struct LazyMemory {
 }
 
 impl LazyMemory {
-    /// Creates the lazy memory. `open` may block.
+    /// Creates the memory without opening the store. `open` may block.
     pub fn new(open: impl Fn() -> Result<TenantStore, String> + Send + Sync + 'static) -> Self {
         LazyMemory { open: Arc::new(open), memory: OnceCell::new() }
     }

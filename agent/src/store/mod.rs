@@ -1,11 +1,11 @@
 //! The store: sessions with their key-value state, the state and the memory of tenants, and the
-//! journal of runs. It is one SQLite file, which several processes of a machine can share, or a
-//! schema of a PostgreSQL database, which several machines can share. Large files can be objects
-//! outside the database; see [`BlobStore`].
+//! journal of runs. It is either an SQLite file, which several processes on one machine can share,
+//! or a schema of a PostgreSQL database, which several machines can share.
+//! Large files can be objects outside the database; see [`BlobStore`].
 //!
 //! A [`Store`] is the database; its content belongs to tenants. [`Store::tenant`] returns a
-//! [`TenantStore`], which has all functions that access data. So no function accesses data without
-//! a tenant.
+//! [`TenantStore`], which has the functions that access a tenant's data. Therefore none of them can
+//! be called without a tenant.
 
 mod address;
 mod blob;
@@ -88,7 +88,7 @@ type Owner<'a> = (&'a str, Option<&'a RecordSeal>);
 
 impl Store {
     /// Opens the store in a file. A missing file and its folder are created, with access for their
-    /// owner only. Sessions that were not used for `ttl` are dropped.
+    /// owner only. Sessions that have not been used for `ttl` are removed.
     ///
     /// # Errors
     /// If the file cannot be opened, is a link, is not a store, has a newer version, or is in a
@@ -101,7 +101,7 @@ impl Store {
         opened.map_err(|cause| StoreError::open(path, cause))
     }
 
-    /// Opens the store in a PostgreSQL database, by its URL. The process connects on first use, and
+    /// Opens the store in the PostgreSQL database at `url`. The process connects on first use, and
     /// the first process creates the schema. The store must be used within a tokio runtime.
     ///
     /// The URL has the form `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters
@@ -158,7 +158,7 @@ impl Store {
         StoreError::at(what, self.db.shown().map(str::to_owned), cause)
     }
 
-    /// Returns true if processes of other machines can share the store.
+    /// Returns true if processes on other machines can share the store.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.db.sqlite().is_none()
@@ -170,8 +170,8 @@ impl Store {
         self.db.observe(Box::new(observer));
     }
 
-    /// Releases all locks of this store, so that other processes can take them at once. Call it
-    /// when the process stops.
+    /// Releases all locks of this store, so that other processes can take them immediately. Call
+    /// this when the process stops.
     ///
     /// # Errors
     /// If the store cannot be written. The locks then become free when this process ends.
@@ -182,7 +182,7 @@ impl Store {
 
 /// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
 ///
-/// It cannot access rows of other tenants, because each statement has the tenant in its key.
+/// It cannot access rows of other tenants, because each statement includes the tenant in its key.
 #[derive(Clone)]
 pub struct TenantStore {
     store: Store,
@@ -216,8 +216,8 @@ impl TenantStore {
         self.run(Access::Write, work).await.map_err(|cause| self.store.failed("write", cause))
     }
 
-    /// Runs `work` like [`write`](TenantStore::write), and syncs it to disk before returning, so
-    /// that the change survives a crash of the machine.
+    /// Runs `work` like [`write`](TenantStore::write), and syncs its changes to disk before
+    /// returning, so that they survive a crash of the machine.
     async fn durably<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
@@ -272,8 +272,7 @@ impl TenantStore {
     /// If the store cannot be written.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.write(|transaction, _| {
-            // A standby of PostgreSQL begins a transaction, and refuses only its first statement
-            // that writes.
+            // A PostgreSQL standby allows a transaction to begin, and rejects only its first write.
             transaction.execute("UPDATE tenant SET used = used WHERE name = ?1", params![""])?;
             transaction.discard();
             Ok(())
@@ -282,7 +281,7 @@ impl TenantStore {
     }
 }
 
-/// Returns true if the cause of a failure is the state of the database, and not its content.
+/// Returns true if a failure was caused by the state of the database, and not by its content.
 pub(crate) fn is_outage(cause: &Cause) -> bool {
     db::kind_of(cause) != FailureKind::Other
 }

@@ -47,8 +47,8 @@ fn reject_shared_folder(folder: &Path) -> Result<(), Cause> {
     }
 }
 
-/// Returns true if users other than the owner can write. The owner's private group, whose id is
-/// that of the owner, does not count.
+/// Returns true if users other than the owner can write. The owner's private group, which has the
+/// same id as the owner, does not count.
 fn others_write(meta: &std::fs::Metadata) -> bool {
     let mode = meta.mode();
     mode & 0o002 != 0 || (mode & 0o020 != 0 && meta.gid() != meta.uid())

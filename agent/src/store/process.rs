@@ -1,7 +1,7 @@
-//! Finds out whether a process of this machine is running.
+//! Checks whether a process on this machine is running.
 
-/// A process: the boot id of the machine, its process id, and its start time. Empty if the system
-/// does not provide them.
+/// The identity of a process: the boot id of its machine, its process id, and its start time.
+/// Values that the system does not provide are empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     boot: String,
@@ -10,7 +10,7 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// Returns this process.
+    /// Returns the identity of this process.
     pub(super) fn me() -> Holder {
         let pid = std::process::id().to_string();
         let start_time = if let Process::Running(start_time) = Process::of(&pid) {
@@ -21,7 +21,7 @@ impl Holder {
         Holder { boot: boot(), start_time, pid }
     }
 
-    /// Parses a holder. Other words may follow it.
+    /// Parses a holder from the first three words of `text`.
     pub(super) fn of(text: &str) -> Holder {
         let mut parts = text.split(' ').map(str::to_owned);
         let mut next = || parts.next().unwrap_or_default();
@@ -32,9 +32,8 @@ impl Holder {
         format!("{} {} {}", self.boot, self.pid, self.start_time)
     }
 
-    /// Returns true if the process is running. If `me` cannot find that out from the system,
-    /// returns true unless `has_expired` is true, which means that the process's heartbeats are
-    /// overdue.
+    /// Returns true if the process is running. If the system does not provide this information,
+    /// returns true unless the process's heartbeats are overdue, that is, `has_expired` is true.
     pub(super) fn is_alive(&self, me: &Holder, has_expired: bool) -> bool {
         if me.boot.is_empty() || me.start_time.is_empty() {
             return !has_expired;
@@ -48,7 +47,7 @@ impl Holder {
     }
 }
 
-/// Returns the id of the machine's current boot.
+/// Returns the boot id of the machine, or an empty string if the system does not provide it.
 fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
@@ -58,7 +57,7 @@ fn boot() -> String {
 enum Process {
     /// The process is running. Its start time is given in clock ticks since boot.
     Running(String),
-    /// The process runs, but this process is not permitted to read its start time.
+    /// The process is running, but this process is not permitted to read its start time.
     Hidden,
     /// The process has ended.
     Ended,
@@ -74,7 +73,7 @@ impl Process {
     }
 
     /// Parses the start time of a process: the twentieth field after the name, which ends with the
-    /// last `)`. Returns `None` for a process that has ended but was not waited for.
+    /// last `)`. Returns `None` for a zombie, which has already ended.
     fn start_time(stat: &str) -> Option<String> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();

@@ -18,18 +18,18 @@ pub(crate) struct FreeRun {
     pub(crate) id: String,
 }
 
-/// The limits and abilities with which a process takes runs from the queue.
+/// The criteria by which a process takes runs from the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLook<'a> {
     /// Maximum number of runs.
     pub(crate) limit: usize,
-    /// Maximum number of runs of one tenant that all processes drive at the same time.
+    /// Maximum number of runs per tenant that all processes together drive at the same time.
     pub(crate) per_tenant: usize,
     /// The names of the requirements that this process meets.
     pub(crate) offers: &'a [String],
 }
 
-/// The number of a tenant's runs that have not ended.
+/// The numbers of a tenant's queued and driven runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TenantLoad {
     /// Number of queued runs, including those that a process has taken but not begun.
@@ -38,29 +38,30 @@ pub(crate) struct TenantLoad {
     pub(crate) driven: i64,
 }
 
-/// The state of the queue of all tenants, and of the processes that share it.
+/// The state of the queue shared by all tenants, and of the processes that serve it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
     /// Number of runs that wait for a process.
     pub waiting: u64,
     /// Time since the oldest waiting run was requested, in milliseconds.
     pub oldest_ms: u64,
-    /// Number of runs that a process drives, or that wait for their session in a process.
+    /// Number of runs that a process drives, or that a process has taken and that wait for their
+    /// session.
     pub driven: u64,
     /// Number of live processes that share the store.
     pub processes: u64,
 }
 
 impl Store {
-    /// Returns the queued and open runs at the top of their trees that no process drives and that
-    /// this process can drive.
+    /// Returns the queued and open root runs that no process drives and that this process can
+    /// drive.
     ///
     /// Tenants take turns: a tenant with fewer driven runs comes first. A tenant's open runs come
     /// before its queued ones, which are sorted by priority and then by age. Only the oldest run of
     /// a session is returned, and only if no process is handling another message of the session.
     ///
-    /// When a process has ended, its locks count as free once its lease has expired or, in SQLite,
-    /// at once.
+    /// The locks of an ended process count as free once its lease has expired or, with SQLite,
+    /// immediately.
     pub(crate) async fn free_runs(&self, look: QueueLook<'_>) -> Result<Vec<FreeRun>, StoreError> {
         let QueueLook { limit, per_tenant, offers } = look;
         if offers.is_empty() {
@@ -85,7 +86,7 @@ impl Store {
         Ok(found.await?.into_iter().filter_map(known).collect())
     }
 
-    /// Returns true if a run is queued.
+    /// Returns true if any run is queued.
     pub(crate) async fn has_queue(&self) -> Result<bool, StoreError> {
         self.read(|transaction| {
             Ok(transaction.first("SELECT 1 FROM queue LIMIT 1", params![])?.is_some())
@@ -114,7 +115,7 @@ impl Store {
         .await
     }
 
-    /// Returns the requests to cancel runs: the tenant, the run and the reason.
+    /// Returns the requests to cancel runs, each with its tenant, run and reason.
     pub(crate) async fn cancellations(&self) -> Result<Vec<(Tenant, String, String)>, StoreError> {
         let found = self.read(|transaction| {
             transaction.query("SELECT tenant, run, reason FROM cancellation", params![], |row| {
@@ -128,8 +129,8 @@ impl Store {
     }
 }
 
-/// The runs at the top of their trees that have not ended. `driven` is true if a process drives the
-/// run, and `busy` if a process handles its session. ?1 is the current time.
+/// The root runs that have not ended. `driven` is true if a process drives the run, and `busy` is
+/// true if a process handles its session. ?1 is the current time.
 const PENDING: &str = "
     pending AS (
         SELECT tenant, id, session, made, priority, position, needs, 1 AS waits FROM queue
@@ -148,7 +149,7 @@ const PENDING: &str = "
         FROM pending)";
 
 /// The runs that this process can take, in the order in which to take them. ?2 is the maximum
-/// number of runs, and ?3 the maximum number of driven runs of a tenant.
+/// number of runs, and ?3 is the maximum number of driven runs per tenant.
 const FREE: &str = "
     WITH {pending},
     ordered AS (
@@ -165,14 +166,14 @@ const FREE: &str = "
         FROM ordered)
     SELECT tenant, id FROM ranked WHERE free AND place <= ?3 ORDER BY place, made, id LIMIT ?2";
 
-/// Counts the queued and the driven runs of a tenant. ?2 is the tenant.
+/// The query for the numbers of a tenant's queued and driven runs. ?2 is the tenant.
 const LOAD: &str = "
     WITH {pending}
     SELECT COUNT(CASE WHEN waits = 1 THEN 1 END), COUNT(CASE WHEN driven THEN 1 END)
     FROM marked WHERE tenant = ?2";
 
-/// The number of waiting runs and the time of the oldest, and the numbers of driven runs and of
-/// live processes.
+/// The query for the number of waiting runs, the start time of the oldest waiting run, and the
+/// numbers of driven runs and live processes.
 const STATE: &str = "
     WITH {pending}
     SELECT COUNT(CASE WHEN NOT driven THEN 1 END), MIN(CASE WHEN NOT driven THEN made END),
@@ -181,7 +182,7 @@ const STATE: &str = "
     FROM marked";
 
 impl TenantStore {
-    /// Returns a queued run, or `None` if it is not queued.
+    /// Returns a run from the queue, or `None` if the run is not queued.
     pub(crate) async fn queued_run(&self, run: &str) -> Result<Option<QueuedRun>, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, seal)| {
@@ -192,7 +193,7 @@ impl TenantStore {
         .await
     }
 
-    /// Counts the tenant's queued runs, and its runs that a process drives.
+    /// Returns the numbers of the tenant's queued and driven runs.
     pub(crate) async fn load(&self) -> Result<TenantLoad, StoreError> {
         let query = LOAD.replace("{pending}", PENDING);
         self.read(move |transaction, (tenant, _)| {
@@ -203,7 +204,8 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the name of the requirement that a process must meet to drive a run.
+    /// Returns the name of the requirements that a process must meet to drive a run, or `None` if
+    /// there is no such run.
     pub(crate) async fn needs_of(&self, run: &str) -> Result<Option<String>, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, _)| {
@@ -225,8 +227,8 @@ impl TenantStore {
         .await
     }
 
-    /// Asks the process that drives a run to cancel it. If several reasons are given, the first one
-    /// is kept.
+    /// Asks the process that drives a run to cancel it. If a cancellation has already been
+    /// requested, the first reason is kept.
     pub(crate) async fn request_cancel(&self, run: &str, reason: &str) -> Result<(), StoreError> {
         let (run, reason) = (run.to_owned(), reason.to_owned());
         self.write(move |transaction, (tenant, seal)| {
@@ -253,7 +255,7 @@ mod tests {
 
     const LOOK: QueueLook<'_> = QueueLook { limit: 100, per_tenant: usize::MAX, offers: &[] };
 
-    /// Returns an empty store of each engine that is installed.
+    /// Returns an empty store for each installed engine.
     fn stores() -> Vec<Store> {
         let hour = Duration::from_secs(3_600);
         let postgres = wattle_cases::postgres::url().map(|url| Store::connect(&url, hour).unwrap());

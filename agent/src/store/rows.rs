@@ -66,9 +66,9 @@ pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedR
 pub(super) const CALL: &str = "turn, program, path, number, times, function, effect, digest, args, \
                                came, began, took";
 
-/// The positions reserved for records in the order of a tree.
+/// Positions in the order of a tree, reserved for new records.
 pub(super) struct Places {
-    /// The run at the top of the tree.
+    /// The root run of the tree.
     root: String,
     /// The next free position.
     next: i64,
@@ -98,8 +98,9 @@ impl Places {
         Ok(Places { root: row.get(0)?, next: taken - count + 1 })
     }
 
-    /// Takes `count` places for a turn and its events. A turn is progress, so only the current attempt
-    /// counts for the next turn. The runs above wait for this run, so a turn is also their progress.
+    /// Reserves `count` positions for a turn and its events. A turn is progress, so earlier
+    /// attempts of the run no longer count. Its ancestors wait for it, so their earlier attempts no
+    /// longer count either.
     ///
     /// # Errors
     /// If there is no such run.
@@ -110,7 +111,7 @@ impl Places {
         count: usize,
     ) -> Result<Places, Cause> {
         let taken = i64::try_from(count).unwrap_or(i64::MAX);
-        // A run at the top, as most are, needs one statement.
+        // Most runs are root runs. For those, one statement is enough.
         let row = transaction.first(
             "UPDATE run SET places = places + ?3, used = ?4,
              attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END
@@ -142,7 +143,7 @@ impl Places {
     }
 }
 
-/// Adds events of a run at these positions. An event that the run already has is not changed.
+/// Adds events of a run at these positions. Events that the run already has are not changed.
 pub(super) fn write_events(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
@@ -150,7 +151,7 @@ pub(super) fn write_events(
     events: &[Envelope],
     places: &mut Places,
 ) -> Result<(), Cause> {
-    // In one statement, since each is a message to the server of PostgreSQL and back.
+    // Each statement adds several events, because it takes a round trip to a PostgreSQL server.
     for events in events.chunks(EVENTS) {
         let (mut rows, mut values) = (Vec::new(), params![tenant, run, places.root].to_vec());
         for event in events {
@@ -169,8 +170,8 @@ pub(super) fn write_events(
     Ok(())
 }
 
-/// Adds the files that a run changed to its session's files. The first turn of a run contains the
-/// files with which the run began.
+/// Adds the files that a run changed to its session's files. Skips the first turn of the run, which
+/// contains the files with which the run began.
 pub(super) fn keep_files(
     transaction: &mut Transaction<'_>,
     of: Owner<'_>,
@@ -183,9 +184,9 @@ pub(super) fn keep_files(
     Ok(())
 }
 
-/// Returns the stored file changes that a run and its child runs recorded, starting at the run's turn
-/// `from`, in the order in which they were recorded. A change of the run itself has the number of
-/// its turn.
+/// Returns the stored file changes that a run and its child runs recorded, starting at the run's
+/// turn `from`, in the order in which they were recorded. Each change is paired with a turn number of
+/// the run: for a change by a child run, the number of the run's next turn.
 pub(super) fn tree_files(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
@@ -249,7 +250,7 @@ pub(super) fn recorded_time(row: &Row) -> Result<Option<CallTime>, Cause> {
     Ok(number("began")?.map(|began| CallTime { began, dur_ms }))
 }
 
-/// Converts a number of milliseconds to the integer that is stored.
+/// Converts a number of milliseconds to its stored form.
 pub(super) fn millis(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -263,8 +264,8 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Returns the stored form of a value. Its strings are searched for secrets, and not their JSON
-/// form.
+/// Returns the stored form of a value. The strings of the value are searched for secrets, not its
+/// JSON form, which may contain escapes.
 pub(super) fn record(
     seal: Option<&RecordSeal>,
     value: &impl serde::Serialize,

@@ -1,4 +1,4 @@
-//! Facts about runs that can be read without reading their whole records.
+//! Information about runs that can be read without reading their whole records.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -41,8 +41,8 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the number of the newest step of a run that has not ended, according to its events,
-    /// or 0.
+    /// Returns the number of the newest step with a finished call, according to the run's events,
+    /// or 0 if there is none. The run must not have ended.
     pub(crate) async fn steps(&self, run: &str) -> Result<u32, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, seal)| {
@@ -63,7 +63,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the number of the newest event of a run, or 0.
+    /// Returns the number of the newest event of a run, or 0 if it has no events.
     pub(crate) async fn last_event(&self, run: &str) -> Result<u64, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, _)| {

@@ -23,10 +23,10 @@ use crate::journal::{
 };
 use crate::tenant::Tenant;
 
-/// Maximum number of old runs that are removed when a run is opened. A server removes the others.
+/// Maximum number of old runs that are removed when a run is opened. Servers remove the rest.
 const PRUNED: u64 = 20;
 
-/// Returns the id of the session that holds a run's own state if the run has no session. Ids of
+/// Returns the id of the session that stores a run's own state if the run has no session. Ids of
 /// other sessions contain no `/`.
 #[must_use]
 pub fn own_session(run: &str) -> String {
@@ -34,8 +34,8 @@ pub fn own_session(run: &str) -> String {
 }
 
 impl TenantStore {
-    /// Runs `work` in a transaction that writes to a run. If this process held the run's lock and
-    /// has lost it, fails and changes nothing.
+    /// Runs `work` in a transaction that writes to a run. If this process has lost the run's lock,
+    /// fails and changes nothing.
     async fn write_run<T: Send + 'static>(
         &self,
         access: Access,
@@ -68,7 +68,7 @@ impl Journal for TenantStore {
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
         Box::pin(self.durably(move |transaction, (tenant, seal)| {
             transaction.execute(
-                // The order of the requests, also of those in the same millisecond.
+                // `position` is the order of the requests, even within the same millisecond.
                 "INSERT INTO queue (tenant, id, session, made, message, origin, priority, needs, \
                  position) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (
                      SELECT COALESCE(MAX(position), 0) + 1 FROM queue WHERE tenant = ?1))",
@@ -259,7 +259,7 @@ impl Journal for TenantStore {
             transaction.each(&query, &params, |row| {
                 match run_record(seal, &row) {
                     Ok(run) => runs.push(run),
-                    // An unreadable run must not keep the others from being listed and resumed.
+                    // An unreadable run must not prevent other runs from being listed and resumed.
                     Err(error) => {
                         let run: String = row.get("id").unwrap_or_default();
                         tracing::error!(run, %error, "failed to read a run");
@@ -333,7 +333,7 @@ impl Journal for TenantStore {
     }
 }
 
-/// Returns the query of the runs that match a filter, newest first, with its parameters.
+/// Returns a query for the runs that match a filter, newest first, with its parameters.
 fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     let RunFilter { status, session, tree_of, before, changed_since, limit } = filter;
     let mut params = vec![tenant.to_value()];
@@ -360,7 +360,8 @@ fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     if tree_of.is_none() {
         query += " AND root IS NULL";
     }
-    // Few runs changed, and the index of changes finds them. The others are read in order.
+    // Few runs have changed, so `made + 0` makes the planner use the index on the time of change
+    // instead of the index on `made`.
     query += match changed_since {
         Some(_) => " ORDER BY made + 0 DESC, id DESC",
         None => " ORDER BY made DESC, id DESC",
@@ -409,7 +410,7 @@ fn write_call(
     Ok(())
 }
 
-/// Returns the run at the top of the tree to which the events of a run belong.
+/// Returns the root run of the tree that the events belong to, or `None` if there are no events.
 fn root_of(events: &[Envelope]) -> Option<String> {
     events.first().map(|event| event.root_run_id.clone())
 }

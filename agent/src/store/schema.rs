@@ -84,7 +84,7 @@ const MIGRATIONS: &[&str] = &[
         beat INTEGER NOT NULL
     ) STRICT;
 ",
-    // A message that has more than role and content, as JSON.
+    // A message with more than a role and content, as JSON.
     "
     ALTER TABLE message ADD COLUMN whole TEXT;
 ",
@@ -130,7 +130,7 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     CREATE INDEX file_of_session ON session_file (tenant, session, number);
 ",
-    // Tokens of the HTTP server by the hash of their secret, the conversations of its clients, and
+    // The HTTP server's tokens, by the hash of their secret, its clients' conversations, and
     // integrations.
     "
     CREATE TABLE token (
@@ -158,14 +158,14 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (tenant, name)
     ) STRICT;
 ",
-    // The run that started a child run, and the one at the top of the tree.
+    // The parent of a child run, and the root run of its tree.
     "
     ALTER TABLE run ADD COLUMN parent TEXT;
     ALTER TABLE run ADD COLUMN root TEXT;
     CREATE INDEX run_of_root ON run (tenant, root, id) WHERE root IS NOT NULL;
 ",
     // Memory. The words of encrypted items are not indexed. `memories` counts all items that a
-    // tenant has ever had.
+    // tenant has ever added.
     "
     CREATE TABLE memory (
         number INTEGER PRIMARY KEY,
@@ -193,8 +193,8 @@ const MIGRATIONS: &[&str] = &[
     END;
     ALTER TABLE tenant ADD COLUMN memories INTEGER NOT NULL DEFAULT 0;
 ",
-    // The run at the top of the tree that an event's run belongs to. The index also has the order
-    // in which the events of a tree were recorded.
+    // The root run of the tree that an event's run belongs to. The index also contains the order in
+    // which the events of a tree were recorded.
     "
     ALTER TABLE event ADD COLUMN root TEXT;
     UPDATE event SET root = (
@@ -209,9 +209,9 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX run_of_use ON run (tenant, used);
 ",
     // The position of each turn and event in the order of its tree, which replaces the rowid.
-    // `places` is the number of positions in the tree below a run at the top. Also locks with
-    // fencing numbers, requests to cancel runs of other processes, and for each run its priority in
-    // the queue and its requirements.
+    // `places` is the number of positions in a root run's tree. Also adds locks with fencing
+    // numbers, requests to cancel runs of other processes, and for each run its requirements and
+    // its priority in the queue.
     "
     ALTER TABLE run ADD COLUMN places INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE turn ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
@@ -246,7 +246,7 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE queue ADD COLUMN needs TEXT NOT NULL DEFAULT '';
     ALTER TABLE run ADD COLUMN needs TEXT NOT NULL DEFAULT '';
 ",
-    // The mark of a store that is the target of an unfinished copy.
+    // The marker of a store that is the target of an unfinished copy.
     "
     CREATE TABLE copying (
         one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -1,8 +1,8 @@
 //! The encryption of records that contain a key or a secret.
 //!
 //! A journal must be exact, because a resumed run executes its content. The messages of a session
-//! must be exact, too. Therefore such a record is not masked in the file. It is encrypted with the
-//! tenant's key, which is next to the store. All other records are plain.
+//! must be exact, too. Therefore a record with a key or a secret is not masked, but encrypted with
+//! the tenant's key, which is stored next to the store. All other records are stored unencrypted.
 //!
 //! A process that has read an encrypted record encrypts all records that it writes afterwards,
 //! because they may contain the secret value, which the process does not know.
@@ -24,7 +24,7 @@ use crate::error::Cause;
 use crate::ledger::{Cipher, Keys};
 use crate::tenant::Tenant;
 
-/// The start of an encrypted record. A nonce and a ciphertext follow in base64.
+/// The start of an encrypted record. The nonce and the ciphertext follow in base64.
 pub(super) const SEALED_PREFIX: &str = "\x01wattle:sealed:";
 
 /// Length of a nonce, in bytes.
@@ -35,9 +35,9 @@ pub(super) struct RecordSeal {
     mask: Mask,
     keys: Keys,
     tenant: Tenant,
-    /// The tenant's key, created at the first record that needs it.
+    /// The tenant's key, set when the first record needs it.
     cipher: OnceLock<Cipher>,
-    /// If true, an encrypted record was read.
+    /// If true, this process has read an encrypted record.
     opened: AtomicBool,
 }
 
@@ -46,8 +46,8 @@ impl RecordSeal {
         RecordSeal { mask, keys, tenant, cipher: OnceLock::new(), opened: AtomicBool::new(false) }
     }
 
-    /// Returns true if a record must not be readable in the file. In JSON, the strings are also
-    /// searched in decoded form, because they may contain escapes.
+    /// Returns true if a record must be encrypted. In JSON, the strings are also searched in
+    /// decoded form, because they may contain escapes.
     fn needs(&self, record: &[u8]) -> bool {
         let in_json =
             || serde_json::from_slice(record).is_ok_and(|value: Json| self.mask.finds_in(&value));
@@ -55,7 +55,8 @@ impl RecordSeal {
             || !self.mask.is_empty() && (self.mask.finds(record) || in_json())
     }
 
-    /// Returns true if the strings of a value must not be readable in the file.
+    /// Returns true if a value must be encrypted: its strings contain a key or a secret, or this
+    /// process has read an encrypted record.
     pub(super) fn needs_for(&self, value: &impl Serialize) -> Result<bool, Cause> {
         Ok(self.opened.load(Ordering::Relaxed)
             || !self.mask.is_empty() && self.mask.finds_in(&serde_json::to_value(value)?))
@@ -104,9 +105,9 @@ impl RecordSeal {
 }
 
 impl TenantStore {
-    /// Makes the store encrypt each record that contains a value of `mask`: turns and calls of
-    /// runs, and messages. The tenant's key is in `keys`, and is created when it is first needed.
-    /// Reading a record requires only the key, not the value.
+    /// Makes the store encrypt each record that contains a value of `mask`, such as a turn, a call
+    /// or a message. The tenant's key is in `keys`, and is created when it is first needed. Reading
+    /// a record requires only the key, not the value.
     #[must_use]
     pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
         let seal = RecordSeal::new(mask, keys, self.tenant.clone());
@@ -114,7 +115,7 @@ impl TenantStore {
     }
 }
 
-/// Returns the stored form of a record.
+/// Returns the stored form of a record, encrypted if necessary.
 pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<Vec<u8>, Cause> {
     let is_ambiguous = record.starts_with(SEALED_PREFIX.as_bytes());
     match seal {
@@ -124,7 +125,7 @@ pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<V
     }
 }
 
-/// Returns a record from its stored form.
+/// Returns a record from its stored form, decrypted if necessary.
 pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<Vec<u8>, Cause> {
     match (stored.strip_prefix(SEALED_PREFIX.as_bytes()), seal) {
         (None, _) => Ok(stored),
@@ -135,7 +136,7 @@ pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<V
     }
 }
 
-/// Returns the stored form of a string.
+/// Returns the stored form of a string, encrypted if necessary.
 pub(super) fn seal_text<'a>(
     seal: Option<&RecordSeal>,
     text: impl Into<Cow<'a, str>>,
@@ -143,7 +144,7 @@ pub(super) fn seal_text<'a>(
     Ok(String::from_utf8(seal_bytes(seal, text.into().into_owned().into_bytes())?)?)
 }
 
-/// Returns a string from its stored form.
+/// Returns a string from its stored form, decrypted if necessary.
 pub(super) fn open_text(seal: Option<&RecordSeal>, stored: String) -> Result<String, Cause> {
     Ok(String::from_utf8(open_bytes(seal, stored.into_bytes())?)?)
 }

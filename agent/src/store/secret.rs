@@ -1,5 +1,5 @@
 //! The encrypted secrets of tenants. They cannot be read from the store's file without the key,
-//! which is next to it.
+//! which is stored next to it.
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
@@ -19,7 +19,7 @@ pub struct StoredSecrets {
     cipher: Cipher,
 }
 
-/// An encrypted secret in the file.
+/// An encrypted secret, as stored.
 struct Row {
     hosts: String,
     nonce: Vec<u8>,
@@ -71,7 +71,7 @@ impl StoredSecrets {
             .await
     }
 
-    /// Returns the names of the secrets. Each has its hosts as a JSON array.
+    /// Returns the name of each secret, with its hosts as a JSON array.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -139,7 +139,7 @@ impl Row {
     }
 }
 
-/// Returns true if a row of the table can be decrypted with its tenant's key.
+/// Returns true if a row of the table `secret` can be decrypted with `cipher`.
 pub(super) fn is_readable(cipher: &Cipher, row: &db::Row) -> Result<bool, Cause> {
     let (tenant, name): (String, String) = (row.get("tenant")?, row.get("name")?);
     Ok(Row::read(row)?.open(cipher, &tenant, &name).is_some())
@@ -193,8 +193,8 @@ pub struct LazySecrets {
 }
 
 impl LazySecrets {
-    /// Creates lazy secrets. `open` may block. `may_exist` returns false, without opening the
-    /// store, if there are no secrets.
+    /// Creates the secrets without opening the store. `open` may block. `may_exist` returns false
+    /// if there are certainly no secrets, and must not open the store.
     pub fn new(
         may_exist: impl Fn() -> bool + Send + Sync + 'static,
         open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,

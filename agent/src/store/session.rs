@@ -14,7 +14,7 @@ use crate::error::{Cause, StoreError};
 /// Maximum size of the history that a new run gets, in bytes. Older turns are omitted.
 const HISTORY_BYTES: usize = 100_000;
 
-/// The allowed form of a session's id, in words.
+/// A description of valid session ids, for messages.
 pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`";
 
 /// Returns true if a string is a valid session id, which can be used in headers, URLs and file
@@ -36,7 +36,7 @@ pub struct SessionLine {
     pub bytes: u64,
     /// Creation time, in milliseconds since 1970.
     pub made: u64,
-    /// Time of the last use.
+    /// Time of the last use, in milliseconds since 1970.
     pub used: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct SessionLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportedSession {
-    /// The version of the format, which is 1.
+    /// The version of the export format, which is 1.
     pub wattle_session: u32,
     /// The session's id.
     pub id: String,
@@ -81,8 +81,9 @@ impl AsRef<[u8]> for StateValue {
 }
 
 impl TenantStore {
-    /// Returns the earlier turns of a session, oldest first. A new session has none. Records the
-    /// use of the session.
+    /// Returns the newest messages of a session, at most 100,000 bytes in total, oldest first.
+    /// Removes the tenant's expired sessions. Creates the session if it does not exist, and records
+    /// its use.
     ///
     /// # Errors
     /// If the store cannot be read or written.
@@ -99,23 +100,24 @@ impl TenantStore {
         .await
     }
 
-    /// Adds the turns of a finished run to a session.
+    /// Adds the messages of a finished run to a session.
     ///
     /// # Errors
-    /// If the store cannot be written. In that case no turn was added.
+    /// If the store cannot be written. In that case, no message is added.
     pub async fn extend(&self, session: &str, messages: Vec<Message>) -> Result<(), StoreError> {
         let session = session.to_owned();
         self.write(move |transaction, of| write_turns(transaction, of, &session, &messages)).await
     }
 
-    /// Returns the state of a session, for the `kv` capability. It is dropped with the session.
+    /// Returns the state of a session, for the `kv` capability. The state is removed with the
+    /// session.
     #[must_use]
     pub fn state(&self, session: &str) -> State {
         State::of_session(self.clone(), session.to_owned())
     }
 
-    /// Returns the sessions, most recently used first. Sessions that only hold the state of one run
-    /// are omitted.
+    /// Returns the sessions, most recently used first. Sessions that only contain the state of one
+    /// run are omitted.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -140,7 +142,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns true if there is such a session.
+    /// Returns true if the tenant has a session with this id.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -149,7 +151,7 @@ impl TenantStore {
         self.read(move |transaction, (tenant, _)| exists(transaction, tenant, &session)).await
     }
 
-    /// Returns the first message of a session's user.
+    /// Returns the text of a session's first user message.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -184,10 +186,10 @@ impl TenantStore {
         self.read(move |transaction, of| read_messages(transaction, of, &session, usize::MAX)).await
     }
 
-    /// Replaces the conversation of a session. Its state is unchanged.
+    /// Replaces the conversation of a session. The session's state does not change.
     ///
     /// # Errors
-    /// If the store cannot be written. In that case nothing was replaced.
+    /// If the store cannot be written. In that case, nothing is replaced.
     pub async fn replace_conversation(
         &self,
         session: &str,
@@ -267,7 +269,7 @@ impl TenantStore {
         .await
     }
 
-    /// Removes a session with its state. Returns false if there is no such session.
+    /// Removes a session and its data. Returns false if there is no such session.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -286,7 +288,7 @@ fn exists(transaction: &mut Transaction<'_>, tenant: &str, session: &str) -> Res
     Ok(transaction.first(query, params![tenant, session])?.is_some())
 }
 
-/// Creates the session if it is new, and records its use.
+/// Creates the session if it does not exist, and records its use.
 pub(super) fn touch(
     transaction: &mut Transaction<'_>,
     tenant: &str,
@@ -331,7 +333,8 @@ fn read_history(
     Ok(messages.split_off(begin))
 }
 
-/// Reads the last messages of a session, at most `most` bytes of them, oldest first.
+/// Reads the newest messages of a session, at most `most` bytes in total. Returns them oldest
+/// first.
 fn read_messages(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
@@ -363,7 +366,7 @@ fn plain_message(role: &str, content: String) -> Message {
 }
 
 /// Serializes a message that calls functions, is the result of a call, or was added by the host.
-/// Other messages need only their role and text.
+/// Returns `None` for other messages, because the role and the text are enough.
 fn whole(message: &Message) -> Option<String> {
     let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.is_added();
     if is_plain { None } else { serde_json::to_string(message).ok() }
@@ -384,7 +387,7 @@ fn export(
         let whole: Option<String> = row.get(2)?;
         let whole = whole.map(|whole| open_text(seal, whole)).transpose()?;
         let whole: Option<Message> = whole.and_then(|whole| serde_json::from_str(&whole).ok());
-        // A run after an import recalls for itself, and its traits contribute anew.
+        // After an import, a run recalls memory items itself, and its traits contribute again.
         let is_added = whole.is_some_and(|whole| whole.is_added());
         Ok((!is_added).then(|| plain_message(&role, content)))
     })?;

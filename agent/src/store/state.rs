@@ -12,7 +12,7 @@ use super::db::{Access, ToValue, Transaction, Value, params};
 use super::{Owner, TenantStore, now};
 use crate::error::{Cause, StoreError};
 
-/// Maximum size of the state of one session or one tenant, in bytes.
+/// Maximum size of the state of a session or a tenant, in bytes.
 const STATE_BYTES: i64 = 64 << 20;
 
 /// The state of one session, or of the tenant itself. Writes are visible to every process that
@@ -22,27 +22,27 @@ pub struct State {
     owner: StateOwner,
 }
 
-/// The owner of a state.
+/// The owner of key-value state: a session or a tenant.
 #[derive(Clone)]
 struct StateOwner {
     tables: &'static Tables,
-    /// The session's id. `None` for the tenant's own state.
+    /// The session's id, or `None` for the tenant's own state.
     session: Option<String>,
 }
 
 /// The SQL statements for one kind of owner. The first parameters are the owner's key: the tenant,
 /// and for a session also its id.
 struct Tables {
-    /// A query of the value of a key, which is the next parameter.
+    /// A query for the value of a key. The key is the next parameter.
     get: &'static str,
     /// A statement that sets a key to a value.
     set: &'static str,
     /// A statement that removes a key.
     remove: &'static str,
-    /// A query of the keys that are not less than the next parameter, in byte order.
+    /// A query for the keys that are greater than or equal to the next parameter, in byte order.
     keys: &'static str,
-    /// A statement that locks the owner's row, and creates it if it does not exist. The next
-    /// parameter is the time.
+    /// A statement that locks the owner's row, creates it if missing, and updates its time of last
+    /// use, which is the next parameter.
     lock: &'static str,
     /// A statement that adds the next parameter to the owner's size and returns the new size.
     grow: &'static str,
@@ -95,7 +95,7 @@ impl State {
         let owner = self.owner.clone();
         let mut change = Computed::of(change);
         let work = move |transaction: &mut Transaction<'_>, (tenant, _): Owner<'_>| {
-            // The owner's row is locked first, so that no other change comes between reading the
+            // The owner's row is locked first, so that no other change happens between reading the
             // old value and writing the new one.
             let tables = owner.tables;
             transaction.execute(tables.lock, &owner.key(tenant, params![now()]))?;
@@ -150,10 +150,10 @@ impl Computed {
         Computed::Not(Some(change))
     }
 
-    /// Returns the new value.
+    /// Returns the new value, which is computed on the first call.
     ///
     /// # Errors
-    /// If the value was computed before from another old value.
+    /// If the new value was already computed from a different old value.
     fn value(&mut self, old: Option<Vec<u8>>) -> Result<Result<Option<Vec<u8>>, Failure>, Cause> {
         if let Computed::Not(change) = self {
             let change = change.take().ok_or("a change of state panicked")?;
@@ -166,7 +166,7 @@ impl Computed {
     }
 }
 
-/// Returns the value that a recorded call found, or `None` if the call is not recorded.
+/// Returns the value that a key had before a recorded call, or `None` if the call is not recorded.
 fn value_before(
     transaction: &mut Transaction<'_>,
     tenant: &str,
@@ -177,7 +177,7 @@ fn value_before(
 }
 
 impl StateOwner {
-    /// Returns the parameters of a statement: the owner's key, and `rest`.
+    /// Returns the parameters of a statement: the owner's key, followed by `rest`.
     fn key(&self, tenant: &str, rest: &[Value]) -> Vec<Value> {
         let session = self.session.iter().map(ToValue::to_value);
         [tenant.to_value()].into_iter().chain(session).chain(rest.iter().cloned()).collect()
@@ -194,7 +194,7 @@ impl StateOwner {
     }
 }
 
-/// Returns the size of an entry, in bytes.
+/// Returns the size of a key and its value, in bytes.
 fn size(key: &str, value: &[u8]) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }
@@ -249,7 +249,7 @@ pub struct LazyState {
 }
 
 impl LazyState {
-    /// Creates the lazy state. `open` may block.
+    /// Creates the state without opening the store. `open` may block.
     pub fn new(open: impl Fn() -> Result<TenantStore, StoreError> + Send + Sync + 'static) -> Self {
         LazyState { open: Arc::new(open), state: OnceCell::new() }
     }

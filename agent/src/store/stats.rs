@@ -20,7 +20,7 @@ pub struct TableStats {
     pub bytes: u64,
 }
 
-/// Sizes and counts of a store, of all tenants together.
+/// Sizes and counts of a store, for all tenants together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreStats {
     /// The tables, in a fixed order.
@@ -29,7 +29,7 @@ pub struct StoreStats {
     pub bytes: u64,
     /// Number of runs by their status: `open`, `parked` and `ended`.
     pub runs: BTreeMap<String, u64>,
-    /// Number of sessions, including those that only hold the state of one run.
+    /// Number of sessions, including those that only contain the state of one run.
     pub sessions: u64,
     /// Number of queued runs.
     pub queued: u64,
@@ -91,7 +91,7 @@ fn of_content(transaction: &mut Transaction<'_>, is_shared: bool) -> Result<Stor
     })
 }
 
-/// Returns the size of a table and its indexes on disk.
+/// Returns the size of a table and its indexes on disk, in bytes.
 fn table_size(
     transaction: &mut Transaction<'_>,
     table: &str,
@@ -105,7 +105,7 @@ fn table_size(
     Ok(transaction.one(pages, params![table])?.get::<i64>(0)?.cast_unsigned())
 }
 
-/// Returns the size of the database on disk, excluding SQLite's write-ahead log.
+/// Returns the size of the database on disk, in bytes, excluding SQLite's write-ahead log.
 fn size(transaction: &mut Transaction<'_>, is_shared: bool) -> Result<u64, Cause> {
     number(
         transaction,

@@ -1,4 +1,4 @@
-//! The tables of a store's content, in both engines.
+//! The tables that contain the content of a store, and their columns.
 //!
 //! Locks, their holders, and requests to these processes are not content.
 
@@ -9,14 +9,14 @@ use super::db::Value;
 pub(super) enum Kind {
     /// A 64-bit integer.
     Integer,
-    /// A UTF-8 string. PostgreSQL stores strings from outside as bytes.
+    /// A UTF-8 string. PostgreSQL stores strings that may contain a zero byte as bytes.
     Text,
     /// Any bytes.
     Bytes,
 }
 use Kind::{Bytes, Integer, Text};
 
-/// A table.
+/// A table with its columns.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
@@ -36,7 +36,7 @@ const fn numbered(name: &'static str, columns: &'static [(&'static str, Kind)]) 
     Table { name, columns, keys: 1, is_numbered: true }
 }
 
-/// The tables. Each comes after the tables that its rows refer to.
+/// The tables, each listed after the tables that its rows refer to.
 pub(super) const TABLES: &[Table] = &[
     table(
         "session",
@@ -219,7 +219,7 @@ impl Table {
         list(self.key())
     }
 
-    /// Returns the position of a column.
+    /// Returns the position of a column, or `None` if there is no such column.
     pub(super) fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|(name, _)| *name == column)
     }

@@ -1,5 +1,5 @@
-//! Tests that each function that writes makes all of its changes or none, no matter which of its
-//! statements fails.
+//! Tests that each function that writes makes either all of its changes or none, no matter which
+//! statement fails.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn error(error: StoreError) -> String {
 
 type Step = fn(&TenantStore) -> BoxFuture<'_, Result<(), String>>;
 
-/// The functions that write, in an order in which each one changes something.
+/// The functions that write, in an order in which each of them changes something.
 const STEPS: &[(&str, Step)] = &[
     ("extend", |of| {
         let messages = vec![Message::user("q"), Message::assistant("zero \u{0}")];
@@ -195,7 +195,8 @@ const STEPS: &[(&str, Step)] = &[
     ("remove", |of| async { of.remove("s").await.map(drop).map_err(error) }.boxed()),
 ];
 
-/// Runs each step several times, with a failure at each of its statements.
+/// Runs each step with a failure at each of its statements, and checks that a failed step changes
+/// nothing.
 async fn all_or_nothing(store: Store) {
     let faults = Faults::default();
     let store = Store::of(store.db.with_faults(&faults), HOUR);
@@ -215,7 +216,7 @@ async fn all_or_nothing(store: Store) {
                 }
             }
         }
-        // The lock of a step is released in the background otherwise.
+        // Otherwise the lock of a step would be released in the background.
         store.close().await.unwrap();
     }
 }
@@ -248,7 +249,7 @@ async fn a_function_whose_connection_is_lost_is_repeated_and_changes_everything_
     let Some(undisturbed) = store() else { return };
     let expected = with_cuts(undisturbed, None).await;
     for n in [1, 2, 3, 5, 8] {
-        // Numbers that the server counts have gaps, so only the number of rows is compared.
+        // Numbers that the server assigns have gaps, so only the number of rows is compared.
         let content = with_cuts(store().unwrap(), Some(n)).await;
         let tables = |rows: &[String]| -> Vec<String> {
             rows.iter().filter_map(|row| row.split(' ').next().map(str::to_owned)).collect()

@@ -1,4 +1,4 @@
-//! Tokens of the HTTP server. The store has only the hash of each token's secret.
+//! Tokens of the HTTP server. The store contains only the hash of each token's secret.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct TokenLine {
     pub scope: &'static str,
     /// Creation time, in milliseconds since 1970.
     pub made: u64,
-    /// Time of the last use, to the minute.
+    /// Time of the last use, in milliseconds since 1970, accurate to a minute.
     pub used: Option<u64>,
 }
 
@@ -25,7 +25,8 @@ pub struct TokenLine {
 const USE_INTERVAL_MS: i64 = 60_000;
 
 impl Store {
-    /// Returns the tenant and the scope of the token with this secret, and records its use.
+    /// Returns the tenant and the scope of the token with this secret, or `None` if there is no
+    /// such token. Records the use of the token.
     ///
     /// # Errors
     /// If the store cannot be read or written.

@@ -1,9 +1,9 @@
-//! The events of a tree of runs, in the order in which they were recorded.
+//! The events of a run tree, in the order of recording.
 //!
-//! Each event has a position in the order of its tree. The row of the run at the top holds the next
-//! position. A transaction that adds events locks that row until it ends, so a reader that sees an
-//! event also sees all earlier events. Therefore the order is the same for every reader and after a
-//! restart, and an event identifies its position.
+//! Each event has a position in its tree's order. The row of the root run counts the positions. A
+//! transaction that adds events locks that row until it ends, so a reader that sees an event also
+//! sees all earlier events. Therefore the order is the same for every reader and after a restart,
+//! and an event identifies its position.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ use crate::journal::Status;
 /// The state of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeStatus {
-    /// The run at the top of the tree, if this is a child run.
+    /// The root run of the tree, if the given run is a child run.
     pub(crate) above: Option<String>,
-    /// The status of the run at the top.
+    /// The status of the given run.
     pub(crate) top: Status,
     /// If true, all child runs have ended.
     pub(crate) children_ended: bool,
 }
 
 impl TenantStore {
-    /// Returns at most `limit` events of a tree, in order. `top` is the run at its top. Starts
-    /// after the given event, which is a run and a number, or at the first event.
+    /// Returns at most `limit` events of the tree with the root run `top`, in order. Starts after
+    /// the event `after`, given by its run and number, or at the first event.
     pub(crate) async fn tree_events(
         &self,
         top: &str,
@@ -51,8 +51,8 @@ impl TenantStore {
         .await
     }
 
-    /// For each run of a tree, returns the number of its newest event, counting only events up to
-    /// the given one. Returns `None` if the tree has no such event.
+    /// Returns the number of the newest event of each run in a tree, considering only events up to
+    /// the given one. Returns `None` if the tree does not contain that event.
     pub(crate) async fn tree_position(
         &self,
         top: &str,
@@ -71,7 +71,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the state of the tree of a run at the top, or `None` if no run with this id has
+    /// Returns the state of the tree with the root run `top`, or `None` if no run with this id has
     /// begun.
     pub(crate) async fn tree_status(&self, top: &str) -> Result<Option<TreeStatus>, StoreError> {
         let top = top.to_owned();
@@ -89,7 +89,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the runs at the top of a tree that have ended, but whose child runs have not.
+    /// Returns the ended root runs that still have unfinished child runs.
     pub(crate) async fn ended_above_open(&self) -> Result<Vec<String>, StoreError> {
         self.read(|transaction, (tenant, _)| {
             let query = "SELECT DISTINCT top.id FROM run AS child
@@ -101,7 +101,7 @@ impl TenantStore {
     }
 }
 
-/// Returns the position of an event in the order of its tree, or `None` if the tree has no such
+/// Returns an event's position in its tree's order, or `None` if the tree does not contain the
 /// event.
 fn place(
     transaction: &mut Transaction<'_>,

@@ -1,5 +1,5 @@
-//! Wake-ups between processes that share a store: a process that changes something that others wait
-//! for wakes them up, so that they poll the store at once.
+//! Wake-ups between processes that share a store: a process that changes data wakes up the
+//! processes that wait for this data, so that they poll the store immediately.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ impl Topic<'_> {
     }
 }
 
-/// The wake-ups that were sent since this was created.
+/// A receiver of the wake-ups that are sent after its creation.
 pub(crate) struct Wakes(Option<broadcast::Receiver<Arc<str>>>);
 
 impl Wakes {
     /// Waits for a wake-up with one of these topics, or for a sign that wake-ups may have been
-    /// lost. Waits forever if the store has no wake-ups.
+    /// lost. Waits forever if the store does not support wake-ups.
     pub(crate) async fn on(&mut self, topics: &[Topic<'_>]) {
         let topics: Vec<String> = topics.iter().map(|topic| topic.text()).collect();
         while let Some(receiver) = &mut self.0 {
@@ -49,13 +49,14 @@ impl Wakes {
 }
 
 impl Store {
-    /// Wakes up the other processes that share the store and wait for a topic. Has no effect in
+    /// Wakes up the other processes that share the store and wait for a topic. Has no effect with
     /// SQLite, where processes poll.
     pub(crate) fn wake(&self, topic: Topic<'_>) {
         self.db.wake(&topic.text());
     }
 
-    /// Returns the wake-ups from now on. Call it before polling, so that no wake-up is missed.
+    /// Returns a receiver of future wake-ups. Call this before polling, so that no wake-up is
+    /// missed.
     pub(crate) fn wakes(&self) -> Wakes {
         Wakes(self.db.wakes())
     }

@@ -10,21 +10,21 @@ use wattle_capability::files::ISSUES_FILE;
 use super::{ReadSummary, Step, clip};
 use crate::lines::{Line, LineReader};
 
-/// Maximum number of listed failures of one run.
+/// Maximum number of failures that are listed for one run.
 const FAILURES: usize = 5;
-/// Maximum number of characters of a listed failure.
+/// Maximum length of a listed failure, in characters.
 const FAILURE_CHARS: usize = 160;
 
-/// Maximum number of runs.
+/// Maximum number of runs in a digest.
 const RUNS: usize = 10_000;
-/// Maximum number of tools of one run.
+/// Maximum number of tools that are counted separately for one run or one agent.
 const TOOLS: usize = 200;
-/// Maximum number of agents.
+/// Maximum number of agents in a feed.
 const AGENTS: usize = 2_000;
-/// Maximum number of tickets. The newest are kept.
+/// Maximum number of tickets per folder. The newest are kept.
 const TICKETS: usize = 1_000;
 
-/// Maximum number of characters of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
@@ -53,7 +53,7 @@ pub struct RunDigest {
     pub to: u64,
     /// Number of calls of each tool.
     pub tried: BTreeMap<String, usize>,
-    /// The first failures, each with its tool.
+    /// The first 5 failures, each with its tool.
     pub failed: Vec<String>,
     /// Number of failures.
     pub failures: usize,
@@ -67,9 +67,9 @@ pub struct Ticket {
     pub ts: u64,
     /// The missing feature, in a few words.
     pub title: String,
-    /// The need, and its reason.
+    /// A description of the need, and the reason for it.
     pub need: String,
-    /// The attempts so far.
+    /// A description of the attempts so far.
     pub tried: String,
 }
 
@@ -97,7 +97,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A builder that creates a digest step by step.
+/// A builder for a digest. Trace steps are added one at a time.
 #[derive(Default)]
 pub struct DigestBuilder {
     digest: Digest,
@@ -139,7 +139,7 @@ impl DigestBuilder {
         }
     }
 
-    /// Returns the digest, with the tickets from the folders of the traces.
+    /// Returns the digest, including the tickets in the folders of the traces.
     #[must_use]
     pub fn finish(self, read: &ReadSummary) -> Digest {
         let mut digest = self.digest;
@@ -152,7 +152,7 @@ impl DigestBuilder {
     }
 }
 
-/// Returns the newest tickets of a file.
+/// Returns the newest tickets in a file, at most 1,000.
 fn tickets(path: &Path) -> VecDeque<Ticket> {
     let mut tickets = VecDeque::new();
     let Ok(file) = std::fs::File::open(path) else { return tickets };
@@ -168,7 +168,7 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     tickets
 }
 
-/// A builder that creates a feed step by step. It keeps no content of runs.
+/// A builder for a feed. Trace steps are added one at a time. It keeps no content of runs.
 #[derive(Default)]
 pub struct FeedBuilder {
     feed: Feed,
@@ -195,7 +195,8 @@ impl FeedBuilder {
     }
 }
 
-/// Returns the name to count a call under. Names beyond the first `max` are counted together.
+/// Returns the name under which a call is counted. Names beyond the first `max` are counted
+/// together.
 fn name<T>(known: &BTreeMap<String, T>, name: &str, max: usize) -> String {
     let name = clip(name, NAME_CHARS);
     if known.len() < max || known.contains_key(&name) { name } else { OTHERS.to_owned() }

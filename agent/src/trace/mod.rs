@@ -1,10 +1,10 @@
 //! The trace: a record of a run with one [`Step`] per call, written by the host and not by the
 //! model.
 //!
-//! Each step goes to `_steps.jsonl` in the workdir, sealed line by line in the
-//! [ledger](crate::ledger), and to `events.org` beside it when the run ends. If a file cannot be
-//! written, the run continues. [`read`] reads the lines of traces of any size one by one;
-//! [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
+//! Each step is written to `_steps.jsonl` in the workdir, and sealed in the
+//! [ledger](crate::ledger). When the run ends, the steps are also written to `events.org` in the
+//! same folder. If a file cannot be written, the run continues. [`read`] reads the lines of a trace
+//! of any size one at a time; [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
 
 mod digest;
 mod events;
@@ -33,18 +33,18 @@ pub use org::EVENTS_FILE;
 pub use steps::{ReadSummary, read};
 pub use telemetry::{Telemetry, TelemetryBuilder, Tool};
 
-/// The file's name in the workdir.
+/// The name of the trace file in the workdir.
 pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 
-/// Maximum number of characters of an output in a line of `_steps.jsonl`.
+/// Maximum length of an output in a line of `_steps.jsonl`, in characters.
 const LINE_CHARS: usize = 200;
 
-/// Maximum number of characters of the arguments as JSON in a line. This limit and the next ones
+/// Maximum length of the arguments in a line, as JSON, in characters. This limit and the next ones
 /// keep a line below the maximum length that readers accept.
 const ARGS_CHARS: usize = 500_000;
-/// Maximum number of characters of the error in a line.
+/// Maximum length of the error in a line, in characters.
 const ERROR_CHARS: usize = 100_000;
-/// Maximum number of characters of each fix in a line.
+/// Maximum length of each fix in a line, in characters.
 const FIX_CHARS: usize = 1_000;
 /// Maximum number of fixes in a line.
 const MAX_FIXES: usize = 100;
@@ -60,7 +60,7 @@ pub struct Step {
     /// The session that the run belongs to. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The agent.
+    /// The agent's name.
     pub agent: String,
     /// The model that asked for the call.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -68,7 +68,7 @@ pub struct Step {
     /// `wat` for an inline program, otherwise the catalog program's name.
     pub tool: String,
     /// The arguments by name; for an inline program `body` and `args`. An array if the program is
-    /// unknown, or has fewer parameters.
+    /// unknown, or has fewer parameters than the call has arguments.
     pub args: Json,
     /// The output of the program.
     pub output: String,
@@ -79,7 +79,7 @@ pub struct Step {
     /// The fixes that were applied to the program before it ran.
     #[serde(rename = "mended", skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<String>,
-    /// Duration by a monotonic clock, in milliseconds.
+    /// Duration, measured by a monotonic clock, in milliseconds.
     pub dur_ms: u64,
     /// Time when the call ended, in milliseconds since 1970.
     pub ts: u64,
@@ -93,8 +93,8 @@ impl Step {
     }
 }
 
-/// Shortens a string to at most `chars` characters: keeps its head and tail, and notes the number
-/// of characters left out between them. All strings in traces are shortened this way.
+/// Shortens a string to at most `chars` characters: keeps its head and tail, and states the number
+/// of characters omitted between them. All strings in traces are shortened this way.
 #[must_use]
 pub fn clip(text: &str, chars: usize) -> String {
     let count = text.chars().count();
@@ -109,7 +109,7 @@ pub fn clip(text: &str, chars: usize) -> String {
     format!("{begin} … {} characters … {end}", count - head - tail)
 }
 
-/// The agent that makes the calls of a run, and the run's session.
+/// The agent and the model that make the calls of a run, and the run's session.
 #[derive(Clone)]
 pub(crate) struct Author<'a> {
     pub(crate) agent: &'a str,
@@ -123,7 +123,8 @@ pub(crate) struct Trace<'a> {
     author: Author<'a>,
     mask: Mask,
     files: Option<Mutex<Files>>,
-    /// The lines that the run had written before it was resumed, so that none is written twice.
+    /// The lines that were written before the run was resumed, so that none of them is written
+    /// twice.
     written: Mutex<WrittenLines>,
 }
 
@@ -134,8 +135,8 @@ struct Files {
 }
 
 impl<'a> Trace<'a> {
-    /// Opens the trace of a run, in which keys and secrets are masked. Without a workdir, nothing
-    /// is written. The trace of a `resumed` run is continued.
+    /// Opens the trace of a run. Keys and secrets are masked in it. Without a workdir, nothing is
+    /// written. If `resumed` is true, the existing trace of the run is continued.
     pub(crate) fn open(
         run_id: &'a str,
         author: Author<'a>,
@@ -162,7 +163,7 @@ impl<'a> Trace<'a> {
         self.run_id
     }
 
-    /// Writes a finished call in a step. `catalog` contains the called program.
+    /// Writes a finished call of a step. `catalog` contains the called program.
     pub(crate) fn write(
         &self,
         (step, call, catalog): (u32, &Call, &Catalog),
@@ -204,7 +205,7 @@ impl<'a> Trace<'a> {
         files.org.add(&step, &output);
     }
 
-    /// Writes the end of the run. Returns the final seal if the trace is sealed.
+    /// Writes the end of the run. Returns the final seal, or `None` if the trace is not sealed.
     pub(crate) fn end(&self, ending: &Ending) -> Option<FinalSeal> {
         let mut files = self.files.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let sealed = files.recorder.end();
@@ -213,7 +214,8 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// Returns the arguments of a program of the catalog by name.
+/// Returns the arguments of a catalog program as an object, or as an array if their names are
+/// unknown.
 fn by_name(catalog: &Catalog, program: &str, args: &[String]) -> Json {
     match catalog.get(program).map(|entry| &entry.meta().args) {
         Some(params) if params.len() >= args.len() => {

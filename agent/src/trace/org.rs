@@ -1,4 +1,4 @@
-//! `events.org`: an outline of the runs for people.
+//! `events.org`: an outline of runs for human readers.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::{Step, clip};
 use crate::lines::append;
 
-/// The file's name in the workdir.
+/// The name of the outline file in the workdir.
 pub const EVENTS_FILE: &str = wattle_capability::files::EVENTS_FILE;
 
-/// Maximum number of characters of an output.
+/// Maximum length of an output or an error in the outline, in characters.
 const OUTPUT_CHARS: usize = 300;
 
 /// The outline of one run, written when the run ends.

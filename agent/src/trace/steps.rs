@@ -1,4 +1,4 @@
-//! The reader of traces. It reads line by line, so its memory does not depend on the size of a
+//! The reader of traces. It reads line by line, so its memory use does not depend on the size of a
 //! trace.
 
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{STEPS_FILE, Step};
 use crate::lines::{Line, LineReader};
 
-/// Maximum depth of folders that are searched for traces.
+/// Maximum depth to which subfolders are searched for traces.
 const DEPTH: usize = 12;
 
 /// A summary of the files that were read.
@@ -21,8 +21,8 @@ pub struct ReadSummary {
     pub long: usize,
 }
 
-/// Reads a trace, or all traces in a folder and below it, and passes each step to `step`, in the
-/// order of files and lines. Links are not followed. Invalid lines are counted and skipped.
+/// Reads a trace, or all traces in a folder and its subfolders, and passes each step to `step`, in
+/// the order of files and lines. Links are not followed. Invalid lines are counted and skipped.
 ///
 /// # Errors
 /// If the path does not exist or cannot be read, or `step` fails.

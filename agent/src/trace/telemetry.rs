@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::{Step, clip};
 
 /// Maximum number of distinct tools, agents or models. Further names are counted together, so that
-/// memory stays bounded for a trace of any size.
+/// memory use stays bounded for a trace of any size.
 const MAX_NAMES: usize = 2_000;
-/// Maximum number of characters of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
@@ -20,7 +20,7 @@ const OTHERS: &str = "(others)";
 pub struct Telemetry {
     /// Number of runs.
     pub runs: usize,
-    /// Number of steps; concurrent calls are one step.
+    /// Number of steps. Concurrent calls count as one step.
     pub steps: usize,
     /// Number of calls.
     pub calls: usize,
@@ -30,7 +30,7 @@ pub struct Telemetry {
     pub tools: Vec<Tool>,
     /// Number of calls by agent.
     pub agents: BTreeMap<String, usize>,
-    /// Number of calls by model; calls without a model are left out.
+    /// Number of calls by model. Calls without a model are omitted.
     pub models: BTreeMap<String, usize>,
     /// Number of lines that could not be read.
     pub broken: usize,
@@ -51,12 +51,12 @@ pub struct Tool {
     pub p95_ms: u64,
 }
 
-/// A builder that adds up the statistics step by step.
+/// A builder for the statistics. Trace steps are added one at a time.
 #[derive(Default)]
 pub struct TelemetryBuilder {
     all: Telemetry,
     tools: BTreeMap<String, (usize, Vec<u32>)>,
-    /// Hashes of the runs, and of the steps of runs.
+    /// Hashes of the runs, and of their steps.
     runs: HashSet<u64>,
     steps: HashSet<u64>,
     hashes: RandomState,
@@ -95,7 +95,7 @@ impl TelemetryBuilder {
     }
 }
 
-/// Returns the name to count a tool, agent or model under.
+/// Returns the name under which a tool, agent or model is counted.
 fn name<T>(known: &BTreeMap<String, T>, name: &str) -> String {
     let name = clip(name, NAME_CHARS);
     if known.len() < MAX_NAMES || known.contains_key(&name) { name } else { OTHERS.to_owned() }

@@ -18,7 +18,7 @@ impl WrittenLines {
         }
     }
 
-    /// Returns true if the line of a step was already written, and removes it from the set.
+    /// Removes the line of a step from the set. Returns true if the line was in it.
     pub(super) fn take(&mut self, step: &Step) -> bool {
         if self.0.is_empty() {
             return false;

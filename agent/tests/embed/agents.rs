@@ -1,4 +1,4 @@
-//! Agents that are declared in code.
+//! Tests agents that are declared in code.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use wattle_agent::prelude::*;
 
 use crate::{agent, say};
 
-/// Returns an agent without a name that has a tool.
+/// Returns an unnamed agent that has one tool.
 fn unnamed(prompt: &str, kind: &str) -> Agent {
     let properties = json!({"b": {"type": kind}, "a": {"type": "string"}});
     let schema = json!({"type": "object", "properties": properties});

@@ -1,4 +1,4 @@
-//! Tests conversations whose agent changes.
+//! Tests conversations in which the agent changes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use wattle_agent::prelude::*;
 
 use crate::{HOST, Script, agent, call, say};
 
-/// Two scripted models by name.
+/// Two scripted models that are opened by name.
 struct Two {
     fast: Arc<dyn Model>,
     strong: Arc<dyn Model>,
@@ -75,7 +75,7 @@ async fn a_model_is_chosen_by_name_or_class_or_the_reason_is_said() {
     assert_eq!(conversation.execute("a").await.unwrap().data, "usual", "nothing has changed");
     conversation.switch_to_model("class:fast").unwrap();
     assert_eq!(conversation.execute("b").await.unwrap().data, "quick");
-    // An agent that names a model has it; one that names none keeps the current one.
+    // An agent that names a model uses it; otherwise the conversation keeps the current model.
     let sage = AgentSpec::parse("name = \"sage\"\nmodel = \"class:strong\"").unwrap();
     conversation.switch_to_agent(sage.clone()).await.unwrap();
     assert_eq!(conversation.execute("c").await.unwrap().data, "deep");
@@ -167,7 +167,7 @@ async fn declared_delegates_are_found_with_their_models_rules_and_values() {
     assert!(!write.success && rules.success, "{clerk:?}");
     assert!(fast.requests()[2].contains("Be kind."));
 
-    // The files may change while the agent exists: its next run asks the agent that is there then.
+    // A missing delegate is reported when the agent is built.
     let missing = AgentSpec::parse("name = \"x\"\ndelegates = [{ id = \"clark\" }]").unwrap();
     let why = agent(&["x"]).spec(missing).agents(agents).build().unwrap_err().to_string();
     assert!(why.contains("did you mean `clerk`?"), "{why}");

@@ -37,7 +37,7 @@ async fn the_reports_of_delegates_are_in_the_report_of_the_run() {
         assert_eq!((&node.root_run_id, node.session_id.as_deref()), (&report.run_id, Some("s")));
         assert_ne!(node.run_id, report.run_id);
     }
-    // The tokens of all five trips.
+    // The usage of all five trips.
     assert_eq!((counter.usage.prompt, clerk.usage.prompt, report.usage.prompt), (10, 30, 50));
     let expected = ["call_started", "child_started", "child_ended", "call_ended"];
     assert_eq!(log.take()[3..7], expected);

@@ -104,7 +104,7 @@ async fn an_event_is_json_with_the_ids_of_its_run() {
         let json = serde_json::to_string(event).unwrap();
         assert_eq!(serde_json::from_str::<RunEvent>(&json).unwrap(), *event);
     }
-    // An empty answer is asked for again.
+    // After an empty answer, the model is asked again.
     assert!(seen.iter().any(|event| matches!(&event.kind, RunEventKind::Retry { .. })));
     assert!(matches!(
         &seen.last().unwrap().kind,

@@ -36,7 +36,7 @@ fn add(log: &Log) -> Tool {
     })
 }
 
-/// Replays a run, and returns the first difference.
+/// Replays a run, and returns the first difference, if there is one.
 async fn replayed<T>(agent: &Agent<T>, store: &TenantStore, run: &str) -> Option<String> {
     let journal: SharedJournal = Arc::new(store.clone());
     let record = store.run(run).await.unwrap().unwrap();
@@ -133,7 +133,7 @@ async fn a_parked_run_goes_on_where_it_was() {
         let [pending] = failure.pending() else { panic!("{failure:?}") };
         assert!(pending.question.contains("call the tool add"), "{}", pending.question);
         let run = failure.report().run_id.clone();
-        // Without the answer it stays parked.
+        // Without an answer, the run remains parked.
         let again = agent.resume(run.as_str()).await.unwrap_err();
         assert_eq!(again.pending(), failure.pending());
         let resumed = agent.resume(run.as_str()).answer(&pending.call, Approval::once(yes));
@@ -204,7 +204,7 @@ async fn the_trace_of_each_run_is_written_and_sealed() {
         let [verdict] = verified.runs.as_slice() else { panic!("{verified:?}") };
         assert!(verdict.ended && verdict.finding.is_none(), "{verdict:?}");
     }
-    // A folder that cannot be written leaves the run as it is.
+    // If the trace folder cannot be created, the run continues without a trace.
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let agent = agent(&[&say("ok")]).trace(&file, None).build().unwrap();

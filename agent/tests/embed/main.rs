@@ -32,7 +32,7 @@ use wattle_agent::prelude::*;
 /// The host that the tests of this file share.
 static HOST: LazyLock<Host> = LazyLock::new(|| Host::built_in().unwrap());
 
-/// Returns a builder for an agent on the shared host. Its model returns these answers in turn.
+/// Returns a builder for an agent on the shared host. Its model returns these answers in order.
 fn agent(answers: &[&str]) -> AgentBuilder {
     Agent::builder(Script::new(answers)).host(HOST.clone())
 }
@@ -48,7 +48,7 @@ fn say(text: &str) -> String {
     format!("ToolCall::Response({text:?})")
 }
 
-/// A model that returns its answers in turn. The last one is repeated.
+/// A model that returns its answers in order. The last one is repeated.
 #[derive(Clone)]
 struct Script(Arc<ScriptState>);
 
@@ -118,7 +118,7 @@ impl Model for Script {
     }
 }
 
-/// A model that never answers. It notifies when it is asked.
+/// A model that never answers. It sends a notification for each request.
 #[derive(Clone, Default)]
 struct Silent(Arc<tokio::sync::Notify>);
 

@@ -1,4 +1,4 @@
-//! The Rust examples of docs/agents.md, each in a function of its own.
+//! Tests the Rust examples of docs/agents.md, each in its own function.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn each_example_of_the_manual_is_one_of_these() {
         manual.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 5);
     for block in blocks {
-        // Imports are at the top of this file, and items beside the functions.
+        // In this file, imports are at the top, and items are next to the functions.
         let parts = block.split("\n\n").filter(|part| !part.starts_with("use "));
         for part in parts {
             assert!(

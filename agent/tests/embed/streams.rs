@@ -1,4 +1,4 @@
-//! Tests a run as a stream.
+//! Tests runs as streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn a_stream_has_the_events_and_the_pieces_of_the_answers_in_order() {
     assert_eq!(items, expected);
     let report = stream.result().await.unwrap();
     assert_eq!((report.data.as_str(), &report.run_id), ("ok", &run));
-    // The handlers received no piece of an answer.
+    // Handlers do not receive the pieces of an answer.
     let events: Vec<&str> = expected.into_iter().filter(|it| *it != first && *it != last).collect();
     assert_eq!(log.take(), events);
 }

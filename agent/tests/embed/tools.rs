@@ -35,7 +35,7 @@ enum Role {
     Writer,
 }
 
-/// Returns a tool that writes its input into the log.
+/// Returns a tool that writes its input to the log.
 fn add_user(log: &Log) -> Tool {
     let log = log.clone();
     Tool::new("add_user", "Adds a user", move |user: AddUser, _: ToolContext| {
@@ -94,7 +94,7 @@ async fn a_program_calls_a_closure() {
     assert!(report.trips[0].calls[0].success);
 }
 
-/// Returns the observation that the model reads after this program.
+/// Returns the observation that the model reads after running this program.
 async fn observed(tool: Tool, program: &str) -> String {
     let answer = format!("ToolCall::Wat(```wat\n{program}\n```)");
     let script = Script::new(&[&answer, &say("done")]);

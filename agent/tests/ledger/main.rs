@@ -25,7 +25,7 @@ fn a_run_that_was_killed_leaves_a_valid_beginning() {
     drop(run);
     let verdict = |traces: &TraceFolder| traces.verified(&[]).runs.pop().unwrap();
     assert_eq!(words(&verdict(&traces)), "1 lines, not ended");
-    // The process stops between the line and its seal.
+    // The process stops after writing the line and before sealing it.
     traces.change(STEPS_FILE, |lines| lines.push(step_line("third", 2).to_string()));
     assert_eq!(verdict(&traces).finding, Some(Finding::Unsealed { line: 9, lines: 1 }));
     // The run is resumed.

@@ -1,4 +1,4 @@
-//! A run that two processes write: one that was paused, and one that took the run over.
+//! Tests a run that is written by two processes: one was paused, and the other took over the run.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ impl Shared {
         self.folder.path()
     }
 
-    /// Starts the run in a process that knows of no other one.
+    /// Starts the run in a process that does not know of the other process.
     fn begin(&self, run: &str) -> Recorder {
         Recorder::begin(self.path(), run, Some(self.keys.signer(TENANT).unwrap().into()))
     }
@@ -92,7 +92,7 @@ fn a_line_that_is_being_written_is_sealed_once() {
     let mut first = shared.begin("one");
     first.line(&step_line("one", 1)).unwrap();
     drop(first);
-    // A process that was killed between the line and its seal.
+    // A process was killed after it wrote a line and before it wrote the seal.
     let line = format!("{}\n", step_line("one", 2));
     let mut steps = std::fs::read_to_string(shared.path().join(STEPS_FILE)).unwrap();
     steps.push_str(&line);

@@ -1,4 +1,4 @@
-//! Every kind of tampering, and the expected finding.
+//! Tests every kind of tampering and the expected finding.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::STEPS_FILE;
@@ -9,7 +9,7 @@ use crate::traces::{TENANT, TraceFolder, set, step_line};
 type Tamper = fn(&TraceFolder);
 
 /// The kinds of tampering. The trace consists of the lines one 1, other 1, one 2, other 2, one 3,
-/// one 4, one 5. The ledger has a seal for each line, and one for the end of each run.
+/// one 4, one 5. The ledger contains a seal for each line, and one for the end of each run.
 const CASES: &[(&str, Tamper, &str)] = &[
     ("untouched", |_| {}, "5 lines, ended"),
     (

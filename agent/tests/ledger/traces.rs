@@ -87,7 +87,7 @@ impl TraceFolder {
     }
 }
 
-/// Creates a folder with runs one after the other, and returns their final seals.
+/// Creates a folder with consecutive runs, and returns their final seals.
 pub(crate) fn in_turn(runs: &[&str]) -> (TraceFolder, Vec<FinalSeal>) {
     let folder = TempDir::new().unwrap();
     let keys = Keys::new(folder.path().join("keys"));

@@ -1,4 +1,4 @@
-//! Ledgers of version 1.
+//! Tests ledgers of version 1.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::STEPS_FILE;

@@ -1,5 +1,5 @@
-//! A location for a test's stores: an SQLite file, or a PostgreSQL schema if the environment
-//! variable is set.
+//! A location for a test's stores: an SQLite file, or a PostgreSQL schema if `WATTLE_TEST_POSTGRES`
+//! is set.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use wattle_agent::Store;
 use wattle_cases::postgres;
 
-/// A location that several stores can share.
+/// A location in which several stores can be opened.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     url: Option<String>,
@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// Returns the path of the file. Only a location of SQLite has one.
+    /// Returns the path of the database file. Only an SQLite location has one.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("s.db")
     }

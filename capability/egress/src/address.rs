@@ -1,5 +1,5 @@
-//! Tables of the addresses that are not part of the public internet. In each table, the first
-//! matching row decides.
+//! Tables of addresses that are not part of the public internet. In each table, the first matching
+//! row determines the class.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ pub enum Class {
     Loopback,
     /// A private network (RFC 1918, local-use NAT64).
     Private,
-    /// A single link, which no router forwards.
+    /// A single network link, whose traffic no router forwards.
     LinkLocal,
-    /// A network that customers behind a carrier's address translation share.
+    /// A network shared by customers behind a carrier's address translation.
     CarrierNat,
     /// An IPv6 unique local or (obsolete) site-local address.
     UniqueLocal,
@@ -57,7 +57,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// The refused IPv4 networks. Each row has the network, the prefix length and the class.
+/// The refused IPv4 networks. Each row contains the network, the prefix length and the class.
 const V4: &[([u8; 4], u32, Class)] = &[
     ([169, 254, 169, 254], 32, Metadata),
     ([169, 254, 170, 2], 32, Metadata),
@@ -83,7 +83,7 @@ const V4: &[([u8; 4], u32, Class)] = &[
     ([240, 0, 0, 0], 4, Reserved),
 ];
 
-/// The refused IPv6 networks. All others outside `2000::/3` are reserved.
+/// The refused IPv6 networks. All other networks outside `2000::/3` are reserved.
 const V6: &[([u16; 8], u32, Class)] = &[
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Metadata),

@@ -26,8 +26,8 @@ use crate::resolve::{Resolver, check};
 /// of connections.
 ///
 /// A pooled connection is reused only within its reach, and it is connected to an address that the
-/// reach permits. Therefore a later change of the name's addresses does not affect it, and the
-/// resolver need not know the port. Plain HTTP has separate clients because it needs no
+/// reach permits. A later change to the name's addresses therefore does not affect the connection,
+/// and the resolver need not know the port. Plain HTTP has separate clients because it needs no
 /// certificates: they start faster, and work on systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,

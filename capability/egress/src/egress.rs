@@ -14,7 +14,7 @@ use crate::redirect::{self, Hop};
 use crate::request::Response;
 use crate::resolve::{Resolver, SystemResolver};
 
-/// A client that sends requests within a policy. Clones are cheap and share their connections.
+/// A client that sends requests that a policy allows. Clones are cheap and share their connections.
 #[derive(Clone)]
 pub struct Egress {
     clients: Arc<Clients>,
@@ -74,8 +74,8 @@ impl Egress {
     /// references.
     ///
     /// # Errors
-    /// If the policy refuses the URL, an address of its host or a redirect, the time limit passes,
-    /// or there are too many redirects.
+    /// If the policy refuses the URL, an address of its host or a redirect, if the time limit
+    /// passes, or if there are too many redirects.
     pub async fn start(&self, outgoing: &Outgoing) -> Result<StreamedResponse, EgressError> {
         match self.follow(outgoing).await {
             Ok(response) => Ok(response.cleaned_by(&outgoing.cleaner())),

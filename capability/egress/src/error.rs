@@ -1,4 +1,4 @@
-//! The errors of requests, with every error message.
+//! The errors that requests return, including every error message.
 
 use std::error::Error;
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum EgressErrorKind {
     BadUrl,
     /// The method or a header is not allowed.
     BadRequest,
-    /// The name of the host has no address.
+    /// The host name has no address.
     Resolve,
     /// The connection failed.
     Connect,
@@ -79,7 +79,7 @@ impl EgressError {
     pub(crate) fn not_public(target: &Target, class: Class) -> Self {
         let is_name = matches!(target.host, Host::Domain(_));
         let what = with_article(class, if is_name { "name" } else { "address" });
-        // A rule for such a name has no effect, because its address is refused anyway.
+        // A rule for a metadata name would have no effect, because its address is refused anyway.
         let hint = if is_name && class == Class::Metadata {
             "no setting permits it".to_owned()
         } else {

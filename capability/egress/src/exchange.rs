@@ -1,4 +1,4 @@
-//! The exchange of a request and its response, within limits of size and time.
+//! The exchange of a request and its response, within limits on size and time.
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, timeout_at};

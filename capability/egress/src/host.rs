@@ -15,7 +15,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns the host and port of a URL, or `None` if it has none.
+    /// Returns the host and port of a URL, or `None` if the URL has no host.
     pub(crate) fn of(url: &Url) -> Option<Self> {
         let (host, port) = (url.host()?, url.port_or_known_default()?);
         Some(Self { host: without_final_dot(host.to_owned()), port })
@@ -31,8 +31,8 @@ impl fmt::Display for Target {
 /// A host that the operator allows, on one port or on all ports: `intra.example`, `127.0.0.1:8080`,
 /// `[::1]:8080`.
 ///
-/// A rule for a name also allows the addresses of the name, except for cloud metadata and multicast
-/// addresses. Those are allowed only by a rule for the address itself.
+/// A rule for a name also allows the addresses of the name, except for cloud metadata, multicast
+/// and broadcast addresses. Those are allowed only by a rule for the address itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRule {
     host: Host,
@@ -108,11 +108,11 @@ fn parse_host(host: &str, whole: &str) -> Result<Host, RuleError> {
 }
 
 /// A pattern of an allow-list: `example.com` matches only that domain, and `*.example.com` matches
-/// every domain below it.
+/// all of its subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainPattern {
     host: Host,
-    /// If true, the pattern matches only domains below `host`.
+    /// If true, the pattern matches only subdomains of `host`.
     below: bool,
 }
 

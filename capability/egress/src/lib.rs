@@ -3,15 +3,15 @@
 //!
 //! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the
 //! run's guard, refuses a request that contains a secret, and replaces references to secrets with
-//! their values. Nothing else creates an `Outgoing`, and nothing else is sent. In the response,
-//! [`Incoming`], secrets have been replaced with references again. The operator's own clients reach
-//! one origin each, through an [`EndpointClient`].
+//! their values. Only a passage creates an `Outgoing`, and a program cannot send anything else. In
+//! the response, [`Incoming`], secrets have been replaced with references again. The operator's own
+//! clients reach one origin each, through an [`EndpointClient`].
 //!
 //! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
 //! host is public or allowed by the operator. A name is resolved once and every address is checked.
 //! The connection goes to a checked address, while `Host` and SNI keep the name. Every redirect is
-//! a new request. Size and time are limited. Nothing comes from the environment: no proxy, no
-//! cookies and no credentials.
+//! a new request. Size and time are limited. The client takes no proxy, cookies or credentials from
+//! the environment.
 //!
 //! ```
 //! use wattle_egress::{Egress, Policy};
@@ -30,7 +30,7 @@
 //! ```
 //!
 //! # Modules
-//! Each module imports only modules that are above it in this list.
+//! Each module imports only modules listed above it.
 //! - `address`, `host`, `error`, `policy`, `resolve`: the rules for hosts and addresses.
 //! - `client`: the HTTP client.
 //! - `request`, `redirect`: a request and its redirects.

@@ -1,5 +1,5 @@
-//! The passage that every request takes from a run's programs to the network. It applies the run's
-//! guard and its vault of secrets to requests and responses.
+//! The checks between a run's programs and the network. A passage applies the run's guard and its
+//! vault of secrets to every request and response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use wattle_rt::{Code, Failure, Guard, PortFuture, Run, Target};
 use crate::request::{Request, Response};
 use crate::secrets::{Cleaner, KnownSecrets, Vault};
 
-/// The checks that every request of a run's programs passes. Only a passage creates an
+/// The checks that every request from a run's programs passes. Only a passage creates an
 /// [`Outgoing`].
 #[derive(Clone)]
 pub struct Passage {
@@ -91,8 +91,9 @@ impl Passage {
         Ok((response, url))
     }
 
-    /// Sends a request that the host made for a program to an endpoint of the operator. The guard
-    /// is not asked and references are not replaced, but secrets in the response are.
+    /// Sends a request that the host made on behalf of a program to an endpoint that the operator
+    /// configured. Does not ask the guard or replace references in the request, but replaces
+    /// secrets in the response.
     ///
     /// # Errors
     /// If the backend fails, or the secrets cannot be read.
@@ -110,7 +111,7 @@ impl Passage {
         self.vault.known().await?.refuse(what, text)
     }
 
-    /// Replaces secrets in a string that was derived from responses of `urls`.
+    /// Replaces secrets in a string derived from responses of `urls`.
     ///
     /// # Errors
     /// If the secrets cannot be read.
@@ -119,8 +120,9 @@ impl Passage {
         Ok(self.vault.known().await?.cleaner(&urls).clean_text(text))
     }
 
-    /// Replaces every secret in the answer of a service that the operator configured, such as a
-    /// model. A program does not choose the service's URL, so the hosts of a secret do not matter.
+    /// Replaces every secret in a response from a service that the operator configured, such as a
+    /// model. A program does not choose the service's URL, so secrets are replaced regardless of
+    /// their hosts.
     ///
     /// # Errors
     /// If the secrets cannot be read.
@@ -128,8 +130,8 @@ impl Passage {
         Ok(self.vault.known().await?.cleaner_of_all().clean_text(text))
     }
 
-    /// Checks a request of a function: the guard must allow its URL, and it must contain no secret.
-    /// Replaces references to secrets with their values.
+    /// Checks a request that a program makes through `function`: the guard must allow its URL, and
+    /// it must contain no secret. Replaces references to secrets with their values.
     ///
     /// # Errors
     /// `EACCESS` if the guard or the vault refuses, and errors of
@@ -221,7 +223,7 @@ impl Incoming {
     }
 }
 
-/// A carrier of requests: the egress client, or a fake in tests.
+/// A transport for requests: the egress client, the client of an endpoint, or a fake in tests.
 pub trait Backend: Send + Sync {
     /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and creates the
     /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a refused request, `EPARSE` for

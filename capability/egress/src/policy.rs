@@ -39,13 +39,13 @@ impl Default for Limits {
     }
 }
 
-/// The addresses that an allowed host may have.
+/// The addresses that an allowed host may resolve to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Public addresses only.
     Public,
-    /// Any address of a single machine, because the operator allowed this host explicitly.
-    /// Addresses of metadata services are excluded.
+    /// Any address except those of metadata services, multicast and broadcast, because the operator
+    /// allowed this host explicitly.
     Named,
 }
 

@@ -11,8 +11,8 @@ use crate::request::Request;
 /// Maximum length of a URL in bytes. Most servers refuse longer ones.
 const MAX_URL: usize = 16 << 10;
 
-/// Headers that only the HTTP client sets: those for the framing, the connection, and the host,
-/// which the policy checked.
+/// Headers that only the HTTP client sets: those for the framing, the connection, and the host that
+/// the policy checked.
 static OWN_HEADERS: [HeaderName; 11] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -95,7 +95,7 @@ impl Hop {
     }
 }
 
-/// Returns the target of a redirect as the response spells it, or `None` if the response is not a
+/// Returns the target of a redirect as written in the response, or `None` if the response is not a
 /// redirect.
 pub(crate) fn location(
     status: StatusCode,
@@ -121,7 +121,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, EgressError> {
     without_fragment(Url::parse(text).map_err(EgressError::bad_url)?)
 }
 
-/// Checks the scheme, refuses credentials, and removes the fragment.
+/// Checks the scheme, refuses a URL with credentials, and removes the fragment.
 fn without_fragment(mut url: Url) -> Result<Url, EgressError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(EgressError::scheme(url.scheme()));

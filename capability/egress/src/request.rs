@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::client::{HeaderMap, Method, StatusCode};
 
-/// An HTTP request. The host sets `Host` and the headers for the connection and the framing. It
+/// An HTTP request. The host sets `Host` and the headers for the connection and the framing, and
 /// refuses a request that contains them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {

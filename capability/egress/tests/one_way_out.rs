@@ -1,11 +1,11 @@
-//! Tests that a single file uses the HTTP library, and that everything that it sends has passed the
+//! Tests that only one file uses the HTTP library, and that everything it sends has passed the
 //! guard and the vault.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 
-/// Finds all files with a suffix below a folder, except for build results.
+/// Collects all files with a suffix in a folder and its subfolders, except for build results.
 fn files(folder: &Path, suffix: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,5 @@
-//! Tests the checks before anything is sent: spellings of addresses, rules and domain lists.
+//! Tests the checks that are made before anything is sent: spellings of addresses, rules and domain
+//! lists.
 
 use wattle_egress::{DomainPattern, Egress, HostRule, Policy};
 
@@ -9,8 +10,8 @@ fn outcome(egress: &Egress, url: &str) -> String {
     }
 }
 
-/// Each row has the form `URL => TEXT`. The outcome for the URL must contain the text. The URL may
-/// span several lines.
+/// Tests the rows of `data/urls.txt`. Each row has the form `URL => TEXT`. The outcome for the URL
+/// must contain the text. The URL may span several lines.
 #[test]
 fn urls_are_judged_by_the_host_that_they_really_name() {
     let egress = Egress::new(Policy::default());

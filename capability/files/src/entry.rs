@@ -50,7 +50,7 @@ pub struct Stat {
 /// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// The entry was removed. If it was a folder, so was everything in it.
+    /// The entry was removed. A folder was removed with everything in it.
     Deleted,
     /// The entry is new.
     Created,
@@ -62,7 +62,7 @@ pub enum ChangeKind {
 /// different type counts as two changes: deleted, then created.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Change {
-    /// The path from the top of the workdir, without a leading `/`.
+    /// The path relative to the workdir's root, without a leading `/`.
     pub path: String,
     /// The type of the change.
     pub kind: ChangeKind,

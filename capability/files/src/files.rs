@@ -1,5 +1,5 @@
-//! The public operations on a run's files. Each resolves its paths once, asks the guard once about
-//! each path, and calls the tree while it holds the store's lock.
+//! The public operations on a run's files. Each operation resolves its paths once, asks the guard
+//! once about each path, and calls the tree while it holds the store's lock.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -32,15 +32,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the files of a run whose writes stay in memory, over a base if there is one. The
-    /// overlay uses at most `limit` bytes for content and metadata.
+    /// Creates a handle to the files of a run whose writes stay in memory, with an optional base.
+    /// The overlay uses at most `limit` bytes for content and metadata.
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
         Files::new(Store::Overlay(Overlay::new(base, limit)))
     }
 
-    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists these
-    /// writes, too.
+    /// Creates a handle to the files of a run whose writes go directly to `base`.
+    /// [`Files::changes`] also lists these writes.
     #[must_use]
     pub fn write_through(base: Base) -> Files {
         Files::new(Store::WriteThrough(WriteThrough::new(base)))
@@ -65,10 +65,10 @@ impl Files {
         Files { store: self.store.clone(), guard: self.guard.clone(), rooted: true }
     }
 
-    /// Checks that a path, as its user wrote it, does not name a folder of the operating system or
-    /// anything below one, such as `/etc/shadow`. An absolute path starts at the top of the
-    /// workdir, so such a path is accepted if the workdir has the folder. Folders such as `/bin`,
-    /// which many workdirs have, are also accepted if the path is to be written.
+    /// Checks that a path, as its user wrote it, names neither a folder of the operating system nor
+    /// anything in one, such as `/etc/shadow`. An absolute path starts at the root of the workdir,
+    /// so such a path is accepted if the workdir contains the folder. For writing, common folder
+    /// names such as `/bin` are accepted even if the workdir does not contain the folder.
     ///
     /// # Errors
     /// If the path leads out of the workdir.
@@ -112,7 +112,7 @@ impl Files {
         self.on_file(path, Target::Read, lookup::open)
     }
 
-    /// Writes a whole file and replaces an existing one. Creates missing parent folders.
+    /// Writes a whole file, replacing an existing one. Creates missing parent folders.
     ///
     /// # Errors
     /// If the path or a parent is an entry of a different type, the overlay is full, or the base
@@ -213,8 +213,8 @@ impl Files {
         })
     }
 
-    /// Returns the path of an entry from the top, such as `/a/b`, without links. Names that do not
-    /// exist are kept.
+    /// Returns the absolute path of an entry in the workdir, such as `/a/b`, without links. Names
+    /// that do not exist are kept.
     ///
     /// # Errors
     /// If the path, or a link on it, leads out of the workdir.
@@ -224,7 +224,7 @@ impl Files {
         })
     }
 
-    /// Creates a link at `path`, and missing parent folders. An absolute target starts at the top
+    /// Creates a link at `path`, and missing parent folders. An absolute target starts at the root
     /// of the workdir, and is stored relative to the link. The target need not exist.
     ///
     /// # Errors
@@ -256,7 +256,7 @@ impl Files {
     }
 
     /// Sets a file's modification time. Does nothing for a folder. [`Files::changes`] does not list
-    /// it.
+    /// a change of the time.
     ///
     /// # Errors
     /// If the entry does not exist, the overlay is full, or the base does not allow it.
@@ -277,16 +277,16 @@ impl Files {
     /// removed, not followed.
     ///
     /// # Errors
-    /// If the entry does not exist, the folder contains more than
-    /// [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries or a name that is not UTF-8, or the base does
-    /// not allow it.
+    /// If the entry does not exist, if the folder contains more than
+    /// [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries or a non-UTF-8 name, or if the base does not
+    /// allow the removal.
     pub fn remove_all(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Tree, FinalLink::Keep, change::remove_all)
     }
 
     /// Moves an entry (a link, not its target), and creates missing parent folders. A file replaces
-    /// a file at `to`, and a folder replaces an empty folder. An overlay copies a folder of the
-    /// base with its content.
+    /// a file at `to`, and a folder replaces an empty folder. In an overlay, the content of a base
+    /// folder is copied.
     ///
     /// # Errors
     /// If `from` does not exist, another entry is at `to`, the overlay is full, or the base does
@@ -324,8 +324,8 @@ impl Files {
         }
     }
 
-    /// Returns the number of bytes that the overlay uses for content and metadata, or 0 in a run
-    /// that writes through.
+    /// Returns the number of bytes that the overlay uses for content and metadata. Returns 0 in a
+    /// run that writes through.
     #[must_use]
     pub fn used(&self) -> u64 {
         match &*self.store.lock() {
@@ -347,7 +347,7 @@ impl Files {
     }
 
     /// Returns the changes to the overlay since the last call, as a string for [`Files::restore`].
-    /// Returns `None` if there are none, and in a run that writes through.
+    /// Returns `None` if there are no changes, or if the run writes through.
     #[must_use]
     pub fn take_delta(&self) -> Option<String> {
         match &mut *self.store.lock() {
@@ -357,7 +357,7 @@ impl Files {
     }
 
     /// Makes the next [`Files::take_delta`] return the whole content of the overlay, for a reader
-    /// that starts with an empty one. A run that writes through has no deltas.
+    /// that starts with an empty overlay. A run that writes through has no deltas.
     pub fn mark_all_changed(&self) {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.mark_all_changed(),
@@ -377,8 +377,8 @@ impl Files {
         }
     }
 
-    /// Performs an operation on a file. The path must not be spelled like the path of a folder, as
-    /// in `a/`.
+    /// Performs an operation on a file. Rejects a path that is spelled like a folder's, such as
+    /// `a/`.
     fn on_file<T>(
         &self,
         path: &str,
@@ -420,7 +420,7 @@ impl Files {
     }
 
     /// Performs an operation, and repeats it if a link appeared on a path after the path was
-    /// resolved.
+    /// resolved. Fails after [`MAX_ATTEMPTS`] attempts.
     fn retry<T>(
         &self,
         path: &str,

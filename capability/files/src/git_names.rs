@@ -1,4 +1,4 @@
-//! Recognizes names that some file system treats as the name of a repository's folder.
+//! Recognizes names that a file system may treat as the name of a repository's folder.
 
 use crate::REPOSITORY;
 use crate::path::RunPath;
@@ -11,13 +11,13 @@ const IGNORED: &[std::ops::RangeInclusive<char>] = &[
     '\u{feff}'..='\u{feff}',
 ];
 
-/// Returns true if a path is, or is below, a folder with a repository's name.
+/// Returns true if a name in the path is a repository's name, in any spelling.
 pub(crate) fn path_is_in_repository(path: &RunPath) -> bool {
     path.names().any(is_repository)
 }
 
 /// Returns true if any file system treats a name as [`REPOSITORY`]: in any letter case, with
-/// ignorable characters, as its short name, or with the name of a stream.
+/// ignorable characters, as its short name, or with the name of an alternate data stream.
 fn is_repository(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| !IGNORED.iter().any(|range| range.contains(c))).collect();

@@ -9,7 +9,7 @@ use crate::jail::Meta;
 use crate::path::{Intent, RunPath};
 use crate::{EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, PROJECT_FILE, TRACE_FILE};
 
-/// Names of the files at the top of a workdir that only the host writes, with a noun for messages.
+/// Names of the files in a workdir's root that only the host writes, each with a noun for messages.
 const HOST_WRITTEN: &[(&str, &str)] = &[
     (TRACE_FILE, "the run's trace"),
     (LEDGER_FILE, "the ledger of the run's trace"),
@@ -18,16 +18,16 @@ const HOST_WRITTEN: &[(&str, &str)] = &[
 ];
 /// Prefix of the names of staging folders and staged files.
 pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
-/// Maximum number of files of a folder that are recognized by their inodes.
+/// Maximum number of files in a folder that are recognized by their inodes.
 const MAX_FOLDER_FILES: usize = 1_000;
 
 /// Minimum time between two refreshes of the inodes. No run can create a hard link, so a run cannot
-/// exploit a file that appears between two refreshes.
+/// exploit a file that appears between refreshes.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A list of the host's own files and folders, by their paths on the host. They need not exist yet.
-/// A folder includes everything in it. Files in a workdir are protected from its runs under every
-/// name: other spellings, links, hard links and mounts.
+/// The host's own files and folders, by their paths on the host. They need not exist yet. A folder
+/// includes everything in it. Files in a workdir are protected from its runs under every name:
+/// other spellings, links, hard links and mounts.
 ///
 /// ```
 /// use wattle_files::HostFiles;
@@ -80,8 +80,8 @@ impl HostFiles {
         self.0.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the paths, from the top of a workdir, that no commit may contain: the hidden files
-    /// and the files that the host writes there itself.
+    /// Returns the paths, relative to the root of `workdir`, that no commit may contain: the hidden
+    /// files and the files that only the host writes.
     #[must_use]
     pub fn not_committed(&self, workdir: &Path) -> Vec<PathBuf> {
         let top = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
@@ -199,8 +199,8 @@ impl HostFileRules {
         Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
     }
 
-    /// Returns a file below a folder that prevents moving or removing the folder: its path and its
-    /// name.
+    /// Returns the path and the description of one of the host's files at or under `folder`. Such a
+    /// file prevents moving or removing the folder.
     pub(crate) fn below(&self, folder: &RunPath) -> Option<(&RunPath, &str)> {
         self.rules.iter().find_map(|rule| {
             let path = rule.paths.iter().find(|at| at.below(folder).is_some())?;
@@ -220,12 +220,12 @@ impl fmt::Debug for HostFileRules {
     }
 }
 
-/// Returns true if the host writes the file with this name at the top of a workdir.
+/// Returns true if this is the name of a file that only the host writes in a workdir's root.
 pub(crate) fn is_host_written(name: &str) -> bool {
     HOST_WRITTEN.iter().any(|(written, _)| *written == name)
 }
 
-/// Returns true if a path is, or is below, a staging path.
+/// Returns true if a path is a staging path or is under one.
 pub(crate) fn is_staging(path: &RunPath) -> bool {
     path.names().any(|name| name.starts_with(STAGING_PREFIX))
 }

@@ -1,10 +1,10 @@
-//! The handle of the workdir's folder. The operating system resolves names below it without
+//! The handle of the workdir's folder. The operating system resolves names relative to it without
 //! following any link.
 //!
-//! Every path that gets here has passed [`resolve`](crate::tree::resolve), which follows links, in
-//! the base and the overlay as one tree, and asks the run's guard about the resolved path. If there
-//! is a link on such a path, it appeared after the check. The operation then fails with `ELOOP`,
-//! and the caller resolves the path again.
+//! Every path that reaches this module has passed [`resolve`](crate::tree::resolve), which follows
+//! links, in the base and the overlay as one tree, and asks the run's guard about the resolved
+//! path. If there is a link on such a path, it appeared after the check. The operation then fails
+//! with `ELOOP`, and the caller resolves the path again.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::path::RunPath;
 
-/// Flags to open a folder only as the start of a path.
+/// Flags to open a folder only as the starting point of a path.
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
@@ -112,7 +112,7 @@ impl Jail {
     }
 
     /// Opens an entry name by name, each relative to the previous folder. A path has no `..`, so
-    /// this cannot leave the top.
+    /// this cannot leave the root.
     fn step_by_step(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let mut folder = self.top.try_clone()?;
         let parents = path.names().count().saturating_sub(1);
@@ -135,7 +135,7 @@ impl Jail {
         Ok(rustix::fs::openat(&folder, name, flags, mode)?)
     }
 
-    /// Opens a folder as the start of a path.
+    /// Opens a folder as the starting point of a path.
     pub(crate) fn folder(&self, path: &RunPath) -> io::Result<OwnedFd> {
         if path.is_top() {
             return self.top.try_clone();

@@ -5,9 +5,9 @@
 //!   system confines), and writes stay in memory. At the end of the run, [`Files::changes`] lists
 //!   the changes and [`Files::apply`] writes them to the base.
 //! - an overlay without a base: everything is in memory.
-//! - write-through, for a trusted run: each write goes to the base at once.
+//! - write-through, for a trusted run: each write goes directly to the base.
 //!
-//! The three differ for callers only in where the data is stored.
+//! To callers, the three kinds differ only in where the data is stored.
 //!
 //! ```
 //! use wattle_files::{Files, OVERLAY_LIMIT};
@@ -24,34 +24,34 @@
 //! ```
 //!
 //! # Paths
-//! A path is relative to the workdir. `/` is the top of the workdir, and nothing outside the
-//! workdir can be named. An absolute path below a folder of the operating system, such as
-//! `/etc/shadow`, is refused unless the workdir has such a folder. `.` and `..` are resolved in the
-//! path's string, before any link is followed. A link in the base is followed as long as it stays
-//! inside: a relative link from its own folder, an absolute link if its target is below the
-//! workdir's path on the host. Any other link is refused, and so is a path that climbs above the
-//! top. Devices, FIFOs and sockets are listed but never opened. A name in the base that is not
+//! A path is relative to the workdir. `/` is the root of the workdir, and nothing outside the
+//! workdir can be named. An absolute path into a folder of the operating system, such as
+//! `/etc/shadow`, is rejected unless the workdir has such a folder. `.` and `..` are resolved in
+//! the path's string, before any link is followed. A link in the base is followed as long as it
+//! stays inside: a relative link from its own folder, an absolute link if its target is under the
+//! workdir's path on the host. Any other link is rejected, and so is a path that leads above the
+//! root. Devices, FIFOs and sockets are listed but never opened. A name in the base that is not
 //! UTF-8 is listed with replacement characters as [`EntryKind::Other`] and cannot be opened.
 //!
 //! # Listings
-//! The files that the host writes at the top of the workdir, such as the trace, are not listed.
+//! The files that the host writes in the root of the workdir, such as the trace, are not listed.
 //! Their paths can be read and queried like those of other files.
 //!
 //! # Changes
 //! A change is a difference between the base and the final state of the run's files. Writing the
 //! content that a file already has is not a change, and neither is creating an entry and removing
-//! it again. A removed folder is one change, whatever it contained. A moved entry is deleted at its
-//! old path and created at its new one. Permissions are preserved and do not count as changes.
+//! it again. A removed folder is one change, regardless of its content. A moved entry is deleted at
+//! its old path and created at its new one. Permissions are preserved and do not count as changes.
 //!
 //! All functions may block on the base's disk. Asynchronous callers run them on a thread that may
 //! block.
 //!
 //! # Modules
-//! Each module imports only modules that are above it in this list.
+//! Each module imports only modules listed above it.
 //! - `path`, `printable`, `hex`, `jail`, `stamp`, `entry`, `host_files`, `error`, `host_lines`,
 //!   `git_names`, `reader`: the vocabulary.
 //! - `base`: the workdir on disk.
-//! - `tree`: the trait `Tree`, and the rules that hold for both of its implementations: resolving
+//! - `tree`: the trait `Tree`, and the rules that apply to both of its implementations: resolving
 //!   paths, looking up entries, changing them, and protecting repositories.
 //! - `overlay` and `write_through`: the two implementations of `Tree`.
 //! - `store`, `files`, `writer`: the public operations, which resolve a path, ask the guard and
@@ -94,20 +94,21 @@ pub const OVERLAY_LIMIT: u64 = 64 << 20;
 pub const READ_LIMIT: u64 = 64 << 20;
 /// Maximum size of a file in a run that writes through, in bytes: 16 GiB.
 pub const FILE_LIMIT: u64 = 16 << 30;
-/// Name of the run's trace at the top of the workdir. Runs can read the file but only the host
+/// Name of the run's trace in the root of the workdir. Runs can read the file, but only the host
 /// writes it.
 pub const TRACE_FILE: &str = "_steps.jsonl";
-/// Name of the list of tickets that runs filed, at the top of the workdir. Only the host writes it.
+/// Name of the list of filed tickets in the root of the workdir. Only the host writes it.
 pub const ISSUES_FILE: &str = "_issues.jsonl";
-/// Name of the ledger that seals the run's trace, at the top of the workdir. Only the host writes
+/// Name of the ledger that seals the run's trace, in the root of the workdir. Only the host writes
 /// it.
 pub const LEDGER_FILE: &str = "_ledger.jsonl";
-/// Name of the outline of runs, at the top of the workdir. Only the host writes it.
+/// Name of the outline of runs in the root of the workdir. Only the host writes it.
 pub const EVENTS_FILE: &str = "events.org";
-/// Name of a repository's folder. In any folder and in any spelling, no run writes to it or below
-/// it, because its content can make `git` start programs.
+/// Name of a repository's folder. A run cannot write in any folder with this name, in any spelling,
+/// because the folder's content can make `git` start programs.
 pub const REPOSITORY: &str = ".git";
-/// Name of the project file. No run writes one in any folder, because it configures later runs.
+/// Name of the project file. A run cannot write one in any folder, because it configures later
+/// runs.
 pub const PROJECT_FILE: &str = "wattle.toml";
 /// Maximum number of entries in a listing, and in a folder that is moved or removed as a whole.
 pub const ENTRY_LIMIT: usize = 100_000;

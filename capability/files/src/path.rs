@@ -43,23 +43,23 @@ impl Intent {
     }
 }
 
-/// A path from the top of the workdir: names joined by `/`, without a leading or trailing `/`. The
-/// top is the empty string.
+/// A path relative to the workdir's root: names joined by `/`, without a leading or trailing `/`.
+/// The root is the empty string.
 ///
-/// Invariant: no name is empty, `.` or `..`, no name contains `/` or NUL, and the limits on size
-/// and depth hold. `..` is resolved in the string, before any link is followed, so a path that
-/// climbs above the top is refused without a lookup.
+/// Invariant: no name is empty, `.` or `..`, no name contains `/` or NUL, and the path satisfies
+/// the limits on size and depth. `..` is resolved in the string, before any link is followed, so a
+/// path that leads above the root is rejected without a lookup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RunPath(String);
 
 impl RunPath {
-    /// Returns the path of the workdir's top.
+    /// Returns the path of the workdir's root.
     pub(crate) const fn top() -> RunPath {
         RunPath(String::new())
     }
 
     /// Parses a path that a program or a model wrote. Relative and absolute paths both start at the
-    /// top of the workdir. Resolves `.`, `..` and repeated `/`.
+    /// root of the workdir. Resolves `.`, `..` and repeated `/`.
     pub(crate) fn parse(text: &str) -> Result<RunPath, PathFault> {
         if text.is_empty() {
             return Err(PathFault::Empty);
@@ -85,7 +85,7 @@ impl RunPath {
         if joined.len() > MAX_PATH { Err(PathFault::PathTooLong) } else { Ok(RunPath(joined)) }
     }
 
-    /// Returns the path of the entry `name` in this folder. Refuses the name `..`.
+    /// Returns the path of the entry `name` in this folder. Rejects the name `..`.
     pub(crate) fn join(&self, name: &str) -> Result<RunPath, PathFault> {
         match name {
             "" | "." => return Err(PathFault::Empty),
@@ -122,8 +122,8 @@ impl RunPath {
     }
 
     /// Returns the target to store in a link at this path. It is relative, with `..` only at its
-    /// start, so that it leads to the same entry for every program that follows it. An absolute
-    /// `target` starts at the top of the workdir.
+    /// start, so that every program that follows it reaches the same entry. An absolute `target`
+    /// starts at the root of the workdir.
     pub(crate) fn link_to(&self, target: &str) -> Result<String, PathFault> {
         if target.is_empty() {
             return Err(PathFault::Empty);
@@ -147,7 +147,7 @@ impl RunPath {
         }
         let up = here.iter().skip(shared).map(|_| "..");
         let names: Vec<&str> = up.chain(there.iter().skip(shared).copied()).collect();
-        // The path that the link leads to must satisfy the limits of every path.
+        // The path that the link leads to must satisfy the limits that apply to every path.
         RunPath::parse(&format!("/{}", there.join("/")))?;
         Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
     }
@@ -166,12 +166,12 @@ impl RunPath {
         self.names().count()
     }
 
-    /// Returns the names from the top down.
+    /// Returns the names in order, starting below the root.
     pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// Returns the folder of the entry and the entry's name in it, or `None` for the top.
+    /// Returns the folder of the entry and the entry's name in it, or `None` for the root.
     pub(crate) fn split(&self) -> Option<(RunPath, &str)> {
         match self.0.rsplit_once('/') {
             Some((parent, name)) => Some((RunPath(parent.to_owned()), name)),
@@ -180,32 +180,32 @@ impl RunPath {
         }
     }
 
-    /// Returns the folder of the entry, or `None` for the top.
+    /// Returns the folder of the entry, or `None` for the root.
     pub(crate) fn parent(&self) -> Option<RunPath> {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// Returns the folders above the path, except the top, and the path itself, from the top down.
+    /// Returns the parents of the path, except the root, outermost first, and then the path itself.
     pub(crate) fn steps(&self) -> impl Iterator<Item = RunPath> + '_ {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let ends = ends.chain((!self.is_top()).then_some(self.0.len()));
         ends.filter_map(|end| self.0.get(..end)).map(|text| RunPath(text.to_owned()))
     }
 
-    /// Returns the folders above the path, except the top, from the top down.
+    /// Returns the parents of the path, except the root, outermost first.
     pub(crate) fn parents(&self) -> impl Iterator<Item = RunPath> + '_ {
         self.steps().take(self.depth().saturating_sub(1))
     }
 
-    /// Returns the names of this path below `folder`, or `None` if the path is neither `folder` nor
-    /// below it.
+    /// Returns the names of this path relative to `folder`, or `None` if the path is neither
+    /// `folder` nor under it.
     pub(crate) fn below<'a>(&'a self, folder: &RunPath) -> Option<impl Iterator<Item = &'a str>> {
         let rest = self.0.strip_prefix(&folder.0)?;
         (folder.is_top() || rest.is_empty() || rest.starts_with('/'))
             .then(|| rest.split('/').filter(|name| !name.is_empty()))
     }
 
-    /// Returns the path as a string, which is empty for the top.
+    /// Returns the path as a string, which is empty for the root.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for RunPath {
     }
 }
 
-/// Formats the path for messages: `/` for the top.
+/// Formats the path for messages: `/` for the root.
 impl fmt::Display for RunPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_top() { "/" } else { &self.0 })

@@ -79,7 +79,7 @@ impl Reader {
                 let all = content.len() as u64;
                 let start = offset.min(all);
                 let end = offset.saturating_add(len).min(all);
-                // Both are within the content, whose length is a `usize`.
+                // Both bounds are within the content, whose length is a `usize`.
                 Ok(content.slice(start as usize..end as usize))
             }
             Source::Base { file, size, .. } => {
@@ -109,7 +109,7 @@ impl Reader {
         match &self.source {
             Source::Memory(content) => Ok(content.clone()),
             Source::Base { file, size, .. } => {
-                // The file may have grown since, and files that the kernel generates report no
+                // The file may have grown since it was opened, and kernel-generated files report no
                 // size.
                 let data = read_range(file, 0, max.saturating_add(1), *size).map_err(|cause| {
                     BoundedReadError::Failed(FilesError::io(Intent::Read, &self.path, cause))
@@ -132,7 +132,7 @@ pub(crate) enum BoundedReadError {
 }
 
 /// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first
-/// and then as needed, instead of all of `len` at once.
+/// and then as needed, rather than for all `len` bytes up front.
 fn read_range(file: &std::fs::File, offset: u64, len: u64, expected: u64) -> io::Result<Vec<u8>> {
     const STEP: usize = 64 << 10;
     let len = usize::try_from(len).unwrap_or(usize::MAX);

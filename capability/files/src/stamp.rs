@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::jail::Meta;
 
-/// The state of an entry of the base at one time.
+/// The state of a base entry at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stamp {
     Absent,
     File(FileStamp),
     /// A folder whose content the run did not use. Every folder matches.
     Folder,
-    /// A folder with everything in it.
+    /// A folder with everything in it, by hash.
     Tree(#[serde(with = "crate::hex")] blake3::Hash),
     Link(String),
     Other,
 }
 
-/// The current state of an entry of the base.
+/// The current state of a base entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CurrentEntry {
     Absent,
@@ -29,7 +29,7 @@ pub(crate) enum CurrentEntry {
     Other,
 }
 
-/// A version of a file on the host: device, inode, size and times. It differs after the file was
+/// A version of a file on the host: device, inode, size and times. It changes whenever the file is
 /// replaced or written, because a program cannot set the time of the last status change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileStamp {

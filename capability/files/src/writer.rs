@@ -1,9 +1,9 @@
-//! Writing an open file: by its current path in an overlay, or by a handle in the base.
+//! Writing an open file: through its current path in an overlay, or through a handle in the base.
 //!
 //! A file in the base is changed in place, part by part, like a file that a shell writes with `>`:
 //! other processes see it grow, and if this process is killed, the parts written so far remain. In
 //! contrast, [`Files::write`](crate::Files::write) replaces a file as a whole. Each append is one
-//! write at the current end of the file, even if other processes append too.
+//! write at the current end of the file, even if other processes are appending too.
 
 use std::fs::File;
 use std::io;

@@ -30,7 +30,7 @@ impl World {
         world
     }
 
-    /// Writes a file of the base, in the role of the user.
+    /// Writes a file of the base directly, as the user would.
     fn user(&self, path: &str, data: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

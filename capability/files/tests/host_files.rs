@@ -121,7 +121,7 @@ fn another_name_of_the_store_does_not_help() {
     }
     assert_eq!(std::fs::read_to_string(top.join("data/store.db")).unwrap(), SECRET);
     assert_eq!(std::fs::read_to_string(top.join("data/keys/ada.key")).unwrap(), SECRET);
-    // The same store, named by a link to it.
+    // The same store, protected by the path of a link to it.
     let other = HostFiles::default().hide_database(top.join("soft"), "the store");
     let files =
         Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
@@ -182,7 +182,7 @@ fn files_that_the_host_writes_are_read_but_not_listed() {
         let missing = files.read("_step.jsonl").unwrap_err().to_string();
         assert!(missing.contains("_steps.jsonl.bak") && !missing.contains("_steps.jsonl,"));
     }
-    // A folder with such a name is not the host's.
+    // A folder with this name is not one of the host's files.
     std::fs::remove_file(place.top().join("events.org")).unwrap();
     std::fs::create_dir(place.top().join("events.org")).unwrap();
     assert!(names(&place.runs()[0], "/").contains(&"events.org".to_owned()));
@@ -198,7 +198,7 @@ fn hidden_files_are_not_committed() {
     assert!(!listed.iter().any(|path| path.to_str() == Some("wattle.toml")));
 }
 
-/// Tests a staging folder that came with the workdir and contains forged records.
+/// Tests a staging folder that is part of the workdir and contains forged records.
 #[test]
 fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
     use std::os::unix::fs::PermissionsExt as _;

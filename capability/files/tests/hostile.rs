@@ -1,5 +1,5 @@
-//! Tests paths that try to leave the workdir: each is refused or stays inside, and a file beside
-//! the workdir is never touched. The tests may run as root, where permissions protect nothing.
+//! Tests paths that try to leave the workdir: each is rejected or stays inside, and a file beside
+//! the workdir is never touched. The tests may run as root, for whom permissions have no effect.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use wattle_lang::Code;
 
 const SECRET: &str = "SENTINEL";
 
-/// The folder `work` (the base) beside the folder `outside`, which nothing may read or change.
+/// The folder `work` (the base) beside the folder `outside`, which no run may read or change.
 struct Yard {
     dir: tempfile::TempDir,
 }
@@ -175,8 +175,8 @@ fn nothing_outside_is_read_or_written() {
 fn unusual_paths_inside_are_used_literally() {
     let yard = Yard::new();
     for files in yard.runs() {
-        // None of these is special here: not as a home, an address, a device, or a separator of
-        // another system.
+        // None of these has a special meaning: not as a home folder, a URL, a device, or a path of
+        // another operating system.
         for path in [
             "~/.ssh/id",
             "file:///etc/passwd",
@@ -218,7 +218,8 @@ fn unusual_paths_inside_are_used_literally() {
     }
 }
 
-/// Absolute paths below the system's folders are refused, unless the workdir has the folder.
+/// Tests that absolute paths into the system's folders are rejected, unless the workdir has the
+/// folder.
 #[test]
 fn folders_of_the_system_are_outside() {
     let yard = Yard::new();
@@ -240,7 +241,8 @@ fn folders_of_the_system_are_outside() {
             refused(files.rename("real/file", path), path, "written");
             refused(files.check_inside(path, false), path, "read");
         }
-        // Names that are common in a workdir, too: nothing to read there until they are written.
+        // These folder names are also common in workdirs, so only reading is rejected, until the
+        // folder exists.
         for path in ["/home/ada/x", "/lib/x", "/bin/x", "/opt/x"] {
             refused(files.read(path).map(drop), path, "read");
             files.write(path, b"mine").unwrap();
@@ -300,7 +302,7 @@ fn links_that_stay_inside_lead_where_they_say() {
         assert_eq!(changes, all);
         files.apply().unwrap();
         assert_eq!(std::fs::read_link(work.join("moved_link")).unwrap(), Path::new("real"));
-        // Restore the initial state for the next run.
+        // Restores the initial state for the next run.
         for gone in ["moved_link", "real/fresh", "real/new"] {
             std::fs::remove_file(work.join(gone)).unwrap();
         }
@@ -463,7 +465,7 @@ fn deep_trees_are_refused_and_do_not_grow_past_the_bound() {
         files.remove_all("a").unwrap();
         files.remove_all("b").unwrap();
     }
-    // Somebody else's tree, deeper than any path may be, causes clear errors and no stack overflow.
+    // A tree on disk that is deeper than the path limit causes clear errors and no stack overflow.
     let mut at = dir.path().join("deep");
     for _ in 0..400 {
         at.push("d");

@@ -30,7 +30,7 @@ enum Op {
     Rename(String, String),
 }
 
-/// The contents of files by path. `None` is a folder. The map does not contain the top.
+/// The contents of files by path. `None` is a folder. The map does not contain the root.
 #[derive(Clone, Debug, Default)]
 struct Model(BTreeMap<String, Option<Vec<u8>>>);
 

@@ -123,7 +123,8 @@ fn links_lead_where_they_say_and_never_out() {
                 "{run} {target}"
             );
         }
-        // The resolved path of the link is at the top, so its target `..` leads out.
+        // The resolved path of the link is in the root, so its target `..` leads out of the
+        // workdir.
         assert_eq!(kind(files.symlink("..", "dir/up/c")), Some(ErrorKind::Escape), "{run}");
         assert_eq!(kind(files.symlink("x", "old.txt")), Some(ErrorKind::Exists), "{run}");
         assert_eq!(kind(files.symlink("x", "_steps.jsonl")), Some(ErrorKind::Denied), "{run}");

@@ -27,7 +27,7 @@ const DIR: &str = "WATTLE_TEST_DIR";
 const LINES: usize = 3_000;
 const FILES: usize = 60;
 
-/// Starts this test binary again for a task.
+/// Starts this test binary in a child process that performs the task `work`.
 fn start(work: &str, dir: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "another_process", "--nocapture"])
@@ -110,8 +110,8 @@ fn three_processes_append_and_no_line_is_lost() {
     }
 }
 
-/// Another process repeatedly replaces a folder with a link to the repository while a run writes
-/// below the folder.
+/// Tests a process that repeatedly replaces a folder with a link to the repository while a run
+/// writes in the folder.
 #[test]
 fn a_swapper_leads_no_write_into_a_repository() {
     let dir = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn a_swapper_leads_no_write_into_a_repository() {
 
 #[test]
 fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_no_others() {
-    // The time that the task takes on this machine.
+    // The time that the undisturbed task takes on this machine.
     let whole = workdir();
     let began = Instant::now();
     assert!(start("apply", whole.path()).wait().unwrap().success());
@@ -180,7 +180,7 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
             if round % 2 == 0 {
                 std::thread::sleep(whole * (1 + (round * 13 + part * 29) % 24) / 24);
             } else {
-                // Its records are on the disk, so from now on it moves entries.
+                // Waits for the task to write its records. After that, it moves entries.
                 while !has_records(dir.path()) && child.try_wait().unwrap().is_none() {
                     std::thread::yield_now();
                 }
@@ -210,7 +210,7 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
             in_tree == 0 || in_tree == FILES,
             "round {round}: a folder goes as a whole, not {in_tree} files"
         );
-        // Once to complete the changes, and once more without changes.
+        // The first pass completes the changes. The second has nothing left to change.
         for _ in 0..2 {
             assert!(start("apply", dir.path()).wait().unwrap().success());
             let done = tree(dir.path());

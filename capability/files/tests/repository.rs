@@ -1,4 +1,4 @@
-//! Tests that a run cannot create a repository, whatever its name and the order of its parts.
+//! Tests that a run cannot create a repository, regardless of its name and the order of its parts.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
 //! JSON Schemas from untrusted sources, with limits on the cost of parsing and validation.
 //!
-//! Nothing is fetched. A schema that refers to itself is rejected, and so are keywords whose cost
-//! doubles at each level. Validation then costs at most the size of the schema, with its
-//! references expanded, times the size of the value.
+//! References outside the schema are not fetched. Recursive schemas are rejected, as are keywords
+//! whose cost doubles with each nesting level. The cost of validation is therefore at most the size
+//! of the schema, with its references expanded, times the size of the value.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;
@@ -21,7 +21,7 @@ const MAX_PATTERN: usize = 256 << 10;
 /// Maximum number of faults that are reported for a value.
 const MAX_FAULTS: usize = 5;
 
-/// Limits of a schema, and the keywords that it checks.
+/// Limits on a schema, and an option for its validation.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaLimits {
     /// Maximum length of the serialized schema, in bytes.
@@ -42,7 +42,7 @@ impl Schema {
     /// Parses a schema.
     ///
     /// # Errors
-    /// If the schema is invalid or not supported. The error is the reason.
+    /// If the schema is invalid or not supported. The error states the reason.
     pub fn parse(text: &str) -> Result<Schema, String> {
         check_length(text.len(), MAX_TEXT)?;
         let document: Json =
@@ -54,7 +54,7 @@ impl Schema {
     /// Compiles a schema within the limits.
     ///
     /// # Errors
-    /// If the schema is invalid or not supported. The error is the reason.
+    /// If the schema is invalid or not supported. The error states the reason.
     pub fn compile(document: &Json, limits: SchemaLimits) -> Result<Schema, String> {
         check_length(document.to_string().len(), limits.text)?;
         let mut cost = Cost {
@@ -79,15 +79,15 @@ impl Schema {
     /// Validates a value.
     ///
     /// # Errors
-    /// If the value does not match. The error is a list of the first faults, each with its location
-    /// in the value as a JSON pointer.
+    /// If the value does not match. The error lists the first faults, each with its location as a
+    /// JSON pointer into the value.
     pub fn check(&self, value: &Json) -> Result<(), String> {
         let faults = self.faults(value, MAX_FAULTS);
         if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     }
 
-    /// Returns the first faults of a value, at most `limit`, each with its location in the value as
-    /// a JSON pointer. A valid value has none.
+    /// Returns at most `limit` validation errors for a value, each with its location as a JSON
+    /// pointer into the value. Returns an empty list if the value is valid.
     #[must_use]
     pub fn faults(&self, value: &Json, limit: usize) -> Vec<String> {
         let described = self.validator.iter_errors(value).take(limit).map(|error| {
@@ -107,22 +107,22 @@ fn check_length(length: usize, limit: usize) -> Result<(), String> {
     }
 }
 
-/// Maximum length of a reported fault, in characters; a fault quotes the value.
+/// Maximum length of a reported fault, in characters. A fault quotes the value, which may be long.
 const FAULT: usize = 300;
 
-/// The walk over a schema with its references expanded.
+/// A walk that expands the references of a schema and counts its parts and regular expressions.
 struct Cost<'a> {
     root: &'a Json,
     max_parts: usize,
     parts: usize,
     patterns: usize,
-    /// The references that are being expanded.
+    /// The references that are currently being expanded.
     open: Vec<&'a str>,
 }
 
 impl<'a> Cost<'a> {
-    /// Adds an upper bound on the number of subschemas in `part`. Every object and array counts as
-    /// one.
+    /// Counts the parts and regular expressions in `part`. Fails if a limit is exceeded or a
+    /// keyword is not supported.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
         self.parts += 1;
         if self.parts > self.max_parts || depth > MAX_DEPTH {
@@ -166,7 +166,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// Returns true if the schema is of draft 4, in which plain `id` means `$id`.
+    /// Returns true if the schema declares draft 4, where plain `id` means `$id`.
     fn is_draft4(&self) -> bool {
         self.root
             .get("$schema")
@@ -182,7 +182,7 @@ impl<'a> Cost<'a> {
         let path = path.ok_or_else(|| {
             format!("the reference `{target}` leaves the schema; refer to `#/$defs/…`")
         })?;
-        // Characters may be percent-encoded, as in a URL.
+        // The reference may contain percent-encoded characters, as in a URL.
         let path =
             percent_decoded(path).ok_or_else(|| format!("the reference `{target}` is invalid"))?;
         let part = self

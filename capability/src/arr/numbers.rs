@@ -1,4 +1,4 @@
-//! Arrays of numbers: sum, smallest and largest item.
+//! Arrays of numbers: their sum, minimum and maximum.
 
 use wattle_rt::{Code, Failure, MemoryCharge, Run};
 
@@ -32,10 +32,10 @@ fn extreme(run: &mut Run, h: i32, of: fn(f64, f64) -> f64) -> Result<f64, Failur
     numbers.reduce(of).ok_or_else(|| Failure::new(Code::EBOUND, "the array has no items"))
 }
 
-/// An item that is a number, with its text.
+/// A numeric item: its value and its text.
 type NumberItem<'a> = (f64, &'a [u8]);
 
-/// Returns the items as numbers, and the charge for them.
+/// Parses the items as numbers. Also returns the charge for their memory.
 fn read(run: &mut Run, h: i32) -> Result<(Vec<NumberItem<'_>>, MemoryCharge), Failure> {
     let account = run.account().clone();
     let items = Arrays::of(run).get(Handle(h))?;

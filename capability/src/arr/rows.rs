@@ -1,4 +1,5 @@
-//! Arrays of rows, which are JSON objects or tab-separated: `arr.sort_rows` and `arr.from_csv`.
+//! Arrays of rows, which are JSON objects or tab-separated values: `arr.sort_rows` and
+//! `arr.from_csv`.
 
 use std::cmp::Ordering;
 
@@ -10,7 +11,7 @@ use crate::json::MEMORY_PER_BYTE;
 use crate::json::document::Document;
 use crate::json::path::Path;
 
-/// The value of a row.
+/// The sort key of a row.
 #[derive(Debug)]
 enum Key {
     Null,
@@ -20,7 +21,7 @@ enum Key {
 }
 
 impl Key {
-    /// Returns the position of the value's type in the order by value.
+    /// Returns the rank of the key's type. Keys of different types are ordered by rank.
     fn rank(&self) -> u8 {
         match self {
             Key::Null => 0,
@@ -40,10 +41,10 @@ fn compare(a: &Key, b: &Key) -> Ordering {
     }
 }
 
-/// The location of the value in each row.
+/// The location of the sort key in each row.
 enum Field<'k> {
     Path(Path),
-    /// A column, with its number as written.
+    /// The index of a tab-separated column, from 0, and its text in the program.
     Column(usize, &'k str),
 }
 
@@ -62,7 +63,7 @@ pub(super) fn sort(run: &mut Run, h: i32, key: &str, by: Option<&str>) -> Result
     let account = run.account().clone();
     let rows = Arrays::of(run).get(Handle(h))?;
     let Some(first) = rows.first() else { return Ok(()) };
-    // The keys of all rows, and one parsed row at a time.
+    // The charge covers the keys of all rows and one parsed row at a time.
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let all: usize = rows.iter().map(|row| row.len() + size_of::<Key>()).sum();
     let _held = account.hold(all.saturating_add(longest.saturating_mul(MEMORY_PER_BYTE)))?;
@@ -85,12 +86,12 @@ pub(super) fn sort(run: &mut Run, h: i32, key: &str, by: Option<&str>) -> Result
     Ok(())
 }
 
-/// Returns true if the string is a JSON object or array.
+/// Returns true if a string is a JSON object or array.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && Document::read(text).is_ok()
 }
 
-/// Reads a key. The first row determines whether it is a path or a column.
+/// Parses a key: a path if the first row is JSON, and a column number otherwise.
 fn field<'k>(first: &[u8], key: &'k str) -> Result<Field<'k>, Failure> {
     if is_json(&String::from_utf8_lossy(first)) {
         return Path::read(key).map(Field::Path);
@@ -123,7 +124,7 @@ impl Field<'_> {
     }
 }
 
-/// Returns the value in the form that is used for comparisons.
+/// Converts a value to a sort key for the order `by`. `at` is the index of the row.
 fn typed(value: Document, by: &str, at: usize) -> Result<Key, Failure> {
     match by {
         "text" => return Ok(Key::Text(value.plain())),

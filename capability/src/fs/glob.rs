@@ -39,14 +39,14 @@ pub(super) async fn glob(run: &mut Run, pattern: Unadmitted<String>) -> Result<H
     Arrays::make(run, found)
 }
 
-/// The next segments of a pattern, to be matched in a folder.
+/// A folder, and the pattern segment to match in it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
-    /// The folder's path, empty for the top.
+    /// The folder's path. Empty for the workdir.
     folder: String,
-    /// The index of the next segment.
+    /// The index of the segment.
     next: usize,
-    /// If true, the folder was found by a wildcard. It is then skipped if it may not be read.
+    /// If true, a wildcard matched the folder. Such a folder is skipped if it may not be read.
     found: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'f> Search<'f> {
         Search { files, stop, found: BTreeSet::new(), skipped: Vec::new(), listed: 0 }
     }
 
-    /// Finds the paths that match a pattern.
+    /// Adds all paths that match a pattern to `found`.
     fn walk(&mut self, pattern: &Pattern) -> Result<(), Failure> {
         let start = State { folder: String::new(), next: 0, found: false };
         let mut seen = HashSet::from([start.clone()]);
@@ -83,7 +83,7 @@ impl<'f> Search<'f> {
         Ok(())
     }
 
-    /// Matches one segment in a folder, and returns the states that follow.
+    /// Matches one segment in a folder, and returns the next states.
     fn step(&mut self, pattern: &Pattern, state: State) -> Result<Vec<State>, Failure> {
         let Pattern { segments, folders } = pattern;
         let folders = *folders;
@@ -150,8 +150,8 @@ impl<'f> Search<'f> {
         Ok(entries.into_iter().map(|entry| (entry.name, entry.kind)).collect())
     }
 
-    /// Returns `None` if the entry does not exist, or if a wildcard found it and it may not be
-    /// read.
+    /// Returns the value of a result. Returns `None` if the entry does not exist, or if a wildcard
+    /// matched it and it may not be read.
     fn unless_missing<T>(
         &mut self,
         result: Result<T, FilesError>,

@@ -1,4 +1,4 @@
-//! The broker, which performs the one sequence of `git` calls that a trusted run may cause.
+//! The broker, which performs the one sequence of `git` calls that a trusted run may trigger.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use crate::PortFuture;
 use crate::files::HostFiles;
 use crate::secrets::ApiKey;
 
-/// Maximum duration of a commit and a push together.
+/// Maximum total time for a commit and its push.
 const TIME: Duration = Duration::from_secs(120);
 
 /// Maximum length of `git`'s output in a failure, in characters.
 const QUOTED: usize = 400;
 
-/// The settings of every call, which override those of the repository. Each setting prevents `git`
-/// from starting a program, prompting a user, or reaching a location that the operator did not
-/// choose.
+/// The settings passed to every call. They override those of the repository. Each setting prevents
+/// `git` from starting a program, prompting a user, or reaching a location that the operator did
+/// not choose.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -57,7 +57,7 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Hints for the operator: messages of `git`, and the action that resolves each.
+/// Error messages of `git`, each with a hint for the operator.
 const HINTS: &[(&[&str], &str)] = &[
     (
         &["Permission denied (", "Load key "],
@@ -89,7 +89,7 @@ const HINTS: &[(&[&str], &str)] = &[
 pub struct PushTo {
     /// The remote.
     pub remote: Remote,
-    /// The branch of the remote.
+    /// The remote branch.
     pub branch: Branch,
     /// The token for a remote over http or https.
     pub token: Option<ApiKey>,
@@ -105,8 +105,7 @@ pub struct Author {
 }
 
 impl Author {
-    /// Returns an author with the tenant's name. If there is no email address, uses one that
-    /// receives no mail.
+    /// Creates an author with the tenant's name. The default email address receives no mail.
     #[must_use]
     pub fn of(tenant: &str, email: Option<&str>) -> Author {
         let plain = |text: &str| {
@@ -124,7 +123,7 @@ impl Author {
     }
 }
 
-/// Finds the binary in the folders of a `PATH`; relative folders are ignored.
+/// Finds the `git` binary in the folders of a `PATH`. Relative folders are ignored.
 #[must_use]
 pub fn find_git(path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
@@ -135,8 +134,8 @@ pub fn find_git(path: &OsStr) -> Option<PathBuf> {
 
 /// A broker that commits and pushes one workdir with this machine's `git`.
 ///
-/// The calls are made in sequence, each with fixed arguments and its own environment. The caller
-/// supplies only the message, which is passed by stdin.
+/// Each call has fixed arguments and a clean environment. The caller supplies only the message,
+/// which is passed on stdin.
 pub struct Broker {
     git: PathBuf,
     workdir: PathBuf,
@@ -148,16 +147,16 @@ pub struct Broker {
     lock: Mutex<()>,
 }
 
-/// A sequence of calls.
+/// The sequence of `git` calls for one commit and its push.
 struct Sequence<'a> {
     broker: &'a Broker,
     home: tempfile::TempDir,
     deadline: Instant,
 }
 
-/// A commit that was made.
+/// A summary of a new commit.
 struct CommitSummary {
-    /// The number of changed files, in words.
+    /// The number of changed files, such as `3 files`.
     files: String,
     /// The short hash.
     name: String,
@@ -167,7 +166,8 @@ impl Broker {
     /// Creates a broker for a workdir.
     ///
     /// # Errors
-    /// If the workdir is missing, or contains the remote: a run could write the remote's hooks.
+    /// If the workdir is missing, or if it contains the remote, because a run could then write the
+    /// remote's hooks.
     pub fn new(
         git: PathBuf,
         workdir: &Path,
@@ -221,8 +221,8 @@ impl Repository for Broker {
 }
 
 impl Sequence<'_> {
-    /// Creates the repository if it is missing, and checks its configuration against the allowed
-    /// keys.
+    /// Creates the repository if it is missing, and checks that its configuration contains only
+    /// allowed keys.
     async fn check(&self, state: State) -> Result<(), Failure> {
         if state == State::Absent {
             let branch = format!("--initial-branch={}", self.broker.to.branch);
@@ -251,7 +251,7 @@ impl Sequence<'_> {
         }
     }
 
-    /// Commits everything. Returns `None` if nothing changed.
+    /// Commits all changes. Returns `None` if nothing changed.
     async fn commit(&self, message: String) -> Result<Option<CommitSummary>, Failure> {
         let mut add = vec!["add", "--all", "--", "."];
         add.extend(self.broker.excluded.iter().map(String::as_str));
@@ -278,7 +278,7 @@ impl Sequence<'_> {
         Ok(Some(CommitSummary { files, name: name.trim().to_owned() }))
     }
 
-    /// Pushes the workdir's branch.
+    /// Pushes the current commit to the remote branch, and describes the outcome.
     async fn push(&self, committed: Option<CommitSummary>) -> Result<String, Failure> {
         let branch = &self.broker.to.branch;
         let commits = self.call(&["rev-parse", "--verify", "-q", "HEAD"], None).await?;
@@ -312,7 +312,7 @@ impl Sequence<'_> {
     }
 
     /// Returns the remote's configuration as environment variables, because every user of the
-    /// machine could see arguments.
+    /// machine can see a process's arguments.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];
@@ -359,7 +359,7 @@ impl Sequence<'_> {
         Failure::new(Code::EREMOTE, format!("nothing was pushed{note}: {output}{hint}"))
     }
 
-    /// Makes a call that must succeed, and returns its output.
+    /// Calls `git`, and returns its output. Fails if the exit code is not 0.
     async fn expect_success(&self, args: &[&str]) -> Result<String, Failure> {
         let done = self.call(args, None).await?;
         match done.code {
@@ -421,7 +421,8 @@ impl Sequence<'_> {
         Failure::new(Code::ETRFM, self.clean(why))
     }
 
-    /// Returns `git`'s output on one line, without the token and the machine's paths.
+    /// Returns `git`'s output on one line, truncated, without the token and the workdir's absolute
+    /// path.
     fn clean(&self, output: &str) -> String {
         let output = match &self.broker.to.token {
             Some(token) => token.scrub(output),
@@ -434,8 +435,8 @@ impl Sequence<'_> {
     }
 }
 
-/// Returns the pathspecs that exclude files. Temporary files have random names, so they are
-/// matched by a pattern.
+/// Returns the pathspecs that exclude the host's files from a commit. Temporary files have random
+/// names, so patterns match them.
 fn excluded(files: &HostFiles, workdir: &Path) -> Vec<String> {
     let names = files.not_committed(workdir).into_iter();
     let each = names.filter_map(|path| Some(format!(":(top,exclude,literal){}", path.to_str()?)));

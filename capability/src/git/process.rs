@@ -1,4 +1,4 @@
-//! A call of `git` with a clean environment, no shell, limited output and a deadline.
+//! A call to `git` with a clean environment, no shell, limited output and a deadline.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -8,13 +8,13 @@ use std::process::{Child, Command, Stdio};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum number of bytes that are kept of each output.
+/// Maximum number of bytes kept from each output stream.
 const MAX_OUTPUT: u64 = 64 << 10;
 
-/// The folders where `git` finds its own programs.
+/// The `PATH` of the process: the folders where `git` finds its own programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A call of `git`.
+/// A call to `git`.
 pub(super) struct Call<'a> {
     /// The absolute path of the binary.
     pub(super) git: &'a Path,
@@ -24,18 +24,18 @@ pub(super) struct Call<'a> {
     pub(super) home: &'a Path,
     /// The arguments.
     pub(super) args: Vec<String>,
-    /// Variables in addition to the fixed ones.
+    /// Environment variables in addition to the fixed ones.
     pub(super) variables: Vec<(String, String)>,
     /// The input for the process's stdin.
     pub(super) input: Option<Vec<u8>>,
-    /// The time when the process is killed.
+    /// The time at which the process is killed.
     pub(super) deadline: Instant,
 }
 
 /// The result of a call.
 #[derive(Debug)]
 pub(super) struct ProcessOutput {
-    /// The exit code; `None` if a signal ended the process.
+    /// The exit code, or `None` if a signal ended the process.
     pub(super) code: Option<i32>,
     /// The first part of the standard output.
     pub(super) out: String,
@@ -46,7 +46,7 @@ pub(super) struct ProcessOutput {
 /// The reason why a call has no result.
 #[derive(Debug)]
 pub(super) enum ProcessError {
-    /// The deadline passed, and the process was stopped.
+    /// The deadline passed, and the process was killed.
     TimedOut,
     /// The process could not be started or waited for.
     Failed(io::Error),
@@ -63,8 +63,7 @@ struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // Killing fails if the process has ended; waiting removes its entry from the system's
-        // table.
+        // Killing fails if the process has already exited. Waiting reaps it.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -78,7 +77,7 @@ pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
     let input = call.input;
     let feed = spawn_blocking(move || {
         if let Some((mut stdin, input)) = stdin.zip(input) {
-            // A process that does not read all of its input reports the reason in its output.
+            // If the process does not read all of its input, its output contains the reason.
             let _ = stdin.write_all(&input);
         }
     });
@@ -92,7 +91,7 @@ pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
         read.map_err(io::Error::other)?
     };
     let (out, err) = (text(out)?, text(err)?);
-    // Both outputs are closed: the process has ended, or is about to.
+    // Both output streams are closed, so the process has exited or is about to exit.
     let waited = spawn_blocking(move || running.0.wait());
     match timeout_at(call.deadline, waited).await {
         Ok(status) => {
@@ -133,7 +132,7 @@ fn command(call: &Call<'_>) -> Command {
     command
 }
 
-/// Reads the stream to its end, and returns the first part.
+/// Reads a stream to its end, and returns its first [`MAX_OUTPUT`] bytes.
 fn beginning(mut from: impl Read) -> io::Result<String> {
     let mut output = Vec::new();
     from.by_ref().take(MAX_OUTPUT).read_to_end(&mut output)?;

@@ -8,14 +8,14 @@ use std::str::FromStr;
 use url::Url;
 use wattle_rt::truncate;
 
-/// A remote for pushes: a folder of this machine, or a repository over https, http or ssh.
+/// A remote to push to: a folder on this machine, or a repository over https, http or ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     text: String,
     protocol: &'static str,
 }
 
-/// An invalid remote, branch or file of a remote.
+/// An error in a remote's settings: its location, its branch or one of its files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RemoteError(String);
@@ -102,7 +102,7 @@ impl Remote {
         &self.text
     }
 
-    /// Returns the only protocol that `git` may use.
+    /// Returns the only protocol that `git` may use for this remote.
     pub(super) fn protocol(&self) -> &'static str {
         self.protocol
     }
@@ -123,8 +123,8 @@ impl fmt::Display for Remote {
     }
 }
 
-/// The operator's files that verify a remote and authenticate to it. For a file that is not set,
-/// that of the system or the user is used.
+/// The operator's files for verifying a remote and authenticating to it. A file that is not set
+/// defaults to the file of the system or the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFiles {
     ca: Option<PathBuf>,
@@ -133,10 +133,12 @@ pub struct RemoteFiles {
 }
 
 impl RemoteFiles {
-    /// Creates the set from certificates for https, and a private key and host keys for ssh.
+    /// Creates the set: the CA certificates for https, and the private key and the known hosts for
+    /// ssh.
     ///
     /// # Errors
-    /// If a file is missing, or its path is relative or has a character that is special to `ssh`.
+    /// If a file is missing, or if its path is relative or contains a character that is special to
+    /// `ssh`.
     pub fn new(
         ca: Option<PathBuf>,
         ssh_key: Option<PathBuf>,
@@ -162,13 +164,13 @@ impl RemoteFiles {
         Ok(RemoteFiles { ca, ssh_key, known_hosts })
     }
 
-    /// Returns the certificates for https.
+    /// Returns the path of the CA certificates for https.
     pub(super) fn ca(&self) -> Option<&str> {
         self.ca.as_deref().and_then(Path::to_str)
     }
 
-    /// Returns the command that `git` uses to reach a remote over ssh. It never prompts, reads no
-    /// configuration, and rejects a host whose key is not known.
+    /// Returns the `ssh` command for `git`. The command never prompts, reads no configuration file,
+    /// and rejects hosts with unknown keys.
     pub(super) fn ssh_command(&self) -> String {
         let mut command = "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o \
                            StrictHostKeyChecking=yes"
@@ -232,7 +234,7 @@ impl fmt::Display for Branch {
     }
 }
 
-/// Returns a string for a message, truncated and without control characters.
+/// Prepares a string for a message: truncates it and removes control characters.
 fn clip(text: &str) -> String {
     truncate(text, 80).chars().filter(|c| !c.is_control()).collect()
 }

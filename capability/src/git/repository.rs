@@ -1,8 +1,8 @@
-//! Checks of a repository before `git` may use it: nothing in it may name a program or a location
+//! Checks a repository before `git` uses it: nothing in it may refer to a program, or to a location
 //! outside the repository.
 //!
-//! A run cannot write below `.git`, so the checked state cannot change while `git` works. An
-//! unsafe repository is rejected, not repaired.
+//! A run cannot write to `.git`, so the state cannot change between the check and the end of the
+//! call. An unsafe repository is rejected, not repaired.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,8 +20,9 @@ const REDIRECTS: &[&str] = &[
     "objects/info/http-alternates",
 ];
 
-/// The allowed keys of the repository's configuration: section, whether it has a subsection, and
-/// names. None of them names a program, a file, or a location that receives data.
+/// The allowed keys of the repository's configuration. Each entry contains a section, a flag that
+/// is true if the section has subsections, and the names of the keys. No key refers to a program or
+/// a file, or controls where data is sent.
 const KEYS: &[(&str, bool, &[&str])] = &[
     (
         "core",
@@ -53,16 +54,16 @@ const KEYS: &[(&str, bool, &[&str])] = &[
 /// The state of the workdir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Neither a repository nor inside one.
+    /// The workdir is neither a repository nor inside one.
     Absent,
-    /// The top of a repository.
+    /// The workdir is the root of a repository.
     Repository,
 }
 
 /// Inspects the workdir and its `.git`.
 ///
 /// # Errors
-/// If the workdir cannot be committed. The error is the reason.
+/// If the workdir cannot be committed. The error states the reason.
 pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
     let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     let mut left = MAX_ENTRIES;
@@ -94,7 +95,7 @@ pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
     Ok(State::Repository)
 }
 
-/// Rejects anything in `.git` that is neither a file nor a folder.
+/// Rejects every entry in `.git` that is neither a file nor a folder.
 fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
         if kind.is_dir() {
@@ -109,7 +110,7 @@ fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
     })
 }
 
-/// Rejects nested repositories, because `git` would enter them and obey their configuration.
+/// Rejects nested repositories, because `git` would apply their configuration.
 fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
         let is_git = path
@@ -129,7 +130,8 @@ fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String
 
 type Visit<'a> = &'a mut dyn FnMut(&Path, std::fs::FileType, &mut usize) -> Result<(), String>;
 
-/// Visits the entries of a folder without following links.
+/// Visits the entries of a folder, not recursively and without following links. `left` is the
+/// number of entries that may still be visited.
 fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String> {
     let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -142,7 +144,7 @@ fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String>
     Ok(())
 }
 
-/// Returns the first key of a NUL-separated listing that is not allowed.
+/// Returns the first key that is not allowed in a NUL-separated listing.
 pub(super) fn forbidden(listing: &str) -> Option<&str> {
     listing.split('\0').map(str::trim).filter(|key| !key.is_empty()).find(|key| !is_allowed(key))
 }

@@ -1,4 +1,4 @@
-//! A client for endpoints that implement OpenAI's `/images/generations`.
+//! A client for endpoints that implement OpenAI's `/images/generations` API.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,13 +15,13 @@ use crate::egress::{
 };
 use crate::secrets::ApiKey;
 
-/// Maximum time for an image.
+/// Maximum time for generating an image.
 const TIME: Duration = Duration::from_secs(120);
-/// Maximum length of the endpoint's error message in a failure, in characters.
+/// Maximum length of a quoted error message from the endpoint, in characters.
 const QUOTED: usize = 200;
 
 /// A client that requests images from one configured endpoint. If the endpoint returns a URL, the
-/// image is fetched like any other page: from public hosts, without the key.
+/// image is fetched without the key, from the endpoint or from a public host.
 pub struct Endpoint {
     client: EndpointClient,
     public: Egress,
@@ -31,17 +31,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a client for the endpoint below a URL, with a model and a key.
+    /// Creates a client for the endpoint at the base URL `base`, with a model and a key.
     ///
     /// # Errors
-    /// If the URL is not valid for an endpoint.
+    /// If `base` is not a valid URL for an endpoint.
     pub fn new(
         egress: &Egress,
         base: &Url,
         model: Option<String>,
         key: Option<ApiKey>,
     ) -> Result<Self, EgressError> {
-        // Base64 is a third longer than the bytes.
+        // Base64 text is a third longer than the encoded bytes.
         let limits =
             Limits { body: MAX_IMAGE / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
         let client = egress.endpoint(base)?.with_limits(limits);
@@ -89,8 +89,7 @@ impl Endpoint {
         self.fetch(url, &passage).await
     }
 
-    /// Fetches an image by its URL: from the endpoint's own origin, or from any host that the run
-    /// may reach.
+    /// Fetches an image from the endpoint's own origin or from any host that the run may reach.
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
         let request = Request::get(url);
@@ -120,7 +119,8 @@ impl Endpoint {
         Failure::new(code, format!("no image was generated: {}", self.clean(&error.to_string())))
     }
 
-    /// Returns the endpoint's error message, truncated.
+    /// Returns the endpoint's error message, truncated and formatted as a suffix. Returns an empty
+    /// string if there is no message.
     fn message(&self, answer: &Response) -> String {
         let value: Option<Json> = serde_json::from_slice(&answer.body).ok();
         let of = |at: &str| value.as_ref()?.pointer(at)?.as_str().map(str::to_owned);

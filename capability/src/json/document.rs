@@ -1,5 +1,5 @@
-//! A JSON document that keeps the spelling of its numbers: `1.10` stays `1.10`, and an integer of
-//! thirty digits keeps them all.
+//! A JSON document that keeps its numbers as written: `1.10` stays `1.10`, and an integer with
+//! thirty digits keeps all of them.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use wattle_rt::{Code, Failure};
 
 /// Maximum nesting depth. Every walk over a document recurses on a program's small stack.
 pub(super) const MAX_DEPTH: usize = 128;
-/// Maximum number of values in a document; each takes about 60 bytes of memory.
+/// Maximum number of values in a document. A value takes about 60 bytes of memory.
 pub(super) const MAX_VALUES: usize = 1_000_000;
 
 /// A JSON value.
@@ -18,11 +18,11 @@ pub(super) const MAX_VALUES: usize = 1_000_000;
 pub(crate) enum Document {
     Null,
     Bool(bool),
-    /// The number as written; always valid by the grammar of JSON.
+    /// The number as written. It is always a valid JSON number.
     Number(Box<str>),
     Text(String),
     Array(Vec<Document>),
-    /// The fields in the order of the source. If a key is repeated, its last value counts.
+    /// The fields in the order of the source. If a key is repeated, the last value is kept.
     Object(Box<IndexMap<String, Document>>),
 }
 
@@ -30,8 +30,8 @@ impl Document {
     /// Parses exactly one JSON value.
     ///
     /// # Errors
-    /// `EPARSE` with line and column if the text is not JSON or is nested too deeply; `ENOMEM` if
-    /// it has too many values.
+    /// `EPARSE` with the line and column if the text is not JSON or is nested too deeply; `ENOMEM`
+    /// if it contains too many values.
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
         let mut lexer = SliceLexer::new(text.as_bytes());
         let mut left = MAX_VALUES;
@@ -73,7 +73,7 @@ impl Document {
         }
     }
 
-    /// Returns the nesting depth, this value included.
+    /// Returns the nesting depth of the value. A value that contains no others has depth 1.
     pub(super) fn depth(&self) -> usize {
         let inner = match self {
             Document::Array(items) => items.iter().map(Document::depth).max(),
@@ -83,7 +83,7 @@ impl Document {
         1 + inner.unwrap_or(0)
     }
 
-    /// Returns the kind with its article, for a message.
+    /// Returns the kind with an article, for use in a message.
     pub(crate) fn a_kind(&self) -> String {
         match self {
             Document::Null => "null".to_owned(),
@@ -92,7 +92,7 @@ impl Document {
         }
     }
 
-    /// Returns the kind in one word, as `json.type` does.
+    /// Returns the name of the kind, which is also the result of `json.type`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Document::Null => "null",
@@ -148,7 +148,8 @@ fn value(
     })
 }
 
-/// Returns `line 2, column 5`, both counted from 1; columns are characters.
+/// Returns the position of a byte offset, such as `line 2, column 5`. Lines and columns are counted
+/// from 1, and columns are counted in characters.
 fn position(text: &str, at: usize) -> String {
     let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
@@ -156,7 +157,7 @@ fn position(text: &str, at: usize) -> String {
     format!("line {line}, column {column}")
 }
 
-/// Returns a string as a JSON string, with quotes.
+/// Formats a string as a JSON string, with quotes.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

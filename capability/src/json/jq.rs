@@ -15,7 +15,7 @@ static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm"));
 const MAX_MEMORY: usize = 128 << 20;
 /// Maximum length of a filter, in bytes.
 const MAX_FILTER: usize = 16 << 10;
-/// Maximum size of the output, in bytes; the guest has the same limit.
+/// Maximum size of the output, in bytes. The guest itself fails at 8 MiB.
 const MAX_OUTPUT: usize = 9 << 20;
 
 pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
@@ -36,7 +36,7 @@ pub(super) async fn query_with(
     apply(run.account(), (&vars, &filter), doc.as_bytes(), now, run.deadline()).await
 }
 
-/// Returns the variables of a filter as a JSON object.
+/// Returns the variables for a filter as a JSON object.
 fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -54,11 +54,12 @@ fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
 }
 
 /// Applies a jq filter to a JSON document of at most 16 MiB, and returns its values, one per line.
-/// The filter runs in a sandbox until the deadline. `now` is the current time for the filter, in
-/// seconds since 1970.
+/// The filter runs in a sandbox, and is stopped at the deadline. `now` is the current time that the
+/// filter sees, in seconds since 1970.
 ///
 /// # Errors
-/// If the filter or the document is invalid, the filter fails, or it needs too much time or memory.
+/// If the filter or the document is invalid, or if the filter fails or needs too much time or
+/// memory.
 pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result<Vec<u8>, Failure> {
     apply(&Account::of_process(usize::MAX), ("{}", filter), doc, now, deadline).await
 }

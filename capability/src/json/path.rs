@@ -1,4 +1,4 @@
-//! Paths into a JSON document: `a.b[0].c`, `$.a`, `["odd key"]`, or a JSON pointer `/a/b/0`.
+//! Paths in a JSON document: `a.b[0].c`, `$.a`, `["odd key"]`, or a JSON pointer `/a/b/0`.
 
 use wattle_rt::{Code, Failure, truncate};
 
@@ -9,7 +9,7 @@ use super::document::{Document, MAX_DEPTH};
 enum Step {
     /// A key, or an index if the value is an array.
     Name(String),
-    /// An index in brackets; a negative one counts from the end.
+    /// An index in brackets. A negative index counts from the end.
     Index(i64),
     /// The position after an array's last item: `[-]`, or `-` in a pointer.
     AfterLast,
@@ -18,7 +18,7 @@ enum Step {
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
-    /// The steps, each with the offset of its end in the path's source.
+    /// The steps, each with the byte offset of its end in `text`.
     steps: Vec<(Step, usize)>,
     text: String,
 }
@@ -27,7 +27,7 @@ impl Path {
     /// Parses a path.
     ///
     /// # Errors
-    /// `EPARSE` with the reason.
+    /// `EPARSE` if the path is invalid. The message states the reason.
     pub(crate) fn read(text: &str) -> Result<Path, Failure> {
         let steps = if text.starts_with('/') { pointer(text) } else { dotted(text)? };
         if steps.len() > MAX_DEPTH {
@@ -39,7 +39,7 @@ impl Path {
         Ok(Path { steps, text: text.to_owned() })
     }
 
-    /// Returns the path of the position after the last item of the array at this path.
+    /// Returns the path that appends an item to the array at this path.
     pub(crate) fn after_last(mut self) -> Path {
         self.steps.push((Step::AfterLast, self.text.len()));
         self
@@ -48,8 +48,8 @@ impl Path {
     /// Returns the value at the path.
     ///
     /// # Errors
-    /// `ENOENT` if the path does not exist. The error names the part that exists, and the value
-    /// there.
+    /// `ENOENT` if the path does not exist. The message names the longest part of the path that
+    /// exists, and describes its value.
     pub(crate) fn find<'d>(&self, document: &'d Document) -> Result<&'d Document, Failure> {
         let mut value = document;
         let mut from = 0;
@@ -61,11 +61,11 @@ impl Path {
     }
 
     /// Sets the value at the path. Creates missing objects and arrays on the way, and replaces
-    /// `null` with them. The index after an array's last item appends.
+    /// `null` with them. An index equal to the length of an array appends an item.
     ///
     /// # Errors
-    /// `ENOENT` if the path leads through a value that has no such part; `EPARSE` if the document
-    /// would be nested too deeply.
+    /// `ENOENT` if a step does not fit the value that it applies to; `EPARSE` if the document would
+    /// be nested too deeply.
     pub(crate) fn put(&self, document: &mut Document, value: Document) -> Result<(), Failure> {
         if self.steps.len() + value.depth() > MAX_DEPTH {
             return Err(Failure::new(
@@ -82,7 +82,8 @@ impl Path {
                     Step::Index(_) | Step::AfterLast => Document::Array(Vec::new()),
                 };
             }
-            // Checked first, because a failed step could no longer borrow the slot for its message.
+            // The check precedes the step, because a failed step could not borrow the slot for its
+            // error message.
             if !can_set(slot, step) {
                 return Err(self.missing_part(from, *to, slot));
             }
@@ -107,10 +108,10 @@ impl Path {
         Ok(())
     }
 
-    /// Removes the value at the path. In an array, the later items move up.
+    /// Removes the value at the path. In an array, later items move to fill the gap.
     ///
     /// # Errors
-    /// `ENOENT` as for [`find`](Path::find); `EPARSE` if the path is that of the whole document.
+    /// `ENOENT` as for [`find`](Path::find); `EPARSE` if the path refers to the whole document.
     pub(crate) fn take(&self, document: &mut Document) -> Result<(), Failure> {
         self.find(document)?;
         let Some(((last, _), way)) = self.steps.split_last() else {
@@ -140,7 +141,7 @@ impl Path {
         Ok(())
     }
 
-    /// Reports the missing part of the path, and the value that lacks it.
+    /// Creates the failure that reports the missing part of the path and the value that lacks it.
     fn missing_part(&self, from: usize, to: usize, at: &Document) -> Failure {
         let part = |range| self.text.get(range).unwrap_or_default();
         let missing = part(from..to).trim_start_matches('.');
@@ -178,7 +179,7 @@ fn key(step: &Step) -> String {
     }
 }
 
-/// Returns the step as an index into an array of that length. The index is at most the length.
+/// Returns the step as an index into an array of the given length. The index may equal the length.
 fn index(step: &Step, length: usize) -> Option<usize> {
     let index = match step {
         Step::AfterLast => return Some(length),
@@ -197,7 +198,8 @@ fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
     }
 }
 
-/// Returns true if the step can be set in the value.
+/// Returns true if the step can be set in the value. An object accepts any step, and an array
+/// accepts an index up to its length.
 fn can_set(value: &Document, step: &Step) -> bool {
     match value {
         Document::Object(_) => true,
@@ -206,7 +208,7 @@ fn can_set(value: &Document, step: &Step) -> bool {
     }
 }
 
-/// Parses a JSON pointer, RFC 6901.
+/// Parses a JSON pointer (RFC 6901).
 fn pointer(text: &str) -> Vec<(Step, usize)> {
     let mut end = 0;
     let parts = text.split('/').skip(1);
@@ -255,7 +257,7 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
     Ok(steps)
 }
 
-/// Parses the text after `[`, including its `]`.
+/// Parses the text from after `[` through the closing `]`. Also returns the remaining text.
 fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
     for quote in ['"', '\''] {
         if let Some(quoted) = inside.strip_prefix(quote) {

@@ -1,4 +1,4 @@
-//! Tables: CSV (RFC 4180) to and from JSON arrays of objects.
+//! Conversion of CSV tables (RFC 4180) to and from JSON arrays of objects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,13 +9,14 @@ use super::MAX_DOCUMENT;
 use super::document::{Document, MAX_VALUES, quoted};
 use crate::QUOTED;
 
-/// Maximum number of fields in a formatted table. Every row has the columns of all rows.
+/// Maximum number of fields in a formatted table. Every row has a field for each column of the
+/// table.
 const MAX_FIELDS: usize = 4_000_000;
-/// A row that is appended to the input. The parser returns it as a row unless a quote is still
-/// open.
+/// A row that is appended to the input. If a quote is unclosed, the parser does not return it as a
+/// row of its own.
 const END: &[u8] = b"\n\0";
 
-/// Returns the separator byte; the default is a comma.
+/// Returns the separator byte. The default is a comma.
 fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     match sep.map(str::as_bytes) {
         None | Some([]) => Ok(b','),
@@ -27,7 +28,7 @@ fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     }
 }
 
-/// Returns true if fields that contain a number become JSON numbers. The default is false.
+/// Returns true if numeric fields should become JSON numbers. The default is false.
 fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
     match types {
         None | Some("") => Ok(false),
@@ -43,12 +44,12 @@ fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
     }
 }
 
-/// Parses a table whose header line names the columns. Returns an array of objects whose values are
-/// strings or, if `types` is "num", also numbers.
+/// Parses a table whose header line names the columns. Returns a JSON array of objects. Their
+/// values are strings, and also numbers if `types` is "num".
 ///
 /// # Errors
-/// `EPARSE` if a quote is unclosed or a row has more fields than the header, or the types are
-/// unknown; `ENOMEM` if the document would be too large.
+/// `EPARSE` if a quote is unclosed, a row has more fields than the header, or `types` is unknown;
+/// `ENOMEM` if the document would be too large.
 pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result<String, Failure> {
     let numbers = types_numbers(types)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -92,12 +93,12 @@ pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result
     Ok(json)
 }
 
-/// Returns the line where a row starts.
+/// Returns the number of the line where a row starts.
 fn line(row: &ByteRecord) -> u64 {
     row.position().map_or(0, csv::Position::line)
 }
 
-/// Appends a row as an object; missing fields are empty.
+/// Appends a row as a JSON object. Missing fields become empty strings.
 fn push(
     json: &mut String,
     columns: &[String],
@@ -125,8 +126,8 @@ fn push(
     Ok(())
 }
 
-/// Returns a field that is a JSON number, without the spaces around it. A field such as `007` does
-/// not count as a number, so that no digit is lost.
+/// Returns the trimmed text of a field that is a JSON number, and `None` for any other field. A
+/// field such as `007` does not count as a number, so that no digits are lost.
 fn number(field: &str) -> Option<&str> {
     let text = field.trim();
     let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
@@ -134,7 +135,7 @@ fn number(field: &str) -> Option<&str> {
     is_number.then_some(text)
 }
 
-/// Returns the names of the columns as JSON strings. A repeated name gets a number.
+/// Returns the column names as JSON strings. A repeated name gets a numeric suffix.
 fn columns(head: &ByteRecord) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -155,7 +156,7 @@ fn columns(head: &ByteRecord) -> Vec<String> {
     head.iter().map(name).collect()
 }
 
-/// Returns the kind of a value, with its article.
+/// Returns the kind of a value, with an article.
 fn a_kind(document: &Document) -> String {
     match document.kind() {
         kind @ ("object" | "array") => format!("an {kind}"),
@@ -164,11 +165,11 @@ fn a_kind(document: &Document) -> String {
     }
 }
 
-/// Formats an array of objects as a table: a header line, then a column for each key, in the
-/// order of first occurrence.
+/// Formats an array of objects as a table with a header line. Each key is a column, in the order of
+/// first occurrence.
 ///
 /// # Errors
-/// `EPARSE` if the document is not such an array; `ENOMEM` if the table would be too large.
+/// `EPARSE` if the document is not an array of objects; `ENOMEM` if the table would be too large.
 pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Failure> {
     let sep = separator(sep)?;
     let Document::Array(items) = document else {

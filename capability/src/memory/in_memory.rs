@@ -10,7 +10,7 @@ use super::{Item, MAX_ITEMS, Memory, NewItem, full};
 use crate::PortFuture;
 use crate::search::{Nearest, Query, rank_texts};
 
-/// The memory of runs without a store. Its tenant has one session.
+/// The memory of runs without a store. It has a single session.
 #[derive(Default)]
 pub struct InMemory {
     items: Mutex<Items>,
@@ -20,7 +20,7 @@ pub struct InMemory {
 struct Items {
     /// The items, oldest first.
     items: Vec<Item>,
-    /// The vectors, by model and item.
+    /// The vectors, by model and item id.
     vectors: HashMap<(String, i32), Vec<u8>>,
     /// The id of the last item.
     last: i32,
@@ -28,11 +28,11 @@ struct Items {
 
 impl InMemory {
     fn lock(&self) -> MutexGuard<'_, Items> {
-        // No change of the items can be interrupted halfway.
+        // No change can panic halfway, so the items of a poisoned lock are valid.
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a function on the items, and returns its result as a completed future.
+    /// Calls `work` with the items, and returns its result as a completed future.
     fn now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Items) -> Result<T, Failure>,

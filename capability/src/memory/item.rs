@@ -8,20 +8,21 @@ use crate::search::{Nearest, Query};
 /// Maximum length of an item, in characters.
 pub const MAX_TEXT: usize = 4_000;
 
-/// Maximum number of items of a tenant, including those of its sessions.
+/// Maximum number of items per tenant, including those of its sessions.
 pub const MAX_ITEMS: usize = 10_000;
 
 /// The owner of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// The tenant: all its sessions find the item, and it is kept until it is removed.
+    /// The tenant: all of its sessions find the item, which is kept until it is removed.
     Tenant,
-    /// The run's session: only its runs find the item, which is dropped with the session.
+    /// The run's session: only runs of this session find the item, which is dropped with the
+    /// session.
     Session,
 }
 
 impl Scope {
-    /// Returns the name that programs use.
+    /// Returns the name of the scope in programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,20 +76,20 @@ impl MemoryText {
 /// An item to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
-    /// The text.
+    /// The item's text.
     pub text: MemoryText,
-    /// The owner.
+    /// The item's owner.
     pub scope: Scope,
 }
 
 /// An item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The number of the item, which is unique in its tenant and is never used again.
+    /// The number of the item. It is unique within the tenant and never reused.
     pub id: i32,
-    /// The text.
+    /// The item's text.
     pub text: String,
-    /// The owner.
+    /// The item's owner.
     pub scope: Scope,
     /// The time when the item was added, in milliseconds since 1970.
     pub made: i64,
@@ -101,15 +102,15 @@ pub fn full() -> Failure {
     Failure::new(Code::EBUDGET, message)
 }
 
-/// The port to the memory of a tenant, as one session sees it: the tenant's items and the session's
-/// own. A backend that fails returns `EREMOTE`.
+/// The port to a memory, as one session sees it: the items of the tenant and of this session. A
+/// failure of the backend is reported as `EREMOTE`.
 pub trait Memory: Send + Sync {
     /// Adds an item and returns its id. If the owner already has an item with this text, returns
     /// the id of that item. A repeated `call` adds nothing and returns the same id.
     fn add(&self, call: Option<String>, item: NewItem) -> PortFuture<'_, i32>;
 
-    /// Removes an item. Returns false if there is no such item. A repeated `call` returns the same
-    /// result as before.
+    /// Removes an item. Returns false if the item does not exist. A repeated `call` returns the
+    /// same result as the first.
     fn remove(&self, call: Option<String>, id: i32) -> PortFuture<'_, bool>;
 
     /// Returns at most `max` items, newest first.
@@ -118,12 +119,12 @@ pub trait Memory: Send + Sync {
     /// Returns the items with these ids, in their order. Ids without an item are skipped.
     fn items(&self, ids: Vec<i32>) -> PortFuture<'_, Vec<Item>>;
 
-    /// Returns the items that match words of a query, best first, at most
-    /// [`POOL`](crate::search::POOL).
+    /// Returns at most [`POOL`](crate::search::POOL) items that match words of a query, best first.
+    /// Each item is an id with its score.
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>>;
 
-    /// Returns at most `max` items that have no vector of the model and may be embedded. The items
-    /// in `first` precede the others.
+    /// Returns at most `max` items that may be embedded and have no vector from the model. The
+    /// items in `first` come first.
     fn without_vector(
         &self,
         model: String,
@@ -131,9 +132,10 @@ pub trait Memory: Send + Sync {
         max: usize,
     ) -> PortFuture<'_, Vec<(i32, String)>>;
 
-    /// Stores vectors that the model computed.
+    /// Stores vectors computed by the model.
     fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Compares all vectors of the model, and returns the nearest.
+    /// Compares all vectors from the model with the target of `nearest`, and returns the items with
+    /// the nearest vectors.
     fn nearest(&self, model: String, nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>>;
 }

@@ -1,11 +1,11 @@
-//! The vectors of the items of a memory.
+//! The vectors of memory items.
 
 use super::Memory;
 use crate::PortFuture;
 use crate::search::{Nearest, Vectors};
 
-/// The items of a memory, as documents with vectors. Items that match by words get their vectors
-/// first.
+/// The items of a memory, as documents with vectors. Vectors are computed first for items that
+/// match by words.
 pub(super) struct ItemVectors<'a> {
     pub(super) memory: &'a dyn Memory,
     pub(super) by_words: &'a [(i32, f64)],

@@ -1,4 +1,4 @@
-//! Runs the concurrent programs of one call.
+//! Concurrent execution of the programs in one call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use wattle_rt::{Account, Code, Failure, Grants, MemoryCharge, NestedContext, Out
 
 use super::{Call, Par, result_of};
 
-/// The running programs of one call. Dropping it stops all of them.
+/// The running programs of one call. Dropping the team stops all of them.
 pub(crate) struct Team {
     par: Arc<Par>,
     grants: Arc<Grants>,
     context: NestedContext,
-    /// A lock. An exclusive program holds it for writing, and every other program for reading.
+    /// A lock that an exclusive program holds for writing, and every other program for reading.
     exclusion: Arc<RwLock<()>>,
-    /// The remaining bytes of output.
+    /// Number of bytes that the remaining programs may still output.
     room: usize,
     account: Account,
-    /// The memory of the output so far.
+    /// The charge for the memory of the output so far.
     held: MemoryCharge,
     /// Maximum memory of one program, in bytes.
     program_memory: usize,
@@ -28,10 +28,10 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// Creates an empty team with the run's grants, one nesting level below the run.
+    /// Creates an empty team with the run's grants, at the next nesting level.
     ///
     /// # Errors
-    /// If the run has no grant of `par`, or is nested too deeply.
+    /// If the run has no `par` grant or is nested too deeply.
     pub(crate) fn new(run: &mut Run) -> Result<Team, Failure> {
         Ok(Team {
             par: run.config::<Par>()?,
@@ -47,14 +47,14 @@ impl Team {
         })
     }
 
-    /// Returns true if one more program may start: the limit is not reached, and the run's account
-    /// has memory for it, or no other program is running.
+    /// Returns true if another program may start: the limit is not reached, and either no program
+    /// is running or the run's account has enough memory for it.
     pub(crate) fn has_capacity(&self) -> bool {
         let fits = self.running.is_empty() || self.account.free() >= self.program_memory;
         fits && self.running.len() < self.par.max_concurrent.get()
     }
 
-    /// Starts a program, which is identified by the number `at`.
+    /// Starts the program of a call. `at` identifies the call.
     pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
         let (par, grants, exclusion, context) = (
             Arc::clone(&self.par),
@@ -68,11 +68,11 @@ impl Team {
         self.handles.insert(at, handle);
     }
 
-    /// Waits for the next program to end, and adds its calls to the run's trace. Returns its number
-    /// and its results, or `None` if no program is running.
+    /// Waits for the next program to end, and adds its calls to the run's trace. Returns the number
+    /// of its call and its results, or `None` if no program is running.
     ///
     /// # Errors
-    /// `ENOMEM` if the outputs together exceed the run's memory limit.
+    /// `ENOMEM` if the total size of the outputs exceeds the run's memory limit.
     pub(crate) async fn next(
         &mut self,
         run: &mut Run,
@@ -106,7 +106,7 @@ impl Team {
         Ok(Some((at, result)))
     }
 
-    /// Stops the programs with higher numbers.
+    /// Stops the programs whose numbers are higher than `at`.
     pub(crate) fn stop_after(&mut self, at: usize) {
         self.handles.range(at + 1..).for_each(|(_, handle)| handle.abort());
     }

@@ -1,7 +1,7 @@
 //! Classes of effects, and the capabilities whose names refer to them in rules.
 //!
-//! A rule on `http` covers every request, whichever function makes it. A rule on a capability
-//! without a class covers that capability's functions only.
+//! A rule on `http` covers every request, no matter which function makes it. A rule on a capability
+//! whose name is not a class covers only the functions of that capability.
 
 use wattle_rt::{Service, Target};
 
@@ -38,8 +38,8 @@ impl Class {
         }
     }
 
-    /// Returns the classes that this class depends on. A rule that denies one of those classes also
-    /// denies this one. A rule that allows one of them does not allow this one.
+    /// Returns the classes that this class depends on. A rule that denies a dependency also denies
+    /// this class, but a rule that allows a dependency does not allow this class.
     pub(super) fn dependencies(self) -> &'static [Class] {
         match self {
             Class::Service(Service::Engine | Service::Model | Service::Remote) => {
@@ -69,7 +69,7 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
 }
 
 /// Returns true if effects of a class are the purpose of a capability. A rule that allows the
-/// capability allows only those effects, even if its functions could have others.
+/// capability allows only these effects, even if its functions have others.
 pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
     match capability {
         "web" => matches!(class, Class::Requests | Class::Service(Service::Engine)),

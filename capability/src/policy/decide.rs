@@ -1,4 +1,4 @@
-//! Decisions about a program before its first instruction.
+//! Decisions about a program before it starts.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use super::{Policy, Rule, Ruling, TouchedResource, Verdict};
 /// A policy's decision about a program that has not started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The questions to the user; the program runs if all are approved.
+    /// The questions to the user. The program runs only if all of them are approved.
     pub questions: Vec<Question>,
-    /// The denied effects. If there are any, the program does not run.
+    /// The denied effects. The program runs only if there are none.
     pub refusals: Vec<Refusal>,
 }
 
-/// A question to the user: may the program do this?
+/// A question to the user about an effect that needs approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The effect in question.
     pub touch: Touch,
-    /// The rule that an approval adds for this function.
+    /// The rule that an approval adds for the function.
     pub approves: Rule,
-    /// The setting that would make the question unnecessary.
+    /// The settings change that would make the question unnecessary.
     pub remedy: String,
 }
 
@@ -32,9 +32,9 @@ pub struct Question {
 pub struct Refusal {
     /// The denied effect.
     pub touch: Touch,
-    /// The rule that forbids it.
+    /// The rule that denies the effect.
     pub rule: Option<Rule>,
-    /// The setting that would permit it.
+    /// The settings change that would permit the effect.
     pub remedy: String,
 }
 
@@ -43,9 +43,9 @@ pub struct Refusal {
 pub struct Touch {
     /// The function, such as `http.get`.
     pub function: String,
-    /// The effect in words, such as `reach https://example.com/`.
+    /// A description of the effect, such as `reach https://example.com/`.
     pub what: String,
-    /// The index of the call among the program's uses of functions.
+    /// The index of the call in the list of the program's function uses.
     pub at: usize,
 }
 
@@ -62,18 +62,18 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The resource that a call touches, or the part of it that is known before the run.
+/// The resource that a call touches, as far as it is known before the run.
 enum Subject {
-    /// No resource.
+    /// The call touches no resource.
     Nothing,
     Known(Target, Resource, String),
-    /// An unknown resource of that kind. The string is the known prefix.
+    /// An unknown resource of this kind. The string is the known prefix of its name.
     Unknown(Target, String),
 }
 
 impl Policy {
-    /// Decides whether a program may run, from its authority and its arguments. Runs nothing and
-    /// asks nobody.
+    /// Decides whether a program may run, based on its authority and its arguments. Does not run
+    /// the program or ask the user.
     #[must_use]
     pub fn decide(&self, authority: &Authority, args: &[String]) -> Decision {
         let mut decision = Decision::default();
@@ -110,7 +110,8 @@ impl Policy {
                 Some(resource) => vec![Subject::Known(target, resource, text.to_owned())],
                 None => vec![Subject::Unknown(target, text.to_owned())],
             },
-            // The call may touch any one of the kinds, so it is denied only if all of them are.
+            // The call may touch any one of the kinds, so it is denied only if all kinds are
+            // denied.
             Reach::Any(targets) => {
                 let each = targets.iter().map(|target| Subject::Unknown(*target, String::new()));
                 let (denied, rest): (Vec<Subject>, Vec<Subject>) = each
@@ -120,7 +121,8 @@ impl Policy {
         }
     }
 
-    /// Adds the question or the refusal about one resource, if any.
+    /// Adds the question or the refusal about one resource to the decision. Adds nothing if the
+    /// effect is allowed.
     fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
         let ruling = self.before(function, subject);
         if ruling.verdict == Verdict::Allow {
@@ -149,8 +151,8 @@ impl Policy {
     }
 
     /// Returns the ruling before the run. An unknown resource is denied only if every possible
-    /// resource is denied. If some possible resource needs approval, the user is asked. If the
-    /// actual resource turns out to be denied, the call is refused.
+    /// resource is denied. If any possible resource needs approval, the user is asked. If the
+    /// actual resource turns out to be denied, the call is denied when it is made.
     fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
         let (target, prefix) = match subject {
             Subject::Nothing => return self.on(function, TouchedResource::Nothing),
@@ -173,7 +175,7 @@ impl Policy {
         asked.copied().unwrap_or(Ruling::OPEN)
     }
 
-    /// Returns the change of settings that would permit the effect: a new `allow` rule or, if that
+    /// Returns the settings change that would permit the effect: a new `allow` rule or, if that
     /// would not suffice, the removal of the deciding rule.
     pub(super) fn remedy(
         &self,
@@ -201,7 +203,7 @@ fn subject_of(target: Target, text: &Text) -> Subject {
     }
 }
 
-/// Describes the use of a service.
+/// Describes the use of a service, as a verb phrase.
 pub(super) fn with_service(service: Service) -> &'static str {
     match service {
         Service::Model => "send a message to the model",
@@ -214,7 +216,7 @@ pub(super) fn with_service(service: Service) -> &'static str {
     }
 }
 
-/// Describes an effect.
+/// Describes an effect, as a verb phrase.
 fn what(function: &str, subject: &Subject) -> String {
     match subject {
         Subject::Nothing => format!("use `{}`", function.split('.').next().unwrap_or_default()),

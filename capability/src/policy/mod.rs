@@ -1,20 +1,20 @@
-//! The policy of a run: it determines which effects of its programs are allowed, need the user's
-//! approval, or are denied.
+//! The policy of a run, which determines the effects of its programs that are allowed, need the
+//! user's approval, or are denied.
 //!
-//! Grants decide which capabilities exist; a policy narrows them. It is a set of rules, each with a
-//! verdict. A rule covers effects, no matter which function causes them:
+//! Grants determine which capabilities exist, and a policy restricts their use. A policy is a set
+//! of rules, each with a verdict. A rule covers effects, no matter which function causes them:
 //!
 //! | rule | covers |
 //! |---|---|
 //! | `*` | every effect outside the run |
-//! | `http` | every request to a URL; if it denies, also requests to a search engine, a model, a remote |
-//! | `fs` | every access to the run's files; if it denies, also the public folder and tickets |
-//! | `kv` | every key of the state; if it denies, also tickets and the memory |
+//! | `http` | every request to a URL; if it denies or asks, also requests to a search engine, a model or a remote |
+//! | `fs` | every access to the run's files; if it denies or asks, also to the public folder and tickets |
+//! | `kv` | every key of the state; if it denies or asks, also tickets and the memory |
 //! | `par` | every program that a program starts |
 //! | `agent` | every question to another agent |
-//! | `tool` | every call of a tool of the application |
-//! | `ai` | every message to a model; if it denies, also to an image generator |
-//! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only for their purpose |
+//! | `tool` | every call to a tool of the application |
+//! | `ai` | every message to a model; if it denies or asks, also requests to an image generator |
+//! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only the effects that are its purpose |
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
@@ -22,19 +22,19 @@
 //! | `program:NAME`, `agent:NAME`, `tool:NAME` | a catalog program, an agent or a tool that a program starts |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
-//! There are no other wildcards: a `*` within a path, a prefix or a name is an error, and `\*` is
-//! the character itself.
+//! There are no other wildcards: a `*` within a path, a prefix or a name is an error. `\*` is a
+//! literal `*`.
 //!
 //! For each call, the most specific rule wins: a rule on the resource (a host before a wildcard, a
-//! longer path before a shorter one), then a rule on the class of effects, then `*`. Of equally
-//! specific rules the strictest wins: deny, then ask, then allow. A rule on the function, or on a
+//! longer path before a shorter one), then a rule on the class of effects, then `*`. Among equally
+//! specific rules, the strictest wins: deny, then ask, then allow. A rule on the function, or on a
 //! capability that is not a class, counts in addition to a rule on the resource, and precedes a
 //! rule on the class. An effect that no rule covers is allowed.
 //!
-//! The decision about a program is made [before its first instruction](Policy::decide), by its
-//! [`Authority`](wattle_rt::Authority). If an argument is still unknown then, the call is decided
-//! when it is made, by the same rules. A question about it is asked before the run, and covers
-//! every possible value.
+//! The decision about a program is made [before its first instruction](Policy::decide), based on
+//! its [`Authority`](wattle_rt::Authority). If an argument is not known by then, the same rules
+//! decide the call when it is made. If such a call may need approval, the user is asked before the
+//! run, and the approval covers every possible value.
 //!
 //! ```
 //! use wattle_capability::policy::{Policy, Verdict};
@@ -68,7 +68,7 @@ use rule::Rank;
 pub enum Verdict {
     /// The effect is permitted.
     Allow,
-    /// The user must approve the effect first. If nobody can be asked, it is denied.
+    /// The user must approve the effect first. If no user can be asked, the effect is denied.
     Ask,
     /// The effect is denied.
     Deny,
@@ -87,17 +87,17 @@ impl Verdict {
     }
 }
 
-/// The rules for the programs of a run. The default allows everything that is granted.
+/// The rules for the programs of a run. The default policy allows everything that is granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The sets of rules. An effect is allowed only if every set allows it.
     sets: Vec<Set>,
 }
 
-/// Rules that are ranked against each other.
+/// A set of rules. Only rules in the same set are ranked against each other.
 type Set = Vec<(Rule, Verdict)>;
 
-/// A verdict with its rule, or `None` if no rule covers the effect.
+/// A verdict with the rule that determined it, or `None` if no rule covers the effect.
 #[derive(Clone, Copy, Debug)]
 struct Ruling<'p> {
     verdict: Verdict,
@@ -113,7 +113,7 @@ impl<'p> Ruling<'p> {
 }
 
 impl Policy {
-    /// Creates a policy.
+    /// Creates a policy from the rules for each verdict.
     #[must_use]
     pub fn new(allow: Vec<Rule>, ask: Vec<Rule>, deny: Vec<Rule>) -> Policy {
         let with = |rules: Vec<Rule>, verdict| rules.into_iter().map(move |rule| (rule, verdict));
@@ -124,7 +124,7 @@ impl Policy {
         Policy { sets: vec![set] }
     }
 
-    /// Combines two policies: an effect is allowed if both allow it.
+    /// Combines two policies: an effect is allowed only if both allow it.
     #[must_use]
     pub fn and(mut self, other: Policy) -> Policy {
         self.sets.extend(other.sets);
@@ -143,7 +143,7 @@ impl Policy {
         self.on(function, TouchedResource::of(target, Resource::of(target, text).as_ref())).verdict
     }
 
-    /// Returns the ruling on a call to a function with that effect.
+    /// Returns the ruling on a call to a function that touches a resource.
     fn on(&self, function: &str, touched: TouchedResource<'_>) -> Ruling<'_> {
         let rulings = self.sets.iter().map(|set| on(set, function, touched));
         rulings.fold(Ruling::OPEN, Ruling::stricter)
@@ -159,7 +159,7 @@ impl Policy {
 /// The resource that a call touches.
 #[derive(Clone, Copy)]
 enum TouchedResource<'c> {
-    /// No resource.
+    /// The call touches no resource.
     Nothing,
     /// A resource of the given kind that no rule names.
     Other(Target),
@@ -187,8 +187,8 @@ impl<'c> TouchedResource<'c> {
 }
 
 /// Returns the ruling of the rule with the highest rank. If several rules have that rank, the
-/// strictest one decides. The second argument of `rank` is true if the rule restricts, that is,
-/// denies or asks.
+/// strictest one decides. The second argument of `rank` is true if the rule is restrictive, which
+/// means that it denies or asks.
 fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<Ruling<'p>> {
     let ranked = set.iter().filter_map(|(rule, verdict)| {
         Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule))
@@ -205,7 +205,8 @@ fn on<'p>(set: &'p Set, function: &str, touched: TouchedResource<'_>) -> Ruling<
         }
         TouchedResource::Resource(_, resource) => {
             let at = best(set, |rule, restricts| rule.on_resource(resource, restricts));
-            // A tree that is read or moved as a whole gets the strictest verdict on anything in it.
+            // A tree that is read or moved as a whole gets the strictest verdict on any of its
+            // parts.
             let below = best(set, |rule, restricts| {
                 (restricts && rule.is_below(resource)).then_some((0, 0, 0))
             });

@@ -1,4 +1,4 @@
-//! The guard of a run, which applies its policy before the first instruction and at each call.
+//! The guard of a run, which applies the policy before a program starts and at each call.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub trait Asker: Send + Sync {
 /// A request for approval.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The questions, each with the program's line that causes it.
+    /// The questions, each with the line of the program that causes it.
     pub questions: &'a [(Question, Option<Line>)],
     /// The program's source.
     pub program: &'a str,
@@ -46,17 +46,17 @@ impl fmt::Display for Line {
 pub enum Answer {
     /// Denied: the program does not run. The string is the reason, which may be empty.
     No(String),
-    /// Approved once.
+    /// Approved for this run only.
     Yes,
     /// Approved for the rest of the session.
     Always,
-    /// Nobody can answer now. A run with a journal waits for the answer. Any other run treats this
-    /// as a denial.
+    /// No user can answer now. A run with a journal is suspended until the answer arrives. Any
+    /// other run treats this as a denial.
     Later,
 }
 
 impl Answer {
-    /// Returns the form of the answer in a journal, or `None` if there is no answer yet.
+    /// Returns the answer as it is recorded in a journal, or `None` if there is no answer yet.
     #[must_use]
     pub fn word(&self) -> Option<String> {
         match self {
@@ -77,7 +77,7 @@ impl Answer {
     }
 }
 
-/// An asker that leaves every question open.
+/// An asker without a user, which answers every request with [`Answer::Later`].
 pub struct NoApprover;
 
 impl Asker for NoApprover {
@@ -88,7 +88,7 @@ impl Asker for NoApprover {
 
 /// The guard of a session's programs, which enforces a policy.
 ///
-/// Clones share the approvals for the rest of the session.
+/// Clones share the approvals that apply to the rest of the session.
 #[derive(Clone)]
 pub struct Preflight {
     policy: Arc<Policy>,
@@ -123,8 +123,8 @@ impl Preflight {
             || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
     }
 
-    /// Returns a guard that allows only what both this guard's policy and `policy` allow. The two
-    /// guards share their approvals.
+    /// Returns a guard that allows only the effects that both this guard's policy and `policy`
+    /// allow. The two guards share the approvals that apply to the rest of the session.
     #[must_use]
     pub fn narrowed(&self, policy: Policy) -> Preflight {
         Preflight { policy: Arc::new(self.policy.as_ref().clone().and(policy)), ..self.clone() }
@@ -192,7 +192,7 @@ impl Preflight {
     }
 }
 
-/// Renders the denial of questions, with the user's reason if there is one.
+/// Renders a denial of the questions, with the user's reason if there is one.
 fn denial(questions: &[String], reason: &str) -> String {
     let each = questions.iter().map(|question| match reason {
         "" => format!("{question}, and the user denied it"),
@@ -206,7 +206,7 @@ fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// Returns the source line of each of the program's uses of functions.
+/// Returns the source line of each function use in the program.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {

@@ -1,4 +1,4 @@
-//! The resources named by calls, parsed in the same way as by the host.
+//! The resources that calls name, parsed in the same way as the host parses them.
 
 use std::net::Ipv4Addr;
 
@@ -10,25 +10,25 @@ use crate::egress::Url;
 /// A resource outside a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
-    /// A host in lowercase, without a final dot, and a port.
+    /// A host and a port. The host is in lowercase, without a trailing dot.
     Host { host: String, port: u16 },
-    /// A path of the run's files, from the top. If `whole` is true, everything below it is
-    /// included.
+    /// A path in the run's files, relative to the workdir's root. If `whole` is true, the resource
+    /// includes everything below the path.
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
-    /// A key. If `whole` is true, all keys with that prefix.
+    /// A key or, if `whole` is true, all keys with that prefix.
     Key { key: String, whole: bool },
-    /// The name of a catalog program. Empty for a program without a name.
+    /// A catalog program, by name. The name is empty for a program without one.
     Program(String),
     /// An agent, by name.
     Agent(String),
-    /// A tool of the application, by name.
+    /// An application tool, by name.
     Tool(String),
     /// A service that the operator configured, with its host and port if known.
     Service { service: Service, at: Option<(String, u16)> },
 }
 
 impl Resource {
-    /// Parses the name of a target. Returns `None` if it is invalid.
+    /// Parses the name of a resource. Returns `None` if the name is invalid.
     pub(super) fn of(target: Target, text: &str) -> Option<Resource> {
         let path =
             |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
@@ -50,12 +50,12 @@ impl Resource {
         })
     }
 
-    /// Parses a string that may be known only in part. Returns `None` if the unknown rest could
-    /// change the resource.
+    /// Parses the name of a resource that may be known only in part. Returns `None` if the unknown
+    /// part could change the resource.
     pub(super) fn of_text(target: Target, text: &Text) -> Option<Resource> {
         match (text.whole(), target) {
             (Some(whole), _) => Resource::of(target, whole),
-            // After the first `/` of its path, a URL cannot name another host.
+            // The text from the first `/`, `?` or `#` after the host cannot change the host.
             (None, Target::Url) => {
                 let prefix = text.prefix();
                 let scheme = ["https://", "http://"].into_iter().find(|scheme| {
@@ -80,15 +80,16 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
     Some((host_name(&url.host()?), url.port_or_known_default()?))
 }
 
-/// Returns the canonical name of a host: in lowercase and without a final dot. An IPv6 address that
-/// maps to an IPv4 address becomes that IPv4 address.
+/// Returns the canonical name of a host: in lowercase and without a trailing dot. An IPv6 address
+/// that maps to an IPv4 address becomes that IPv4 address.
 pub(super) fn host_name(host: &Host<&str>) -> String {
     match host {
         Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),
         Host::Ipv4(address) => address.to_string(),
         Host::Ipv6(address) => {
             match address.segments() {
-                // Mapped, translated, and NAT64: traffic reaches the IPv4 address.
+                // IPv4-mapped, IPv4-translated and NAT64 addresses: traffic reaches the IPv4
+                // address.
                 [0, 0, 0, 0, 0, 0xffff, high, low]
                 | [0, 0, 0, 0, 0xffff, 0, high, low]
                 | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -100,7 +101,8 @@ pub(super) fn host_name(host: &Host<&str>) -> String {
     }
 }
 
-/// Returns the names of a path, from the top, or `None` if it climbs above the top.
+/// Splits a path into its names, starting at the workdir's root. Returns `None` if the path leads
+/// above the root.
 pub(super) fn names(text: &str) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for name in text.split('/') {

@@ -11,7 +11,7 @@ use crate::egress::{HostRule, Url};
 use crate::files::ISSUES_FILE;
 use crate::kv::TENANT;
 
-/// A rule of a [`Policy`](super::Policy). Its text form is the one used in settings.
+/// A rule of a [`Policy`](super::Policy). Its text form is the form used in settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule(Scope);
 
@@ -28,7 +28,7 @@ enum Scope {
     Tool(Option<String>),
 }
 
-/// The hosts of a rule.
+/// The hosts that a rule covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Hosts {
     All,
@@ -37,8 +37,8 @@ enum Hosts {
 }
 
 impl Hosts {
-    /// Returns the rank of the rule's hosts for a host on a port, or `None` if they do not include
-    /// it.
+    /// Returns the rank of a rule with these hosts and `own_port` for a host on a port, or `None`
+    /// if the rule does not cover it.
     fn rank(&self, own_port: Option<u16>, host: &str, port: u16) -> Option<Rank> {
         if own_port.is_some_and(|own| own != port) {
             return None;
@@ -55,10 +55,10 @@ impl Hosts {
     }
 }
 
-/// The specificity of a rule for one resource. A higher rank is more specific.
+/// The specificity of a rule for one resource. A rule with a higher rank is more specific.
 pub(super) type Rank = (u8, usize, u8);
 
-/// An invalid rule.
+/// An error in the text of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
@@ -70,20 +70,20 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// The forms of rules, for errors.
+/// The forms of rules, for error messages.
 const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or \
                      `host:`, `read:`, `write:`, `path:`, `key:`, `program:`, `agent:` or \
                      `tool:` followed by a name";
 
 impl Rule {
-    /// Creates the rule on a function.
+    /// Creates a rule on a function.
     pub(super) fn function(name: &str) -> Rule {
         Rule(Scope::Function(name.to_owned()))
     }
 
-    /// Creates the narrowest rule that permits a function's effect: a rule on the resource itself,
-    /// on all resources of its kind if it is unknown, or on the function if rules cannot name the
-    /// resource.
+    /// Creates the narrowest rule that permits a function's effect. The rule is on the resource
+    /// itself, on all resources of its kind if the resource is unknown, or on the function if rules
+    /// cannot name the resource.
     pub(super) fn exactly(function: &str, target: Target, resource: Option<&Resource>) -> Rule {
         let Some(resource) = resource else { return Rule::all(function, target) };
         Rule(match resource {
@@ -102,7 +102,8 @@ impl Rule {
         })
     }
 
-    /// Creates the rule on all resources of a kind that a function can name.
+    /// Creates a rule on all resources of a kind, or on the function if rules cannot name such
+    /// resources.
     pub(super) fn all(function: &str, target: Target) -> Rule {
         let path = |read, write| Scope::Path { names: Vec::new(), read, write };
         Rule(match target {
@@ -118,8 +119,9 @@ impl Rule {
         })
     }
 
-    /// Returns the rank of the rule for a function. The rule matches the function's name, or its
-    /// capability if that is not a class. A rule that allows a capability allows its purpose only.
+    /// Returns the rank of the rule for a function. The rule matches by the function's name, or by
+    /// its capability unless the capability's name refers to `class`. A rule that allows a
+    /// capability allows only the effects that are its purpose.
     pub(super) fn on_name(
         &self,
         capability: &str,
@@ -152,7 +154,8 @@ impl Rule {
         }
     }
 
-    /// Returns the rank of the rule for a resource.
+    /// Returns the rank of the rule for a resource, or `None` if the rule does not cover the
+    /// resource.
     pub(super) fn on_resource(&self, resource: &Resource, restricts: bool) -> Option<Rank> {
         match (&self.0, resource) {
             (Scope::Host { host: own, port: own_port }, Resource::Host { host, port }) => {
@@ -181,8 +184,8 @@ impl Rule {
         }
     }
 
-    /// Returns the rank of a restricting rule for a service. Such a rule is on everything that the
-    /// service depends on, or on its known host, file or key.
+    /// Returns the rank of a restrictive rule for a service. Such a rule covers everything that the
+    /// service depends on, or the service's known host, file or key.
     fn on_service(&self, service: Service, at: Option<&(String, u16)>) -> Option<Rank> {
         let depends_on = |class| Class::Service(service).dependencies().contains(&class);
         let is_tickets = service == Service::Tickets;
@@ -204,7 +207,7 @@ impl Rule {
         covers.then_some((0, 0, 0))
     }
 
-    /// Returns true if approving the rule for that function permits the effect.
+    /// Returns true if an approval of this rule for the function permits the effect.
     pub(super) fn approves(
         &self,
         function: &str,
@@ -230,7 +233,7 @@ impl Rule {
         whole && self.on_resource(resource, false).is_some()
     }
 
-    /// Returns true if the rule is about a part of a resource that is read or moved as a whole.
+    /// Returns true if the rule covers a part of a resource that is read or moved as a whole.
     pub(super) fn is_below(&self, resource: &Resource) -> bool {
         match (&self.0, resource) {
             (
@@ -242,7 +245,7 @@ impl Rule {
         }
     }
 
-    /// Returns true if the rule covers some of the resources of a kind with that prefix.
+    /// Returns true if the rule may cover a resource of this kind whose name starts with `prefix`.
     pub(super) fn may_cover(&self, target: Target, prefix: &str) -> bool {
         match (&self.0, target) {
             (Scope::Host { .. }, Target::Url)
@@ -341,11 +344,11 @@ fn known(text: &str) -> Result<Scope, RuleError> {
     Err(RuleError(format!("invalid rule `{text}`: no such {unknown}; {KINDS}")))
 }
 
-/// Parses a path, a prefix or a name, in which `\*` is the character `*`. A single `*` means
-/// everything; the caller parses it.
+/// Parses a path, a prefix or a name, in which `\*` is a literal `*`. The caller handles a single
+/// `*`, which means everything.
 ///
 /// # Errors
-/// If the text contains another `*`: it looks like a pattern, but would match nothing.
+/// If the text contains an unescaped `*`, because patterns are not supported.
 fn literal(kind: &str, what: &str) -> Result<String, RuleError> {
     if !what.replace(r"\*", "").contains('*') {
         return Ok(what.replace(r"\*", "*"));
@@ -379,7 +382,7 @@ fn literal(kind: &str, what: &str) -> Result<String, RuleError> {
     )))
 }
 
-/// Formats a path, a prefix or a name so that [`literal`] parses it.
+/// Escapes a path, a prefix or a name so that [`literal`] can parse it.
 fn escaped(text: &str) -> String {
     text.replace('*', r"\*")
 }
@@ -391,7 +394,7 @@ fn name_or_all(name: Option<&str>) -> String {
 
 fn host(text: &str, what: &str) -> Result<Scope, RuleError> {
     let wrong = |why: &dyn fmt::Display| RuleError(format!("invalid rule `{text}`: {why}"));
-    // The port of a wildcard is parsed after a placeholder name.
+    // A wildcard is replaced with a placeholder name, so that its port can be parsed.
     let (subdomains, name) = match what.strip_prefix("*.") {
         Some(domain) => (true, domain.to_owned()),
         None => (false, what.to_owned()),

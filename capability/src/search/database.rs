@@ -1,4 +1,4 @@
-//! The database of an index: its tables, and opening a file that may contain anything.
+//! The database of an index: its tables, and the opening of an untrusted file.
 
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -7,18 +7,19 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-/// The application id in the databases of the index.
+/// The SQLite application id of an index database.
 const APPLICATION: i32 = 0x5754_4c53;
 
 /// The version of the tables and of the indexed text. A database of a different version is
 /// recreated.
 const VERSION: i32 = 3;
 
-/// Maximum time to wait for another process that writes.
+/// Maximum time to wait while another process writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The tables. A row of `file` is the content of a path at one time, and its `version` is the
-/// version of the host's file with this content. A row without a version is always read again.
+/// The tables of an index. A row of `file` is a snapshot: the content of a path at one time. Its
+/// `version` is that of the host's file with this content. If the version is empty, the file is
+/// always read again.
 const TABLES: &str = "
     CREATE TABLE file (
         id INTEGER PRIMARY KEY,
@@ -51,18 +52,18 @@ const TABLES: &str = "
 /// An error from the database.
 pub(super) type Cause = rusqlite::Error;
 
-/// Opens the database in a file. The file is replaced if it is corrupt, is not an index, can be
-/// read by others, or has a different version.
+/// Opens the database in a file. The file is replaced if it is corrupt, is not an index of this
+/// version, or is accessible to other users.
 pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
     if let Some(folder) = path.parent() {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         // The index contains text of the files, so only the owner may read it.
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        // If this fails, opening the file reports it.
+        // A failure is reported when the file is opened.
         let _ = builder.create(folder);
     }
-    // If another process creates the file at the same time, that one is used.
+    // If another process creates the file at the same time, its file is used.
     for _ in 0..2 {
         if std::fs::symlink_metadata(path).is_err() {
             make_private(path);
@@ -82,12 +83,13 @@ pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
     made.ok_or_else(|| Cause::InvalidPath(path.to_owned()))
 }
 
-/// Creates a file that only its owner can access. If this fails, opening the file reports it.
+/// Creates a file that only its owner can access. A failure is reported when the file is opened.
 fn make_private(path: &Path) {
     let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
 }
 
-/// Returns true if a path is a plain file with one link that only its owner can access.
+/// Returns true if the path is a regular file that has a single hard link and that only its owner
+/// can access.
 fn is_private(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| {
         meta.is_file() && meta.nlink() == 1 && meta.permissions().mode() & 0o777 == 0o600
@@ -106,27 +108,28 @@ pub(super) fn is_broken(cause: &Cause) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Removes the files of a database. A process that has the database open can still use it.
+/// Removes the files of a database. Processes that have the database open can still use it.
 pub(super) fn remove(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
-        // A missing file is fine; any other failure shows when the file is opened again.
+        // A missing file is not an error. Any other failure is reported when the file is opened
+        // again.
         let _ = std::fs::remove_file(PathBuf::from(file));
     }
 }
 
-/// Opens a file. Returns `None` if it contains a different database, or one of a different version.
+/// Opens a database file. Returns `None` if it is not an index of this version.
 fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    // The user may have made a parent folder a link.
+    // A parent folder may be a link that the user created.
     let path =
         path.parent().and_then(|folder| Some(folder.canonicalize().ok()?.join(path.file_name()?)));
     let mut connection = Connection::open_with_flags(path.unwrap_or_default(), flags)?;
-    // Nothing in the file's schema may run code.
+    // The schema in the file is untrusted, and must not be able to run code.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -137,7 +140,7 @@ fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     Ok(prepare(&mut connection)?.then_some(connection))
 }
 
-/// Creates the tables of a new database. Returns true if the database has the tables of this
+/// Creates the tables if the database is empty. Returns true if the database has the tables of this
 /// version.
 fn prepare(connection: &mut Connection) -> Result<bool, Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -155,7 +158,7 @@ fn prepare(connection: &mut Connection) -> Result<bool, Cause> {
     Ok(true)
 }
 
-/// Returns the schema of a database.
+/// Returns the schema of a database: the names and SQL definitions of its objects.
 fn schema(connection: &Connection) -> Result<Vec<(String, Option<String>)>, Cause> {
     let mut statement = connection.prepare("SELECT name, sql FROM sqlite_master ORDER BY name")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

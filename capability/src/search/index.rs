@@ -1,9 +1,9 @@
 //! The index of a workdir, as one run sees it.
 //!
-//! A row of `file` is the content of a path at one time. The runs of a workdir share the database
-//! of its base, and each run searches only the contents that it sees itself: its *view*. An
-//! unchanged file is recognized by its version: device, inode, size and times. One of the times is
-//! that of the last status change, which programs cannot set.
+//! A row of the table `file` is a *snapshot*: the content of a path at one time. The runs of a
+//! workdir share the database of its base, but each run searches only its *view*: the snapshots of
+//! the files that it sees. An unchanged file is recognized by its version: device, inode, size and
+//! times. One of these is the time of the last status change, which programs cannot set.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::rank::{PassageId, fuse};
 use super::store::{Store, StoredPassage};
 use super::walk::{Bounds, SearchedFiles, Stop, walk};
 
-/// The identifiers of the contents that a run sees.
+/// The identifiers of the snapshots that a run sees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     shared: HashSet<i64>,
@@ -29,9 +29,9 @@ impl View {
 
 /// The index of one workdir, as a run sees it.
 ///
-/// The contents of the base are stored in a file that later runs use too. The contents of the run's
-/// overlay are stored separately in memory and are dropped at the end of the run, so no run can add
-/// a passage to the searches of another.
+/// The snapshots of the base are stored in a file that later runs also use. The snapshots of the
+/// run's overlay are kept separately in memory and dropped at the end of the run, so no run can add
+/// a passage to the results of another.
 pub(super) struct Index {
     shared: Store,
     own: Store,
@@ -41,9 +41,9 @@ pub(super) struct Index {
 /// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
-    /// Passages that match by words, with their scores, best first.
+    /// The passages that match by words, with their scores, best first.
     pub(super) by_words: Vec<(PassageId, f64)>,
-    /// The contents that the run sees.
+    /// The snapshots that the run sees.
     pub(super) view: View,
     /// If true, the time ran out before all files were indexed.
     pub(super) timed_out: bool,
@@ -52,7 +52,8 @@ pub(super) struct Findings {
 }
 
 impl Index {
-    /// Opens the index in a file. Without a file, or if it cannot be used, the index is in memory.
+    /// Opens the index in a file. If there is no file or it cannot be used, the index is kept in
+    /// memory.
     pub(super) fn open(path: Option<PathBuf>) -> Index {
         let mut index = Index {
             shared: Store::new(path, false),
@@ -68,7 +69,7 @@ impl Index {
         index
     }
 
-    /// Replaces the database in a file with one in memory.
+    /// Replaces the database in the file with an empty one in memory.
     fn switch_to_memory(&mut self, cause: &Cause) {
         self.notes
             .push(format!("the index is in memory, because its file cannot be used: {cause}"));
@@ -80,7 +81,7 @@ impl Index {
         if own { &mut self.own } else { &mut self.shared }
     }
 
-    /// Updates the index with the current files, and searches them.
+    /// Updates the index with the current files, and searches it.
     pub(super) fn search(
         &mut self,
         files: &SearchedFiles<'_>,
@@ -130,7 +131,7 @@ impl Index {
                 .push("there was no time for all files; the next search continues here".to_owned());
         }
         let (shared, own) = (self.shared.by_words(query)?, self.own.by_words(query)?);
-        // The scores of two databases are not comparable, but ranks are.
+        // The scores from two databases are not comparable, but the ranks are.
         found.by_words = match (shared.is_empty(), own.is_empty()) {
             (false, false) => fuse(&shared, &own),
             (true, _) => own,
@@ -145,14 +146,14 @@ impl Index {
         self.store(id.own).passage(id.id)
     }
 
-    /// Removes the indexed content that contains a passage. Called if the file has changed since it
-    /// was indexed.
+    /// Removes the snapshot that contains a passage. Called if the file has changed since it was
+    /// indexed.
     pub(super) fn forget(&mut self, id: PassageId, found: &StoredPassage) -> Result<(), Cause> {
         self.store(id.own).forget(found)
     }
 
-    /// Returns at most `max` passages of the run's view that have no vector of the model. Passages
-    /// in `candidates` come first.
+    /// Returns at most `max` passages of the run's view that have no vector from the model.
+    /// Passages in `candidates` come first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -171,7 +172,7 @@ impl Index {
         Ok(all)
     }
 
-    /// Stores vectors of passages that a model computed.
+    /// Stores vectors that a model computed for passages.
     pub(super) fn add_vectors(
         &mut self,
         model: &str,
@@ -190,7 +191,7 @@ impl Index {
         Ok(())
     }
 
-    /// Calls `each` for every passage of the run's view that has a vector of the model.
+    /// Calls `each` for every passage of the run's view that has a vector from the model.
     pub(super) fn for_each_vector(
         &mut self,
         model: &str,

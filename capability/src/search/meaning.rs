@@ -1,5 +1,5 @@
-//! Search by meaning: a model's embeddings of documents (passages or memory items), which are
-//! computed a few at a time and stored with the documents.
+//! Search by meaning. A model computes embeddings for a few documents (passages or memory items) at
+//! a time. The embeddings are stored with the documents.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::Embedder;
 use super::rank::POOL;
 use crate::{PortFuture, egress};
 
-/// Maximum number of documents that are embedded in one search.
+/// Maximum number of documents that are embedded per search.
 const PER_SEARCH: usize = 16;
 
 /// Maximum number of embeddings per grant.
@@ -28,13 +28,14 @@ pub(crate) trait Vectors: Sync {
     /// The identifier of a document.
     type Id: Copy + Ord + Send + Sync;
 
-    /// Returns at most `max` documents that have no vector of the model.
+    /// Returns at most `max` documents that have no vector from the model.
     fn missing(&self, model: &str, max: usize) -> PortFuture<'_, Vec<(Self::Id, String)>>;
 
-    /// Stores vectors that the model computed.
+    /// Stores vectors computed by the model.
     fn add(&self, model: &str, vectors: Vec<(Self::Id, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Returns the documents whose vectors, computed by the model, are nearest to the target.
+    /// Compares the vectors from the model with the target of `nearest`, and returns the documents
+    /// with the nearest vectors, each with its similarity.
     fn nearest(
         &self,
         model: &str,
@@ -42,7 +43,7 @@ pub(crate) trait Vectors: Sync {
     ) -> PortFuture<'_, Vec<(Self::Id, f64)>>;
 }
 
-/// The number of embeddings that were requested under a grant. It is limited to [`PER_GRANT`].
+/// The number of embeddings requested under a grant, which is limited to [`PER_GRANT`].
 #[derive(Default)]
 pub(crate) struct Allowance(AtomicU32);
 
@@ -60,7 +61,7 @@ impl Allowance {
     }
 }
 
-/// A collector of the vectors that are nearest to a target.
+/// A collector that finds the vectors nearest to a target.
 #[derive(Clone, Debug)]
 pub struct Nearest<Id> {
     target: Vec<f32>,
@@ -72,7 +73,7 @@ impl<Id: Copy + Ord> Nearest<Id> {
         Nearest { target, near: Vec::new() }
     }
 
-    /// Compares a stored vector. A vector with another dimension is ignored.
+    /// Compares a stored vector with the target. A vector with a different dimension is ignored.
     pub fn compare(&mut self, id: Id, vector: &[u8]) {
         self.near.extend(similarity(&self.target, vector).map(|near| (id, near)));
     }
@@ -86,9 +87,9 @@ impl<Id: Copy + Ord> Nearest<Id> {
     }
 }
 
-/// Returns documents by the distance of their vectors from the query's vector, nearest first. Omits
-/// documents without a vector and those that contain a secret. If the query contains a secret,
-/// fails with `EACCESS`.
+/// Ranks documents by the similarity of their vectors to the query's vector, most similar first.
+/// Omits documents without a vector. A document that contains a secret is not sent to the model. If
+/// the query contains a secret, fails with `EACCESS`.
 pub(crate) async fn rank<V: Vectors>(
     texts: &V,
     embedder: &Embedder,

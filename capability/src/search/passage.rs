@@ -6,8 +6,8 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. It also ends there once it
-/// has half of the maximum number of characters.
+/// Number of lines after which a passage ends at the next blank line. A passage with half of
+/// [`MAX_CHARS`] also ends at the next blank line.
 const ENOUGH_LINES: usize = 20;
 
 /// A passage: consecutive lines of a file.
@@ -28,10 +28,10 @@ struct Line<'a> {
     chars: usize,
 }
 
-/// Splits the text of a file at headings. A long section is split at blank lines, or where a
-/// passage is full. No passage is blank.
+/// Splits the text of a file at headings. A long section is also split at blank lines and where a
+/// passage reaches its maximum size. Blank passages are omitted.
 pub(super) fn passages(path: &str, text: &str) -> Vec<Passage> {
-    // Elsewhere, a line with one star is an item of a list.
+    // In other formats, a line with one star is a list item.
     let fewest = if path.ends_with(".org") { 1 } else { 2 };
     let mut all = Vec::new();
     let mut open: Vec<Line<'_>> = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn passages(path: &str, text: &str) -> Vec<Passage> {
     all
 }
 
-/// Returns true if the line is a heading in Markdown, or in Org with at least `fewest` stars.
+/// Returns true if the line is a Markdown heading, or an Org heading with at least `fewest` stars.
 fn is_heading(line: &str, fewest: usize) -> bool {
     let marks = line.trim_start_matches('#');
     let hashes = line.len() - marks.len();
@@ -96,8 +96,8 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Ends a full passage at the last blank line of its second half, and keeps the lines after it in
-/// `open`. Without such a line, the passage ends with its last line.
+/// Ends a full passage at the last blank line in its second half, and keeps the lines after it in
+/// `open`. If there is no such line, all lines belong to the passage.
 fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
     let blank =
         open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);

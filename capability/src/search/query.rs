@@ -1,7 +1,6 @@
-//! The words of documents and queries: prepares documents for the index, and converts queries to
-//! index expressions.
+//! Splits documents into words for the index, and converts queries to index expressions.
 
-/// Maximum number of words of a query.
+/// Maximum number of words in a query.
 const MAX_WORDS: usize = 48;
 
 /// Minimum length of a word that also matches as a prefix, in characters.
@@ -15,12 +14,12 @@ const STOP_WORDS: &[&str] = &[
     "who", "why", "will", "with", "you", "your",
 ];
 
-/// The index expression of a query. The user's words are quoted, so they cannot contain operators.
+/// The index expression for a query. The user's words are quoted, so they cannot act as operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query(String);
 
 impl Query {
-    /// Parses the words of a query. Returns `None` if it has none.
+    /// Parses the words of a query. Returns `None` if the query has no words.
     #[must_use]
     pub fn read(text: &str) -> Option<Query> {
         let mut words: Vec<String> = Vec::new();
@@ -38,18 +37,19 @@ impl Query {
         (!terms.is_empty()).then(|| Query(terms.join(" OR ")))
     }
 
-    /// Returns the expression for the index. Its terms are quoted, so that no word is an operator.
+    /// Returns the expression in the syntax of SQLite's FTS5.
     #[must_use]
     pub fn expression(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns the terms that match a word: the word, its prefix, and the words that it is composed of.
+/// Returns the terms that match a word: the word itself, words that start with it, and the words of
+/// a compound name.
 fn terms(word: &str) -> Vec<String> {
     let mut terms = Vec::new();
     if word.chars().any(is_ideograph) {
-        // Such text has no spaces between words, so its characters are matched in order.
+        // Such text has no spaces between words, so it matches as a sequence of characters.
         return runs(word).into_iter().map(|run| format!("\"{run}\"")).collect();
     }
     terms.push(format!("\"{word}\""));
@@ -65,7 +65,7 @@ fn terms(word: &str) -> Vec<String> {
     terms
 }
 
-/// Returns additional words for the index: the words of names such as `readFile`, and single
+/// Returns additional words for the index: the parts of names such as `readFile`, and single
 /// ideographs.
 #[must_use]
 pub fn parts(text: &str) -> String {
@@ -92,7 +92,7 @@ fn push(text: &mut String, word: &str) {
     text.push_str(word);
 }
 
-/// Splits a name into words: `HTTPServer2` is `HTTP`, `Server2`.
+/// Splits a name into words: `HTTPServer2` becomes `HTTP` and `Server2`.
 fn parts_of_name(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -109,8 +109,8 @@ fn parts_of_name(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a word into runs of ideographs and of other characters. The ideographs of a run are
-/// separated by spaces.
+/// Splits a word into runs of ideographs and runs of other characters. Separates the ideographs of
+/// a run with spaces.
 fn runs(word: &str) -> Vec<String> {
     let mut runs: Vec<(bool, String)> = Vec::new();
     for c in word.chars() {
@@ -159,7 +159,7 @@ mod tests {
             ("", None),
             ("?! -- \"\"", None),
         ] {
-            // `or` is a stop word in any case.
+            // `OR` is a stop word too, so it is not a term.
             let expected = expected.map(|text| text.replace("\"OR\" OR ", ""));
             assert_eq!(
                 Query::read(text).as_ref().map(Query::expression),

@@ -1,18 +1,18 @@
-//! Ranked lists, and their fusion.
+//! Fusion of ranked lists.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Maximum number of items taken from a list before lists are fused.
+/// Maximum number of items in a list before lists are fused.
 pub const POOL: usize = 60;
 
-/// The usual constant of reciprocal rank fusion.
+/// The usual constant for reciprocal rank fusion.
 const OFFSET: f64 = 60.0;
 
 /// The identifier of a passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct PassageId {
-    /// If true, the passage belongs to a file in the run's overlay.
+    /// If true, the passage is in the database of the run's overlay.
     pub(super) own: bool,
     pub(super) id: i64,
 }

@@ -14,20 +14,20 @@ use super::rank::{POOL, PassageId};
 use super::walk::{SearchedFiles, SeenFile, Stop};
 use crate::files::{Files, Version};
 
-/// Maximum number of files written in one transaction, so that other processes can write too.
+/// Maximum number of files per transaction. Other processes can write between transactions.
 const BATCH: usize = 100;
 
-/// Number of bytes at the start of a file that are searched for a NUL, which marks the file as
-/// binary.
+/// Number of bytes at the start of a file that are searched for a NUL. A file with a NUL there is
+/// treated as binary.
 const HEAD: usize = 8 << 10;
 
-/// Age in nanoseconds below which a file's version is not recorded: the file may have been written
-/// again within the clock's precision.
+/// Minimum age of a file's version before it is recorded, in nanoseconds. A younger file could
+/// change again without a visible change of its timestamps.
 const UNSETTLED: i128 = 2_000_000_000;
 
-/// Time in seconds after which a content is removed if no run has seen it.
+/// Time after which a snapshot is removed if no run has seen it, in seconds.
 const RETENTION: i64 = 86_400;
-/// Time in seconds after which the last use of a content is recorded again.
+/// Minimum time between two updates of a snapshot's last use, in seconds.
 const USE_PRECISION: i64 = 3_600;
 
 /// One database of the index.
@@ -35,7 +35,7 @@ pub(super) struct Store {
     pub(super) connection: Option<Connection>,
     /// The file, or `None` if the database is in memory.
     pub(super) path: Option<PathBuf>,
-    /// The contents that the run saw at the last search.
+    /// The snapshots that the run saw at the last search.
     pub(super) view: HashSet<i64>,
     /// If true, this is the database of the run's overlay.
     own: bool,
@@ -53,7 +53,7 @@ pub(super) struct StoredPassage {
 }
 
 impl StoredPassage {
-    /// Returns true if this equals the given passage of a file.
+    /// Returns true if the stored passage equals a passage of a file.
     pub(super) fn is(&self, passage: &Passage) -> bool {
         let line = |number: i64| usize::try_from(number).ok();
         (line(self.first), line(self.last)) == (Some(passage.first), Some(passage.last))
@@ -61,7 +61,7 @@ impl StoredPassage {
     }
 }
 
-/// A content in the database.
+/// A snapshot in the database.
 struct ContentRow {
     id: i64,
     version: Vec<u8>,
@@ -156,13 +156,13 @@ impl Store {
         found.optional()
     }
 
-    /// Removes the content of a passage.
+    /// Removes the snapshot that contains a passage.
     pub(super) fn forget(&mut self, passage: &StoredPassage) -> Result<(), Cause> {
         clean_up(self.connection()?, &[passage.file], &[], now())
     }
 
-    /// Returns at most `max` passages of the run's view that have no vector of the model. Passages
-    /// in `candidates` come first.
+    /// Returns at most `max` passages of the run's view that have no vector from the model.
+    /// Passages in `candidates` come first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -199,7 +199,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Stores vectors of passages that a model computed.
+    /// Stores vectors that a model computed for passages.
     pub(super) fn add_vectors(
         &mut self,
         model: &str,
@@ -215,7 +215,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// Calls `each` for every passage of the run's view that has a vector of the model.
+    /// Calls `each` for every passage of the run's view that has a vector from the model.
     pub(super) fn for_each_vector(
         &mut self,
         model: &str,
@@ -235,9 +235,9 @@ impl Store {
     }
 }
 
-/// Reads the content of a file, with the key of its version. The key is empty for a file of the
-/// overlay, and for a file that may change without a visible change of its version. Content and
-/// version both come from one open file that did not change while it was read.
+/// Reads the content of a file, and returns it with the key of the file's version. The key is empty
+/// for a file in the overlay, for a file that changed while it was read, and for a file that is too
+/// new for its version to be reliable.
 fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     let reader = files.open(&seen.path).ok()?;
     let data = reader.read_all().ok()?;
@@ -252,7 +252,7 @@ fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     Some((data, if known { version.key().to_vec() } else { Vec::new() }))
 }
 
-/// Returns the contents in the database, by path.
+/// Returns the snapshots in the database, by path.
 fn known(connection: &Connection) -> Result<HashMap<String, Vec<ContentRow>>, Cause> {
     let mut known: HashMap<String, Vec<ContentRow>> = HashMap::new();
     let mut statement =
@@ -269,7 +269,7 @@ fn known(connection: &Connection) -> Result<HashMap<String, Vec<ContentRow>>, Ca
     Ok(known)
 }
 
-/// Adds a file's content unless it is known. Returns its identifier.
+/// Adds a snapshot of a file unless the database already contains it. Returns its identifier.
 fn add_content(
     transaction: &Transaction<'_>,
     path: &str,
@@ -287,7 +287,7 @@ fn add_content(
     {
         return Ok(row.id);
     }
-    // Another process may have added it meanwhile.
+    // Another process may have added the snapshot in the meantime.
     let sql = "SELECT id FROM file WHERE path = ?1 AND hash = ?2";
     let existing = transaction
         .prepare_cached(sql)?
@@ -318,7 +318,7 @@ fn add_content(
     Ok(file)
 }
 
-/// Returns the text of a file, or `None` if the file is binary or too large.
+/// Decodes the text of a file. Returns `None` if the file is binary, too large or not UTF-8.
 pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     if data.len() as u64 > super::MAX_FILE_BYTES || data.get(..HEAD.min(data.len()))?.contains(&0) {
         return None;
@@ -327,8 +327,8 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Removes the contents in `gone` and those that no run has seen for a long time, and records the
-/// use of the others.
+/// Removes the snapshots in `gone` and those that no run has seen within [`RETENTION`]. Records the
+/// use of those in `used`.
 fn clean_up(
     connection: &mut Connection,
     gone: &[i64],
@@ -364,8 +364,8 @@ fn clean_up(
     transaction.commit()
 }
 
-/// Returns the passages of the run's view that match words of the query, best first. A word in a
-/// file's name has more weight than a word in its content.
+/// Returns the passages of the run's view that match words of the query, best first. A match in a
+/// file's path has more weight than a match in its content.
 fn by_words(
     connection: &Connection,
     query: &Query,
@@ -382,7 +382,7 @@ fn by_words(
             break;
         }
         if view.contains(&row.get(1)?) {
-            // A lower value of bm25 is better.
+            // A lower BM25 value is better, so the score is negated.
             found.push((row.get(0)?, -row.get::<_, f64>(2)?));
         }
     }

@@ -1,16 +1,16 @@
-//! Ranks documents by words without an index on disk.
+//! Ranks documents by words, without an index on disk.
 
 use rusqlite::{Connection, params};
 
 use super::query::{Query, parts};
 use super::rank::POOL;
 
-/// The columns of an index of documents, and its tokenizer.
+/// The table of the temporary index, with its columns and its tokenizer.
 const TABLE: &str = "CREATE VIRTUAL TABLE words USING fts5 (text, parts, content = '', tokenize = \
                      'porter unicode61 remove_diacritics 2')";
 
-/// Returns the documents that match words of a query, best first, at most [`POOL`]. The index is in
-/// memory and is dropped at the end.
+/// Returns at most [`POOL`] documents that match words of a query, best first. The index is in
+/// memory and is dropped at the end of the call.
 ///
 /// # Errors
 /// If SQLite cannot allocate memory.
@@ -30,7 +30,7 @@ pub fn rank_texts<'a>(
          ORDER BY score, rowid LIMIT {POOL}"
     );
     let mut statement = connection.prepare(&sql)?;
-    // A lower value of bm25 is better.
+    // A lower BM25 value is better, so the score is negated.
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, -row.get::<_, f64>(1)?));
     statement.query_map([query.expression()], row)?.collect()
 }

@@ -9,7 +9,8 @@ use super::meaning::{Nearest, Vectors};
 use super::rank::PassageId;
 use crate::PortFuture;
 
-/// The passages of the run's view. Those that match by words get their vectors first.
+/// The passages of the run's view, as documents with vectors. Vectors are computed first for
+/// passages that match by words.
 pub(super) struct PassageVectors<'a> {
     pub(super) index: &'a Arc<Mutex<Option<Index>>>,
     pub(super) found: &'a Findings,
@@ -43,7 +44,7 @@ impl Vectors for PassageVectors<'_> {
 }
 
 impl PassageVectors<'_> {
-    /// Runs a function on the index, on a thread for blocking work.
+    /// Calls `work` with the index, on a thread for blocking tasks.
     fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Index) -> Result<T, rusqlite::Error> + Send + 'static,

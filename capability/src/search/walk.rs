@@ -1,6 +1,5 @@
-//! The files that a search covers: the run's text files that are listed and that its guard allows,
-//! except everything in skipped folders, such as dependencies, build results, and folders whose
-//! names start with a dot.
+//! The files that a search covers: all files that the run's guard allows, except large files, files
+//! and folders whose names start with a dot, and folders of dependencies and build results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,21 +8,21 @@ use std::time::Instant;
 
 use crate::files::{EntryKind, Files, Version};
 
-/// Maximum number of searched files; those nearest to the workdir's top come first.
+/// Maximum number of searched files. The files nearest to the root of the workdir come first.
 pub const MAX_FILES: usize = 50_000;
 
-/// Maximum size of all searched files together, in bytes: 256 MiB.
+/// Maximum total size of all searched files, in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Maximum size of a searched file, in bytes: 2 MiB.
+/// Maximum size of a searched file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Folders of dependencies and build results. Folders whose names start with a dot are also
-/// skipped.
+/// Names of skipped folders, which contain dependencies and build results. Files and folders whose
+/// names start with a dot are also skipped.
 const SKIPPED_FOLDERS: &[&str] =
     &["node_modules", "target", "__pycache__", "venv", "bower_components"];
 
-/// The files of a run: all of them, and those that the search may read.
+/// The files of a run: all files, and the files that the search may read.
 pub(super) struct SearchedFiles<'a> {
     pub(super) all: &'a Files,
     pub(super) admitted: &'a Files,
@@ -77,7 +76,7 @@ impl Drop for StopOnDrop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeenFile {
     pub(super) path: String,
-    /// The version of a file of the base, or `None` for a file of the overlay.
+    /// The version of a file in the base, or `None` for a file in the overlay.
     pub(super) version: Option<Version>,
 }
 
@@ -85,14 +84,14 @@ pub(super) struct SeenFile {
 #[derive(Debug, Default)]
 pub(super) struct WalkResult {
     pub(super) files: Vec<SeenFile>,
-    /// If true, the walk was stopped before its end.
+    /// If true, the walk was stopped before it was complete.
     pub(super) timed_out: bool,
     /// Notes on folders and files that were skipped.
     pub(super) notes: Vec<String>,
 }
 
-/// Walks all folders from the top down. Links are not followed: their targets in the workdir are
-/// found at their own paths.
+/// Walks the folders breadth-first from the root. Links are not followed, because their targets in
+/// the workdir are found at their own paths.
 pub(super) fn walk(
     files: &Files,
     admits: &dyn Fn(&str) -> bool,

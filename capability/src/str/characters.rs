@@ -1,4 +1,4 @@
-//! Functions on the characters of strings: code points by index, words, padding, pieces.
+//! Functions on the characters of strings: code points, words, padding and pieces.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use wattle_rt::{Code, Failure, Run};
@@ -7,7 +7,7 @@ use super::is_continuation;
 use crate::arr::{Arrays, Handle};
 use crate::{MAX_TEXT, too_large};
 
-/// Number of bytes whose characters are counted at a time.
+/// Number of bytes in a block, whose characters are counted together.
 const BLOCK: usize = 1_024;
 
 pub(super) fn byte(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
@@ -22,8 +22,8 @@ pub(super) fn code(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
     Ok(first.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1))
 }
 
-/// Returns the offset of the character at an index. Counts the characters of whole blocks first,
-/// which is fast because a processor handles many bytes at a time.
+/// Returns the byte offset of the character at an index. Counts the characters of whole blocks
+/// first, because a processor can do this for many bytes at a time.
 fn offset(s: &[u8], index: usize) -> Option<usize> {
     let starts = |byte: &u8| !is_continuation(Some(byte));
     let (mut left, mut at) = (index, 0);
@@ -77,7 +77,7 @@ pub(super) fn pad_right(
 }
 
 /// Returns the padding that a string needs to have `n` characters. Characters are grapheme
-/// clusters, so that an accent does not occupy its own column.
+/// clusters, so that a combining accent does not count separately.
 fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
     let n = usize::try_from(n).map_err(|_| {
         Failure::new(Code::EBOUND, format!("cannot pad a string to {n} characters"))
@@ -96,7 +96,7 @@ fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
     Ok(fill.repeat(times) + &rest)
 }
 
-/// Checks that a number of characters is at least `min`.
+/// Checks that a number of characters is at least `min`. `what` names the number in the error.
 fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
     let counted = usize::try_from(n).ok().filter(|n| *n >= min);
     counted.ok_or_else(|| {
@@ -124,7 +124,7 @@ pub(super) fn chunk_overlap(
 }
 
 /// Splits a string into pieces of `n` grapheme clusters, so that no accent is separated from its
-/// letter. The last piece is omitted if it would consist only of the overlap.
+/// letter. A last piece that would contain only the overlap is omitted.
 fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
     let mut rest = s;
     Arrays::make(
@@ -157,7 +157,7 @@ mod tests {
         }
         assert_eq!(offset(text.as_bytes(), offsets.len()), None);
         assert_eq!(offset(b"", 0), None);
-        // Bytes that continue no character are not counted.
+        // Continuation bytes without a start byte are not counted.
         assert_eq!(offset(b"\x80\x80a", 0), Some(2));
     }
 }

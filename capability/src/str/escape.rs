@@ -1,4 +1,4 @@
-//! Encodes strings for other formats, and decodes them.
+//! Conversion of strings to and from other encodings.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -10,10 +10,10 @@ use wattle_rt::{Code, Failure, Run, quote};
 use crate::json::document::{Document, quoted};
 use crate::{MAX_TEXT, QUOTED, too_large};
 
-/// All characters except the unreserved ones of RFC 3986.
+/// All ASCII characters except the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The Base64 codec: it encodes with padding and decodes with or without.
+/// The Base64 codec, which encodes with padding, and decodes with or without it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -25,7 +25,7 @@ fn malformed(why: String) -> Failure {
     Failure::new(Code::EPARSE, why)
 }
 
-/// Checks that a string stays within the limit even if it grows up to `factor` times.
+/// Checks that a string does not exceed [`MAX_TEXT`] after it has grown by `factor`.
 fn check_growth(s: &[u8], factor: usize) -> Result<(), Failure> {
     if s.len().saturating_mul(factor) > MAX_TEXT { Err(too_large()) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Numbers as strings.
+//! Conversion of numbers to and from strings.
 
 use wattle_rt::{Code, Failure, Run, quote};
 
@@ -26,7 +26,8 @@ pub(super) fn from_long(_: &mut Run, n: i64) -> Result<String, Failure> {
 
 pub(super) fn from_float(_: &mut Run, x: f64, digits: Option<i32>) -> Result<String, Failure> {
     let Some(digits) = digits else {
-        // Without an exponent, these would have very many digits.
+        // Very large and very small numbers are written with an exponent, because they would
+        // otherwise have too many digits.
         let plain = x == 0.0 || !x.is_finite() || (1e-6..1e21).contains(&x.abs());
         return Ok(if plain { x.to_string() } else { format!("{x:e}") });
     };

@@ -1,5 +1,5 @@
-//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. The time is
-//! linear in the text for every pattern.
+//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. For every
+//! pattern, the time is linear in the length of the text.
 //!
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
 //! then takes over if the pattern and the text are small enough; otherwise the call fails. Between
@@ -27,17 +27,17 @@ const MAX_PATTERN: usize = 4_096;
 const MAX_COMPILED: usize = 1 << 20;
 /// Maximum nesting depth of a pattern's groups.
 const MAX_NESTING: u32 = 100;
-/// Maximum number of slots that the engine for groups allocates in all states together.
+/// Maximum number of slots that the engine for capture groups allocates for all states together.
 const MAX_SLOTS: usize = 1 << 20;
-/// Maximum product of states and bytes in one search of the slower engine, which takes about a
-/// second.
+/// Maximum product of states and bytes for one search by the slower engine. A search of this size
+/// takes about a second.
 const MAX_STEPS: usize = 100_000_000;
 /// Maximum number of compiled patterns that a run caches.
 const MAX_CACHED: usize = 4;
 /// Time after which a call yields to other runs.
 const TIME_SLICE: Duration = Duration::from_millis(5);
 
-/// A compiled pattern, with the caches of its searches. Its memory is charged to the run's account.
+/// A compiled pattern with its search caches. Its memory is charged to the run's account.
 struct Pattern {
     text: String,
     search: lazy::Regex,
@@ -49,7 +49,7 @@ struct Pattern {
     held: MemoryCharge,
 }
 
-/// The compiled patterns of a run. The most recently used one is the last.
+/// The compiled patterns of a run, ordered from the least to the most recently used.
 #[derive(Default)]
 struct Patterns(Vec<Pattern>);
 
@@ -73,7 +73,7 @@ impl Pattern {
         }
         let hir = syntax::parse_with(text, &syntax::Config::new().nest_limit(MAX_NESTING))
             .map_err(|error| {
-                // The library prints the pattern with a marker below it; the last line has the
+                // The library prints the pattern with a marker below it. The last line contains the
                 // reason.
                 let words = error.to_string();
                 invalid(
@@ -131,7 +131,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Charges for the growth of the caches since the last call.
+    /// Charges the run's account for the growth of the caches since the last call.
     fn charge(&mut self) -> Result<(), Failure> {
         let caches = self.search_cache.memory_usage() + self.groups_cache.memory_usage();
         self.held.grow((self.size + caches).saturating_sub(self.held.used()))
@@ -166,7 +166,8 @@ impl Pattern {
         Ok(captures)
     }
 
-    /// Returns the text of one group of a match, or "" if the group did not take part in the match.
+    /// Returns the text of one group of a match. Returns an empty string if the group did not
+    /// participate in the match.
     fn group_text<'t>(
         &mut self,
         s: &'t str,
@@ -185,13 +186,13 @@ impl Pattern {
     }
 }
 
-/// The search of one call.
+/// The state of a search within one call.
 struct Search<'t> {
     pattern: Pattern,
     searcher: Searcher<'t>,
     /// The start of the current time slice.
     slice_start: Instant,
-    /// The memory of the text.
+    /// The charge for the memory of the text.
     _held: MemoryCharge,
 }
 
@@ -232,7 +233,7 @@ impl<'t> Search<'t> {
         Ok(found)
     }
 
-    /// Returns the pattern to the run's cache.
+    /// Ends the search, and puts the pattern back into the run's cache.
     fn end(self, run: &mut Run) {
         let Patterns(cache) = run.state();
         if cache.len() >= MAX_CACHED {
@@ -337,7 +338,8 @@ enum Part<'w> {
     Group(usize),
 }
 
-/// Parses `$1`, `${name}` and `$$`; a dollar before anything else is literal.
+/// Parses a replacement with `$1`, `${name}` and `$$`. A dollar sign before anything else is
+/// literal.
 fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failure> {
     let mut parts = Vec::new();
     let mut rest = with;
@@ -367,7 +369,7 @@ fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failu
     Ok(parts)
 }
 
-/// Checks that the pattern has a group of that number; 0 is the whole match.
+/// Checks that the pattern has a group with this number. Group 0 is the whole match.
 fn group_by_number(n: i32, pattern: &Pattern) -> Result<usize, Failure> {
     let count = pattern.group_count();
     usize::try_from(n).ok().filter(|n| *n < count).ok_or_else(|| {

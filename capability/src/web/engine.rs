@@ -1,4 +1,4 @@
-//! Search engines: sends requests, and detects failures in the responses.
+//! Search engines: their requests, and the detection of failures in their responses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,31 +14,31 @@ use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Passage,
 use crate::http::{Backend, ChargedResponse, Request, Response, receive};
 use crate::secrets::ApiKey;
 
-/// Maximum number of results of a search.
+/// Maximum number of results per search.
 const MAX_RESULTS: usize = 8;
 
-/// Maximum size of an answer, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 4 << 20;
 
-/// Brave's header for the key.
+/// Brave's request header for the key.
 const TOKEN: HeaderName = HeaderName::from_static("x-subscription-token");
 
 /// The kinds of search engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// A SearXNG instance whose settings allow the format `json`.
+    /// A SearXNG instance, which must allow the format `json` in its settings.
     Searxng,
     /// The API of Brave Search, which needs a key.
     Brave,
-    /// A page of results in HTML, which is meant for people. It needs no key.
+    /// A search engine's HTML page for browsers, which needs no key.
     Page,
 }
 
 impl EngineKind {
-    /// All kinds.
+    /// All kinds of search engines.
     pub const ALL: [EngineKind; 3] = [EngineKind::Searxng, EngineKind::Brave, EngineKind::Page];
 
-    /// Returns the name in settings.
+    /// Returns the name that is used in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,11 +79,11 @@ impl FromStr for EngineKind {
 /// The operator's settings for the search engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings<'a> {
-    /// The kind.
+    /// The kind of search engine.
     pub kind: EngineKind,
     /// The URL to use instead of the default one.
     pub url: Option<&'a str>,
-    /// The name of the variable that contains the key.
+    /// The name of the environment variable that contains the key.
     pub key_variable: &'a str,
 }
 
@@ -96,8 +96,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates the engine. Its own backend reaches only the engine's host, through the egress
-    /// guard.
+    /// Creates an engine with its own backend, which can reach only the engine's host and uses the
+    /// egress guard.
     ///
     /// # Errors
     /// If the settings are invalid or incomplete.
@@ -118,7 +118,7 @@ impl Engine {
         Ok(Engine { kind: settings.kind, url, key, backend: Arc::new(backend.with_limits(limits)) })
     }
 
-    /// Creates an engine of a kind at a URL, without a key, with another backend.
+    /// Creates an engine without a key that uses the given backend.
     ///
     /// # Errors
     /// If the URL is invalid.
@@ -143,7 +143,7 @@ impl Engine {
         &self.url
     }
 
-    /// Sends a query on the account of a run.
+    /// Sends a query. The response is charged to a run's account.
     pub(super) async fn ask(
         &self,
         account: &Account,
@@ -170,7 +170,7 @@ impl Engine {
         found.map_err(|why| why.map_or_else(|failure| failure, remote))
     }
 
-    /// Returns the request to the guest for parsing an answer of this kind of engine.
+    /// Returns the request that makes the guest parse a response from this kind of engine.
     fn guest_request(&self) -> serde_json::Value {
         let json = |at: &str, snippet: &str| json!({"entry": "results_json", "at": at, "snippet": snippet, "most": MAX_RESULTS});
         match self.kind {
@@ -202,7 +202,7 @@ impl Engine {
         Request { headers, ..Request::get(url) }
     }
 
-    /// Checks the status of an answer.
+    /// Checks the status of a response.
     fn check(&self, response: &Response) -> Result<(), String> {
         let Engine { kind, .. } = self;
         let status = response.status.as_u16();
@@ -235,7 +235,7 @@ impl Engine {
         }
     }
 
-    /// Removes the key from the message of a failure.
+    /// Removes the engine's key from a failure's message.
     fn without_key(&self, failure: Failure) -> Failure {
         match &self.key {
             Some(key) => Failure { reason: key.scrub(&failure.reason), ..failure },
@@ -253,7 +253,8 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Returns the URL for queries. For SearXNG, the address of the instance is enough.
+/// Returns the URL for queries. For SearXNG, the settings may contain only the address of the
+/// instance.
 fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     let kind = settings.kind;
     let text = settings.url.map(str::trim).filter(|url| !url.is_empty()).or_else(|| kind.url());

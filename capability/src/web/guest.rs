@@ -14,19 +14,19 @@ static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const MEMORY: usize = 64 << 20;
 
-/// Maximum processor time for parsing a page: about four times as long as parsing 5 MiB of tags
-/// takes.
+/// Maximum processor time for parsing a page. This is about four times the time needed for 5 MiB of
+/// tags.
 const STRUCTURE: Duration = Duration::from_secs(2);
-/// Maximum processor time for removing a page's tags without parsing it.
+/// Maximum processor time for removing the tags of a page without parsing it.
 const PLAIN: Duration = Duration::from_secs(4);
 
 /// Maximum length of the output, in bytes.
 const OUTPUT: usize = 16 << 20;
 
-/// Maximum size of a body that the guest converts, in bytes; the rest of a larger one is ignored.
+/// Maximum size of a body that the guest converts, in bytes. The rest of a larger body is ignored.
 pub(crate) const PAGE_BYTES: usize = 5 << 20;
 
-/// The guest's status for a converted body. The guest defines the same list of statuses.
+/// The guest's status for a converted body. The guest defines the same status codes.
 const DONE: i32 = 0;
 /// The guest's status for a body that is not text.
 const NOT_TEXT: i32 = 1;
@@ -53,14 +53,13 @@ pub(super) struct Text {
 
 /// The reason why a body has no text.
 pub(super) enum NoText {
-    /// The body is not text. The string explains this: it continues a sentence that starts with the
-    /// URL.
+    /// The body is not text. The string is the reason, worded to follow the URL in a sentence.
     Other(String),
     /// The conversion failed.
     Failed(Failure),
 }
 
-/// Starts compiling the guest, because a call will need it soon.
+/// Starts compiling the guest in the background, because a call will need it soon.
 pub(super) fn prepare() {
     PAGES.prepare();
 }
@@ -101,12 +100,11 @@ pub(super) async fn text(
     }
 }
 
-/// Parses the results in a search engine's answer, as JSON [{title, url, snippet}]. `request` is
-/// the guest's entry with its parameters.
+/// Parses the results in a search engine's response. Returns them as JSON: `[{title, url,
+/// snippet}]`. `request` contains the guest's entry point and its parameters.
 ///
 /// # Errors
-/// The error is `Ok` with the reason if there are no results, and `Err` with the failure if the
-/// run's account fails.
+/// The error is `Ok` with the reason if there are no results, and `Err` if the run's account fails.
 pub(super) async fn results(
     account: &Account,
     request: Json,
@@ -158,7 +156,7 @@ pub(crate) async fn links(
     list(answer.map_err(|fault| too_expensive(fault, "to read the page's links"))?)
 }
 
-/// Returns the text, or an attribute, of each element of a page that a selector matches.
+/// Returns the text or an attribute of each element in a page that matches a selector.
 pub(crate) async fn select(
     account: &Account,
     (css, attribute): (&str, Option<&str>),
@@ -170,7 +168,7 @@ pub(crate) async fn select(
     list(answer.map_err(|fault| too_expensive(fault, "to search the page"))?)
 }
 
-/// Reads the guest's list of strings.
+/// Parses the guest's answer as a list of strings.
 fn list(GuestAnswer { status, output }: GuestAnswer) -> Result<Vec<String>, Failure> {
     let reason = || String::from_utf8_lossy(&output).into_owned();
     match status {

@@ -1,4 +1,5 @@
-//! A validated workbook: numbered components, each with the numbers of its inputs.
+//! A validated workbook: numbered components, each with the numbers of the components that it
+//! depends on.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::par::{Call, Work};
 /// Maximum number of components in a workbook.
 const MAX_COMPONENTS: usize = 256;
 
-/// The components sorted by name, without cycles, and the exports.
+/// The components, sorted by name and without cycles, and the exports.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) components: Vec<Component>,
@@ -33,7 +34,7 @@ enum Value {
     Of(Source),
 }
 
-/// A component's output: one result, or all results, one per line.
+/// A reference to a component's output: one of its results, or all of them, one per line.
 #[derive(Debug)]
 pub(super) struct Source {
     component: usize,
@@ -48,8 +49,8 @@ impl Graph {
     /// Parses and validates a workbook.
     ///
     /// # Errors
-    /// `EPARSE` if the workbook is invalid: it is not TOML, or it has a reference to a missing
-    /// component or a cycle.
+    /// `EPARSE` if the workbook is invalid, for example because it refers to a missing component or
+    /// contains a cycle; `EBOUND` if it is too large.
     pub(super) fn read(book: &str) -> Result<Graph, Failure> {
         let book = text::read(book)?;
         if book.components.is_empty() {
@@ -102,8 +103,8 @@ impl Graph {
         self.components.get(at).into_iter().flat_map(|component| component.needs.iter().copied())
     }
 
-    /// Returns a cycle of components, or `None` if there is none. Each component needs the next
-    /// one, and the first name is repeated at the end.
+    /// Returns the names of the components in a cycle, or `None` if there is no cycle. Each
+    /// component depends on the next, and the first name is repeated at the end.
     fn cycle(&self) -> Option<Vec<String>> {
         let mut left: BTreeSet<usize> = (0..self.components.len()).collect();
         loop {
@@ -117,7 +118,8 @@ impl Graph {
             }
             left.retain(|at| !free.contains(at));
         }
-        // Each remaining component needs another remaining one, so the path returns to itself.
+        // Each remaining component depends on another remaining component, so every path leads into
+        // a cycle.
         let mut path: Vec<usize> = vec![*left.first()?];
         let start = loop {
             let next = self.needs(*path.last()?).find(|need| left.contains(need))?;
@@ -136,10 +138,11 @@ impl Graph {
         self.needs(at).all(|need| outputs.get(need).is_some_and(Option::is_some))
     }
 
-    /// Returns a component's call, once its inputs are available.
+    /// Returns the call for a component whose inputs are available.
     ///
     /// # Errors
-    /// If another component did not print the result that an argument refers to.
+    /// If an argument refers to a result that another component did not return, or that is not
+    /// UTF-8.
     pub(super) fn call(&self, at: usize, outputs: &Outputs) -> Result<Call, Failure> {
         let component = self.components.get(at).ok_or_else(|| wrong("no such component"))?;
         let args = component.args.iter().enumerate().map(|(number, arg)| match arg {
@@ -154,7 +157,7 @@ impl Graph {
         Ok(Call { work: component.work.clone(), args: args.collect::<Result<_, _>>()? })
     }
 
-    /// Returns an output of a component.
+    /// Returns the value that a source refers to.
     ///
     /// # Errors
     /// `EBOUND` if the component has no such result, `EPARSE` if the result is not UTF-8.

@@ -1,4 +1,4 @@
-//! Workbooks as Org documents: a headline is a component, and prose is documentation.
+//! Workbooks as Org documents, in which a headline is a component and prose is documentation.
 //!
 //! ```text
 //! * total
@@ -16,7 +16,7 @@
 //! #+end_src
 //! ```
 //!
-//! The parser supports only this part of Org: headlines, their property drawers, blocks and prose.
+//! The parser supports only a subset of Org: headlines, their property drawers, blocks and prose.
 //! It reads each line once.
 
 use std::collections::BTreeMap;
@@ -26,13 +26,13 @@ use wattle_rt::{Code, Failure, truncate};
 
 use super::text::{Book, Component, Export, Of};
 
-/// Maximum number of headlines.
+/// Maximum number of headlines in a workbook.
 const MAX_HEADLINES: usize = 4_096;
 
-/// Maximum number of stars of a headline.
+/// Maximum number of stars in a headline.
 const MAX_LEVEL: usize = 32;
 
-/// Maximum number of properties of a headline.
+/// Maximum number of properties per headline.
 const MAX_PROPERTIES: usize = 64;
 
 /// Maximum length of a component's name, in characters.
@@ -41,16 +41,16 @@ const MAX_NAME: usize = 64;
 /// The properties that make a headline a component.
 const OF_COMPONENTS: &[&str] = &["PROGRAM", "ARGS", "DEPENDS", "EXPORT"];
 
-/// A headline with everything up to the next one.
+/// A headline with the text up to the next headline.
 #[derive(Debug, Default)]
 struct Section {
-    /// The number of the headline's line, from 1. 0 for the text before the first headline.
+    /// The line number of the headline, from 1. 0 for the text before the first headline.
     line: usize,
     title: String,
     properties: BTreeMap<String, String>,
-    /// The first block of a program.
+    /// The source in the program block.
     source: Option<String>,
-    /// The text outside of drawers and programs.
+    /// The text outside of drawers and program blocks.
     prose: String,
 }
 
@@ -61,14 +61,14 @@ enum Part {
     Top,
     Drawer,
     Prose,
-    /// A program that runs.
+    /// A block that contains the component's program.
     Program,
-    /// A block of another language.
+    /// A block in another language.
     Other,
 }
 
-/// Returns true if a string is an Org document and not TOML: a headline or a keyword comes before
-/// the first table.
+/// Returns true if a string is an Org document and not TOML: a headline or a keyword precedes the
+/// first table.
 pub(super) fn is_org(text: &str) -> bool {
     let decides = |line: &str| {
         let is_org = level(line).is_some() || line.trim_start().starts_with("#+");
@@ -77,10 +77,11 @@ pub(super) fn is_org(text: &str) -> bool {
     text.lines().find_map(decides).unwrap_or(false)
 }
 
-/// Parses a document.
+/// Parses an Org document.
 ///
 /// # Errors
-/// `EPARSE` with the line, or `EBOUND` if there are too many headlines.
+/// `EPARSE` with the line number if the document is invalid; `EBOUND` if it contains too many
+/// headlines or properties.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
     let mut book = Book { components: BTreeMap::new(), exports: BTreeMap::new() };
     for section in sections(text)? {
@@ -190,13 +191,13 @@ impl Section {
         }
     }
 
-    /// Returns true if the headline has a program, or a property that only components have.
+    /// Returns true if the section contains a program, or a property that only components have.
     fn is_component(&self) -> bool {
         self.source.is_some()
             || OF_COMPONENTS.iter().any(|name| self.properties.contains_key(*name))
     }
 
-    /// Returns the component's name: the property `NAME`, or the headline.
+    /// Returns the component's name: the property `NAME` or, if it is missing, the headline.
     fn name(&self) -> Result<String, Failure> {
         let name = self.properties.get("NAME").map_or(self.title.as_str(), String::as_str);
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -222,8 +223,8 @@ impl Section {
         names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Returns the exports: `NAME` for the whole output, `NAME N` for one result. An empty property
-    /// exports the component under its own name.
+    /// Parses the exports in the property `EXPORT`: `NAME` for the whole output, `NAME N` for one
+    /// result. If the property is empty, the component is exported under its own name.
     fn exports(&self, component: &str) -> Result<Vec<(String, Export)>, Failure> {
         let Some(exports) = self.properties.get("EXPORT") else { return Ok(Vec::new()) };
         let export = |text: &str| {
@@ -244,7 +245,7 @@ impl Section {
         exports.split(',').map(export).collect()
     }
 
-    /// Parses a property as JSON. A missing property is the default.
+    /// Parses a property as JSON. Returns the default if the property is missing or empty.
     fn json<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, Failure> {
         let Some(text) = self.properties.get(name).filter(|text| !text.is_empty()) else {
             return Ok(T::default());
@@ -254,7 +255,7 @@ impl Section {
     }
 }
 
-/// Returns the level and the title of a headline, without its keyword and its tags.
+/// Parses a headline. Returns its level, and its title without keyword and tags.
 fn level(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('*');
     let level = line.len() - title.len();
@@ -270,13 +271,13 @@ fn level(line: &str) -> Option<(usize, &str)> {
     Some((level, title.trim()))
 }
 
-/// Returns true if a line begins with a keyword.
+/// Returns true if a line begins with a keyword, in upper or lower case.
 fn is_keyword(line: &str, keyword: &str) -> bool {
     let (word, rest) = line.split_at_checked(keyword.len()).unwrap_or((line, ""));
     word.eq_ignore_ascii_case(keyword) && rest.chars().next().is_none_or(char::is_whitespace)
 }
 
-/// Removes the comma that Org inserts before a line of a block if the line looks like Org.
+/// Removes the comma that Org inserts in a block before a line that looks like Org syntax.
 fn unquoted(line: &str) -> &str {
     let rest = line.trim_start();
     let quoted = rest.strip_prefix(',').filter(|rest| {

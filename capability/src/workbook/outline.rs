@@ -1,4 +1,4 @@
-//! The components of a workbook, for people.
+//! The outline of a workbook's components, for display to users.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use super::graph::Graph;
 use super::text::{self, Arg, Book, Export, Of};
 use crate::par::Programs;
 
-/// A component as the workbook declares it.
+/// A component, as declared in the workbook.
 #[derive(Serialize)]
 pub struct ComponentOutline {
-    /// The name.
+    /// The component's name.
     pub name: String,
-    /// The number of its headline's line, from 1. `None` in TOML.
+    /// The line number of the component's headline, from 1. `None` in TOML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The catalog program that it runs.
+    /// The catalog program that the component runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The source of the program that it runs.
+    /// The source of the program that the component runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     args: Vec<Arg>,
-    /// The components that run first, including those of its arguments, sorted.
+    /// The components that must run first, including those that its arguments refer to, sorted.
     pub needs: Vec<String>,
-    /// The names that the workbook exports its output under, sorted.
+    /// The names under which the workbook exports the component's output, sorted.
     pub exports: Vec<String>,
-    /// The prose below its headline.
+    /// The prose below the component's headline.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
 }
 
-/// Returns the components of a workbook: those of an Org document in document order, others sorted
-/// by name.
+/// Returns the components of a workbook: in document order for an Org document, and sorted by name
+/// for TOML.
 ///
 /// # Errors
 /// `EPARSE` or `EBOUND` if the workbook is invalid. References to components are not checked.
@@ -71,8 +71,8 @@ pub fn outline(text: &str) -> Result<Vec<ComponentOutline>, Failure> {
     Ok(all)
 }
 
-/// Returns the faults of a workbook: those of its format or, if there are none, the programs that
-/// do not exist or do not compile. Runs nothing.
+/// Checks a workbook without running it, and returns the problems found. If the format is valid,
+/// reports each program that does not exist or does not compile.
 pub async fn lint(text: &str, programs: &dyn Programs) -> Vec<String> {
     let graph = match Graph::read(text) {
         Ok(graph) => graph,

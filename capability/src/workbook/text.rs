@@ -10,7 +10,7 @@ use super::org;
 /// Maximum length of a workbook, in bytes.
 const MAX_LENGTH: usize = 1 << 20;
 
-/// The document. Its tables are sorted by name.
+/// A parsed workbook. Its components and exports are sorted by name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Book {
@@ -30,15 +30,15 @@ pub(super) struct Component {
     pub(super) args: Vec<Arg>,
     #[serde(default)]
     pub(super) needs: Vec<String>,
-    /// The number of its headline's line, from 1, in an Org document.
+    /// The line number of the component's headline in an Org document, from 1.
     #[serde(skip)]
     pub(super) line: Option<usize>,
-    /// The prose below its headline.
+    /// The prose below the component's headline.
     #[serde(skip)]
     pub(super) about: String,
 }
 
-/// An argument. Programs receive all of them as strings.
+/// An argument of a component. Programs receive every argument as a string.
 #[derive(Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -62,7 +62,7 @@ pub(super) struct Of {
     pub(super) result: Option<usize>,
 }
 
-/// An exported value.
+/// An export: the whole output of a component, or one of its results.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -77,7 +77,8 @@ pub(super) enum Export {
 /// Parses a workbook.
 ///
 /// # Errors
-/// `EPARSE`, with the line, if the source is neither TOML nor Org, or has unknown keys.
+/// `EPARSE` with the line number if the text is neither TOML nor Org, or contains unknown keys;
+/// `EBOUND` if it is too large.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
     if text.len() > MAX_LENGTH {
         let message = format!(

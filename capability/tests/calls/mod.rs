@@ -1,5 +1,5 @@
-//! A program that performs any sequence of host calls. The sequence is encoded in its argument, so
-//! the program is compiled only once.
+//! A program that performs an arbitrary sequence of host calls. The sequence is encoded in the
+//! program's argument, so the program is compiled only once.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use wattle_rt::{Exit, Function, Limits, Outcome, Program, TrapKind, ValType};
 
 use crate::world::World;
 
-/// Maximum memory of a program, and of the host on its behalf, in bytes.
+/// Maximum memory of a program and of its files, in bytes.
 const MEMORY: usize = 1 << 20;
 /// Maximum number of calls in a sequence.
 const CALLS: usize = 32;
 
-/// Strings for operands: keys, paths, URLs, documents, patterns, programs, times.
+/// Strings to use as operands: keys, paths, URLs, documents, patterns, programs and times.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -66,7 +66,7 @@ const TEXTS: &[&str] = &[
     "[components.a]\nprogram = 'a'\nneeds = ['a']\n[exports]\na = 'a'",
 ];
 
-/// Edge cases of numbers.
+/// Numbers to use as operands, mostly edge cases.
 const NUMBERS: &[i32] = &[
     0,
     1,
@@ -92,7 +92,7 @@ const NUMBERS: &[i32] = &[
     -65_536,
 ];
 
-/// A world with the program that performs sequences.
+/// A test environment, with the compiled program that performs call sequences.
 pub(crate) struct Calls {
     world: World,
     program: Program,
@@ -116,7 +116,7 @@ impl Calls {
         Calls { world, program, functions }
     }
 
-    /// Performs the sequence encoded in the bytes, and checks the outcome's invariants.
+    /// Performs the sequence encoded in `bytes`, and checks the invariants of the outcome.
     pub(crate) async fn perform(&self, bytes: &[u8]) {
         let files = Arc::new(Files::overlay(None, MEMORY as u64));
         let grants = Arc::new((*self.world.grants()).clone().with(Fs(files)));
@@ -132,7 +132,7 @@ impl Calls {
             Exit::Returned(code) => assert!(code.is_success(), "{code}"),
             Exit::Trapped(trap) => match trap.kind {
                 TrapKind::Time => {}
-                // A function without an error result failed with a reason.
+                // Only a function without an error result may trap, and it must report a reason.
                 TrapKind::Host(_) => {
                     let failed = outcome.failure.as_ref().unwrap();
                     let function = self
@@ -148,12 +148,13 @@ impl Calls {
         }
     }
 
-    /// Encodes the sequence: for each call, the function's number and three numbers per operand.
+    /// Converts `bytes` to the program's argument: for each call, the function's number, and a tag
+    /// and a value for each operand.
     fn script(&self, bytes: &[u8]) -> String {
         let mut bytes = bytes.iter().copied();
         let mut script = String::new();
         let mut put = |number: u32| {
-            // Seven bits per character, lowest first.
+            // Each character encodes seven bits, lowest bits first.
             (0..5).for_each(|at| script.push(char::from((number >> (7 * at) & 0x7f) as u8)));
         };
         for _ in 0..CALLS {
@@ -163,9 +164,9 @@ impl Calls {
             for _ in self.functions[which].signature.params {
                 let (kind, value) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
                 let (tag, value) = match kind % 8 {
-                    // A result of an earlier call.
+                    // The operand is a result of an earlier call.
                     0..=2 => (1, u32::from(value) % 8),
-                    // A string.
+                    // The operand is a string.
                     3..=5 => (2, u32::from(value) % TEXTS.len() as u32),
                     6 => (0, NUMBERS[usize::from(value) % NUMBERS.len()].cast_unsigned()),
                     _ => {
@@ -183,8 +184,8 @@ impl Calls {
     }
 }
 
-/// Returns the program: it reads numbers from its argument, makes calls, and stores the last eight
-/// results.
+/// Returns the source of the program, which decodes its argument, makes the calls, and stores the
+/// last eight results.
 fn text(functions: &[&'static Function]) -> String {
     let mut text = String::from(
         "(global $at (mut i32) (i32.const 0)) (global $results (mut i32) (i32.const 0)) (global \
@@ -227,7 +228,8 @@ fn text(functions: &[&'static Function]) -> String {
             .pops()
             .map(|ty| match ty {
                 ValType::I64 => "(i64.extend_i32_s (call $operand))",
-                // The number becomes the upper half, so that every kind of float can result.
+                // The number becomes the upper half of the float's bits, so that any kind of float
+                // can result.
                 ValType::F32 | ValType::F64 => {
                     "(f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (call $operand)) (i64.const \
                      32)))"

@@ -1,4 +1,4 @@
-//! Calls to a model: questions, accepted answers, costs.
+//! Tests calls to a model: questions, accepted answers and costs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -143,7 +143,7 @@ async fn a_models_answers_and_errors_contain_no_secret() {
         assert_eq!(outcome.texts(), [cleaned]);
         assert_eq!(script.questions.lock().unwrap().len(), 1);
     }
-    // A rejected answer is sent back without the secret, too.
+    // The secret is also removed from a rejected answer that is sent back to the model.
     let answers = [r#"{"name":"tok-4711-secret"}"#, r#"{"name":"Ada","age":36}"#];
     let (script, grants) = granted(&world, &answers, Budget::default());
     let grants = Arc::new((*grants).clone().with(vault()));
@@ -162,7 +162,7 @@ async fn a_models_answers_and_errors_contain_no_secret() {
     }
 }
 
-/// A model that fails with a secret in its reason.
+/// A model that fails with a reason that contains a secret.
 struct Leaking(&'static str);
 
 impl Inference for Leaking {
@@ -224,7 +224,7 @@ async fn an_exceeded_budget_names_its_setting() {
             Code::EBUDGET
         );
     }
-    // The second question for a rejected answer counts, and so does a failing call.
+    // Both a retry after a rejected answer and a failed call count.
     let (script, grants) = granted(&world, &["nonsense"], Budget { calls: 1, ..Budget::default() });
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EBUDGET);
     assert_eq!(script.questions.lock().unwrap().len(), 1);

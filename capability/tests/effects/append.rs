@@ -1,4 +1,4 @@
-//! Tests strings that `append` extends in place.
+//! Tests the in-place growth of strings by `append`.
 
 use crate::world::World;
 
@@ -8,7 +8,7 @@ async fn texts(program: &str) -> Vec<String> {
     outcome.texts()
 }
 
-/// Copying the string at each `append` would need a thousand times the memory.
+/// Copying the string at each `append` would need a thousand times as much memory.
 #[tokio::test]
 async fn many_appends_need_little_memory() {
     for program in [
@@ -88,7 +88,7 @@ async fn a_variable_of_the_program_keeps_its_text_while_a_function_appends() {
     }
 }
 
-/// Only a string that an append returned grows in place, whatever a program claims.
+/// Only a string returned by an append grows in place, even if a program claims otherwise.
 #[tokio::test]
 async fn a_literal_never_changes() {
     let program = r#"(let $s "abc") (let $t (str.append $s "X" 1)) (out $s) (out $t)

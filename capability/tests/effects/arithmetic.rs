@@ -1,5 +1,5 @@
-//! Tests that arithmetic without run-time checks, whose bounds are known before the run, returns
-//! the same results.
+//! Tests that arithmetic stays correct if its run-time checks are omitted because its bounds are
+//! known before the run.
 
 use wattle_rt::Exit;
 

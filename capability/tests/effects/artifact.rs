@@ -1,11 +1,11 @@
-//! Data that a program leaves for the application.
+//! Tests artifacts, which are data that a program leaves for the application.
 
 use wattle_rt::{Code, Exit};
 
 use crate::world::World;
 use crate::{failure, json};
 
-/// Returns the artifacts of a program: names and contents.
+/// Runs a program, and returns the names and contents of its artifacts.
 async fn left(text: &str) -> Vec<(String, String)> {
     let outcome = World::new().run(text, &[]).await.unwrap();
     let text = |data: Vec<u8>| String::from_utf8(data).unwrap();

@@ -1,4 +1,4 @@
-//! The project's command line inside a run.
+//! Tests the commands of `wattle.run`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::world::World;
 
 const RUN: &str = "(ret (wattle.run? (arg 0)))";
 
-/// Runs commands in sequence with one state.
+/// Runs a command, and returns its output or the failure.
 async fn perform(
     world: &World,
     grants: &Arc<Grants>,

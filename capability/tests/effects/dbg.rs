@@ -1,4 +1,4 @@
-//! Values in the trace.
+//! Tests values that `dbg` writes to the trace.
 
 use crate::world::World;
 
@@ -34,14 +34,14 @@ async fn a_dumped_value_is_shown_with_all_its_meanings() {
              (call $dbg.dump \"x\" {make}) (i32.const 0)"
         );
         let outcome = world.run(&text, &[]).await.unwrap_or_else(|why| panic!("{why}"));
-        // The address of the text depends on the other static data.
+        // The address of the string depends on the other static data of the program.
         let line = outcome.log[0].clone();
         let (found, expected) = (after_number(&line), after_number(expected));
         assert_eq!(found, expected, "{make}");
     }
 }
 
-/// Returns a line without the value of a pointer.
+/// Replaces the value of a pointer in a line with `pointer`.
 fn after_number(line: &str) -> String {
     let (label, rest) = line.split_once(": ").unwrap();
     let (number, reading) = rest.split_once(" = ").unwrap();

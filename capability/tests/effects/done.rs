@@ -1,4 +1,4 @@
-//! Ending a run from a program.
+//! Tests programs that end the run.
 
 use wattle_rt::{Code, Exit};
 

@@ -1,4 +1,4 @@
-//! Paths of the run's files by pattern.
+//! Tests patterns that match paths of the run's files.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Concurrent requests.
+//! Tests concurrent requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

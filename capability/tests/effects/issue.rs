@@ -1,4 +1,4 @@
-//! Tickets.
+//! Tests the filing of tickets.
 
 use wattle_rt::Code;
 

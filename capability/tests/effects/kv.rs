@@ -1,4 +1,4 @@
-//! Key-value state: atomicity and ownership.
+//! Tests the atomicity and ownership of key-value state.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use wattle_rt::Code;
 use crate::failure;
 use crate::world::World;
 
-/// Runs `kv.cas` on a key with the value `stored`; returns its result and the key's new value.
+/// Runs `kv.cas` on a key with the value `stored`. Returns the result and the key's new value.
 async fn cas(stored: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
     let world = World::new();
     let state = Arc::new(InMemory::default());

@@ -1,4 +1,4 @@
-//! Effects of programs: state, requests, other programs, a model, the trace.
+//! Tests programs that use state, requests, other programs, models and the trace.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -28,13 +28,13 @@ mod workbook_org;
 use serde_json::Value as Json;
 use wattle_rt::{Code, Exit, Outcome};
 
-/// Returns a program's code and reason.
+/// Returns the code and the reason of a program's failure.
 fn failure(outcome: &Outcome) -> (Code, String) {
     let Exit::Returned(code) = outcome.exit else { panic!("{:?}", outcome.exit) };
     (code, outcome.failure.as_ref().map(|f| f.failure.reason.clone()).unwrap_or_default())
 }
 
-/// Returns the only result, parsed as JSON.
+/// Returns the first result of a successful program, parsed as JSON.
 fn json(outcome: &Outcome) -> Json {
     assert!(outcome.success(), "{:?} {:?}", outcome.exit, outcome.failure);
     serde_json::from_str(&outcome.texts()[0]).unwrap()

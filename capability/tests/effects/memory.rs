@@ -1,4 +1,4 @@
-//! Memory that host functions use for a run is charged to its account.
+//! Tests that the memory that host functions use for a run is charged to the run's account.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,8 +15,8 @@ fn account(memory: usize) -> Account {
     Account::of_process(usize::MAX).open_run(limits)
 }
 
-/// Runs a program on an account, with a state for the session. Checks that all memory is released
-/// at the program's end.
+/// Runs a program with the given account and session state. Checks that all memory is released at
+/// the end of the program.
 async fn run(account: &Account, session: Arc<dyn Backend>, text: &str) -> Outcome {
     let world = World::new();
     let kv = Kv { session, tenant: Arc::new(InMemory::default()) };
@@ -26,7 +26,8 @@ async fn run(account: &Account, session: Arc<dyn Backend>, text: &str) -> Outcom
     outcome
 }
 
-/// Checks that a program succeeds, but fails on an account that may hold only `memory` bytes.
+/// Checks that a program succeeds with unlimited memory, but fails if its account may hold only
+/// `memory` bytes.
 async fn needs_more_than(memory: usize, session: Arc<dyn Backend>, text: &str) {
     let unlimited = run(&account(usize::MAX), Arc::clone(&session), text).await;
     assert!(unlimited.success(), "{text}: {:?}", unlimited.failure);
@@ -34,7 +35,8 @@ async fn needs_more_than(memory: usize, session: Arc<dyn Backend>, text: &str) {
     assert!(code == Code::ENOMEM && why.contains("`limits.memory_mb`"), "{text}: {code} {why}");
 }
 
-/// A state whose only value is `x`. It records how much memory an account holds at each read.
+/// A state in which every key has the value `x`. It records how much memory the account holds at
+/// each read.
 struct Watched {
     account: Account,
     held: Mutex<Vec<usize>>,

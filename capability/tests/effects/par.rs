@@ -1,4 +1,4 @@
-//! Programs that start programs.
+//! Tests programs that start other programs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,7 +133,8 @@ async fn nesting_is_limited_to_three_levels_and_never_deadlocks() {
     let (code, why) = failure(&world.run(MAP, &["deeper", "[\"x\"]"]).await.unwrap());
     assert_eq!(code, Code::EBOUND);
     assert!(why.contains("nested 3 deep"), "{why}");
-    // More programs than instances, each waiting for others: all of them finish.
+    // All programs finish, although there are more programs than instances and each waits for
+    // others.
     let runs: Vec<_> = (0..8)
         .map(|_| {
             let world = Arc::clone(&world);
@@ -191,7 +192,7 @@ async fn nested_programs_have_the_same_grants_and_state() {
         (call $kv.get "count") (local.set $e) (local.set $n)
         (resv $n) (i32.const 0)"#;
     assert_eq!(world.run(counted, &[]).await.unwrap().texts(), ["8"]);
-    // The run needs the grant for the effects of the other program, but the caller does not.
+    // The nested program needs the `kv` grant, although the calling program does not.
     let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
     let less = Arc::new(less.with(wattle_capability::par::Par {

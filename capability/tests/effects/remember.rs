@@ -1,4 +1,4 @@
-//! Memory: arguments, limits, and search by meaning.
+//! Tests the memory: arguments, limits, and search by meaning.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ async fn a_text_that_is_there_keeps_its_id() {
     assert_eq!(outcome.texts(), ["0", "1"], "{:?}", outcome.failure);
 }
 
-/// A model that embeds words about the sea.
+/// A model whose embeddings depend only on whether a text contains words about the sea.
 struct Sea;
 
 impl Inference for Sea {
@@ -106,6 +106,6 @@ async fn items_without_the_words_are_found_by_meaning() {
     };
     let both = ["the ocean", "a whale follows the ship"];
     assert_eq!(texts(&with_meaning(&world, None)).await, both);
-    // A rule that denies the model leaves the search by words.
+    // If a rule denies the model, the search is by words only.
     assert_eq!(texts(&with_meaning(&world, Some("ai"))).await, ["the ocean"]);
 }

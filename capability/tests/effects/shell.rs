@@ -1,4 +1,4 @@
-//! Shell lines: their results, and the files that they may access.
+//! Tests shell lines: their results, and the files that they may access.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,8 @@ async fn rules_on_paths_apply_to_each_access_of_a_line() {
     }
     assert!(run_line(&grants, "put open.txt z").await.unwrap().contains("rule `write:/`"));
     assert_eq!(world.files.read("open.txt").unwrap(), "x");
-    // Files are denied under any name, unless the shell itself is allowed.
+    // A rule that denies the files also applies to the shell, unless another rule allows the shell
+    // itself.
     for (allow, deny, runs) in [
         (&[][..], &["fs"][..], false),
         (&["shell"], &["fs"], true),

@@ -10,7 +10,7 @@ use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
 /// A backend that responds with the last part of the URL after a delay. It responds to `404` with
-/// that status, and does not respond to `broken`.
+/// status 404, and to `broken` with a failure.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) started: AtomicUsize,
@@ -26,7 +26,7 @@ impl Slow {
     }
 }
 
-/// A guard that counts a request as finished when it is dropped, even if there was no response.
+/// A guard that marks a request as finished on drop, even if the request was cancelled.
 struct Finish<'a>(&'a Slow);
 
 impl Drop for Finish<'_> {

@@ -1,4 +1,4 @@
-//! Whole files of the run.
+//! Tests reading and writing whole files of the run.
 
 use wattle_rt::Code;
 

@@ -1,4 +1,4 @@
-//! Workbooks: their exports, and the reports of invalid or failing ones.
+//! Tests workbooks: their exports, and the errors for invalid or failing workbooks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Workbooks as Org documents.
+//! Tests workbooks that are Org documents.
 
 use serde_json::json as value;
 use wattle_capability::workbook::{lint, outline};
@@ -127,7 +127,7 @@ async fn a_hostile_document_is_bounded() {
         let (code, why) = failure(&world.run(RUN, &[&book]).await.unwrap());
         assert_eq!(code, Code::EBOUND, "{why}");
     }
-    // Odd texts are errors or workbooks, and never end the process.
+    // An arbitrary text is either a workbook or an error, and never causes a panic.
     let pieces = [
         "*",
         "* ",

@@ -5,7 +5,7 @@ use wattle_rt::{Service, Target};
 
 /// The capabilities whose names refer to classes of effects.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "tool", "ai"];
-/// For each other capability, the classes of effects that a rule with its name may allow.
+/// The other capabilities, each with the classes of effects that a rule on it may allow.
 const FOR: &[&str] = &[
     "web: http engine",
     "vfs: fs",
@@ -23,7 +23,8 @@ const FOR: &[&str] = &[
 /// The specificity of a rule's match: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
 
-/// Returns the verdict of the rules on a call of `function` that touches `text` as a `target`.
+/// Returns the verdict of the rules on a call to `function` that touches the resource `text` of the
+/// kind `target`.
 pub(crate) fn verdict(
     rules: &[(String, Verdict)],
     function: &str,
@@ -44,7 +45,7 @@ pub(crate) fn verdict(
     name.max(place).unwrap_or(class)
 }
 
-/// Returns a target's class, and the classes whose denials also apply to it.
+/// Returns a target's class, and the classes whose deny rules also apply to it.
 fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
     match target {
         Target::Url => ("http", &[]),
@@ -139,7 +140,7 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
 }
 
-/// Returns true if the rule is about a part of a target that is touched as a whole.
+/// Returns true if the rule covers a part of a target that is touched as a whole.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (split(rule), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {

@@ -11,11 +11,11 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// The authority's certificate, for `git.ca_file`.
+    /// The authority's certificate, for use as `git.ca_file`.
     pub(crate) pem: String,
 }
 
-/// The first and the last year of validity of a certificate.
+/// The first and last years of a certificate that is currently valid.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
 /// The first and last years of an expired certificate.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
@@ -32,7 +32,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Returns a TLS acceptor with a certificate for `host`, valid in these years.
+    /// Returns a TLS acceptor with a certificate for `host` that is valid between these years.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         (params.not_before, params.not_after) =

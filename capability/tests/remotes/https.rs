@@ -1,4 +1,4 @@
-//! `git http-backend` behind an https server that requires a token.
+//! Tests pushes over https, to `git http-backend` behind a server that requires a token.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,21 +19,21 @@ use crate::place::{Place, git, needed};
 
 const TOKEN: &str = "t0ken-of-the-remote";
 
-/// The behaviour of a server.
+/// The behaviour of the test server.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
-    /// Accepts pushes with the token.
+    /// The server accepts pushes with the token.
     Open,
-    /// Accepts the token, but forbids pushes.
+    /// The server accepts the token, but forbids pushes.
     Forbidden,
-    /// Redirects to another location.
+    /// The server redirects to another location.
     Moved,
 }
 
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
-    /// A flag for each connection: true if the connection is closed.
+    /// A flag for each connection, which is true if the connection is closed.
     connections: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
 }
 
@@ -63,7 +63,7 @@ impl Server {
                     }
                     // A client with GnuTLS completes the handshake before it verifies the
                     // certificate, and then disconnects without sending a byte. Any bytes count as
-                    // a request, even if it is incomplete.
+                    // a request, even an incomplete one.
                     if request.is_empty() {
                         return;
                     }
@@ -98,7 +98,7 @@ impl Server {
         self.connections.lock().unwrap().len()
     }
 
-    /// Waits until every connection is closed, so that no request is still being read. Returns the
+    /// Waits until every connection is closed, so that no request is still incomplete. Returns the
     /// total number of requests.
     async fn settled(&self) -> usize {
         let open =
@@ -113,7 +113,7 @@ impl Server {
     }
 }
 
-/// Marks a connection as closed on drop.
+/// A guard that marks a connection as closed on drop.
 struct Close(Arc<AtomicBool>);
 
 impl Drop for Close {

@@ -1,8 +1,8 @@
-//! Tests the broker against real remotes: `git http-backend` over HTTPS, and `sshd`, each with
-//! valid and invalid keys and certificates.
+//! Tests the broker against real remotes: `git http-backend` over https and `sshd`, each with valid
+//! and invalid credentials.
 //!
-//! If one of these programs is not installed, its tests are skipped: they print a note and pass. In
-//! CI they fail instead.
+//! If one of these programs is not installed, its tests print a note and pass. In CI, they fail
+//! instead.
 
 #![allow(
     clippy::unwrap_used,

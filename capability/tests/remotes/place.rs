@@ -6,7 +6,8 @@ use std::process::Command;
 use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
 use wattle_capability::secrets::ApiKey;
 
-/// Returns a program that a test needs. If it is missing, the test is skipped, or fails in CI.
+/// Returns the program that a test needs. If it is missing, prints a note and returns `None`, or
+/// panics in CI.
 pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     if found.is_none() {
         assert!(std::env::var_os("CI").is_none(), "{what} is not installed, but CI requires it");
@@ -91,7 +92,7 @@ impl Place {
         self.git(&["--git-dir=work/.git", "rev-list", "--all"]).lines().count()
     }
 
-    /// Returns the files of the remote's branch.
+    /// Returns the files on the remote branch.
     pub(crate) fn pushed(&self) -> Vec<String> {
         let listed = self.git(&["--git-dir=site.git", "for-each-ref"]);
         if listed.is_empty() {
@@ -101,9 +102,9 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Pushes, and asserts that the error contains `words` and no secret, that the remote is
-    /// unchanged, and that the commit remains in the workdir and is reported by the call that made
-    /// it.
+    /// Pushes, and asserts that the push fails. The error must contain `words` and no secret, and
+    /// the remote must stay empty. The commit must stay in the workdir, and the call that creates
+    /// it must report it.
     pub(crate) async fn refused(
         &self,
         remote: &str,

@@ -1,4 +1,4 @@
-//! Runs `sshd` as the user of the tests, with keys and host keys that the tests create.
+//! Tests pushes over ssh. `sshd` runs as the user of the tests, with keys that the tests create.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use wattle_capability::git::RemoteFiles;
 
 use crate::place::{Place, git, needed, program};
 
-/// A running server. Dropping it stops it.
+/// A running `sshd`, which is killed on drop.
 struct Sshd {
     child: Child,
     port: u16,
@@ -34,13 +34,13 @@ fn keygen(path: &Path) {
 }
 
 impl Sshd {
-    /// Starts a server with the host key `host`, which accepts the key `user`.
+    /// Starts a server that has the host key `host` and accepts the user key `user`.
     fn start(place: &Place, sshd: &Path) -> Sshd {
         for key in ["user", "host", "stranger"] {
             keygen(&place.path(key));
         }
         std::fs::copy(place.path("user.pub"), place.path("authorized")).unwrap();
-        // Only a server that root starts needs this folder.
+        // Only a server that is started by root needs this folder.
         let _ = std::fs::create_dir_all("/run/sshd");
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
@@ -80,7 +80,7 @@ impl Sshd {
     }
 }
 
-/// Creates a line of a `known_hosts` file.
+/// Returns a line for a `known_hosts` file.
 fn known(place: &Place, port: u16, key: &str) -> String {
     let public = std::fs::read_to_string(place.path(&format!("{key}.pub"))).unwrap();
     format!("[127.0.0.1]:{port} {public}")

@@ -1,5 +1,5 @@
-//! Tests attacks on the index by a run, another user of the machine, or anybody who can write its
-//! file.
+//! Tests attacks on the index by a run, by another user of the machine, and by anyone who can write
+//! to its file.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn an_overlay_is_never_in_a_shared_index() {
     let modified = file.metadata().unwrap().modified().unwrap();
     std::thread::sleep(SETTLED);
     let forger = Place::new(over(dir.path()), Some(&index), None);
-    // The size and the time are the same.
+    // The size and the modification time are the same as in the base.
     forger.files.write("a.txt", b"the walrus lies of gold!").unwrap();
     forger.files.write("b.txt", b"the walrus lies of silver").unwrap();
     forger.files.set_modified("a.txt", modified).unwrap();
@@ -68,7 +68,7 @@ async fn a_passage_that_is_not_in_its_file_is_not_returned() {
          INSERT INTO words (rowid, path, text, parts) VALUES (99, 'a.txt', 'walrus forged', '')",
     ] {
         let database = rusqlite::Connection::open(&index).unwrap();
-        // A statement that the schema rejects forges nothing.
+        // A statement may fail, in which case it forges nothing.
         let _ = database.execute_batch(forgery);
         drop(database);
         for query in ["walrus", "forged forger obeys"] {

@@ -1,4 +1,4 @@
-//! Tests search in the run's files: results, changed files, skipped files, and faults of the index.
+//! Tests search in the run's files: results, changed files, skipped files and a corrupt index.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -22,7 +22,7 @@ use world::World;
 
 const PROGRAM: &str = "(ret (search.query? (arg 0) (str.to_int? (arg 1))))";
 
-/// Files with a search over them.
+/// A test environment with files, and a grant to search them.
 struct Place {
     world: World,
     files: Arc<Files>,
@@ -176,7 +176,7 @@ async fn a_broken_or_foreign_index_is_replaced() {
     foreign.execute_batch("CREATE TABLE file (x); INSERT INTO file VALUES (1)").unwrap();
     drop(foreign);
     assert_eq!(found().await, ["a.txt"]);
-    // Overwritten pages, and a truncated file.
+    // The index has overwritten pages, and is then truncated.
     let mut bytes = std::fs::read(&index).unwrap();
     let from = bytes.len() / 4;
     bytes[from..].fill(0x5a);
@@ -185,7 +185,7 @@ async fn a_broken_or_foreign_index_is_replaced() {
     std::fs::write(&index, &bytes[..from]).unwrap();
     assert_eq!(found().await, ["a.txt"]);
     assert_eq!(found().await, ["a.txt"]);
-    // A file that cannot be created.
+    // The index file cannot be created.
     let place = Place::new(over(dir.path()), Some(Path::new("/dev/null/index.db")), None);
     let outcome = place.outcome("walrus", 0).await;
     assert!(outcome.success() && outcome.log[0].contains("in memory"), "{:?}", outcome.log);

@@ -12,7 +12,7 @@ use wattle_rt::{Code, Failure};
 
 use crate::{Place, overlay};
 
-/// A model that embeds words about the sea and about money. It fails after a fixed number of
+/// A model that recognizes words about the sea and about money. It fails after a fixed number of
 /// answers.
 struct Model {
     requests: AtomicUsize,
@@ -120,7 +120,7 @@ async fn a_text_with_a_secret_is_not_embedded() {
     let found = place.paths("ocean").await;
     assert_eq!(found, ["word.txt", "sea.txt", "money.txt"]);
     assert_eq!(model.requests.load(Ordering::SeqCst), 4, "the query and three of four passages");
-    // A query with a secret finds by words only.
+    // If the query contains a secret, the search is by words only.
     let outcome = place.outcome("tok-0123456789", 0).await;
     assert!(outcome.success() && outcome.texts()[0].contains("ship.txt"), "{:?}", outcome.failure);
     assert_eq!(model.requests.load(Ordering::SeqCst), 4);

@@ -1,4 +1,4 @@
-//! Tests the broker with real repositories: its effects, and attacks by hostile repositories.
+//! Tests the broker's effects on real repositories, and attacks by hostile repositories.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ impl Place {
         self.dir.path().join("sprung")
     }
 
-    /// Creates a program that creates the file [`trap`](Self::trap) when it runs. Returns its path.
+    /// Creates a program that creates the file [`trap`](Self::trap) when it runs. Returns the path
+    /// of the program.
     fn evil(&self) -> String {
         let path = self.dir.path().join("evil.sh");
         std::fs::write(&path, format!("#!/bin/sh\ntouch {}\ncat\n", self.trap().display()))
@@ -166,7 +167,7 @@ async fn other_commits_of_the_remote_are_never_overwritten() {
     );
     assert!(why.starts_with("EEXIST"), "{why}");
     assert_eq!(place.pushed("%s"), "theirs");
-    // After the user has merged them, the earlier commits are pushed.
+    // After the user has merged the remote's commits, the earlier commits are pushed.
     place.git(
         &place.work(),
         &["pull", "-q", "--no-rebase", "--no-edit", place.remote().to_str().unwrap(), "main"],
@@ -290,7 +291,7 @@ async fn a_repository_that_refers_to_another_is_refused() {
         let why = place.push("x").await.unwrap_err();
         assert!(why.starts_with("EACCESS") && why.contains(words), "{words}: {why}");
     }
-    // A workdir inside a repository does not become another repository.
+    // A workdir inside a repository is rejected.
     let place = Place::with_repository();
     place.write("below/a.txt", "one");
     let remote = place.remote().to_str().unwrap().parse().unwrap();
@@ -310,7 +311,7 @@ async fn a_repository_that_refers_to_another_is_refused() {
 async fn only_the_operators_remote_is_used() {
     let place = Place::with_repository();
     place.write("a.txt", "one");
-    // The repository's own remotes are not used, even under the operator's URL.
+    // The repository's own remotes are not used, even if one is named like the operator's URL.
     let elsewhere = place.dir.path().join("elsewhere.git");
     place.git(place.dir.path(), &["init", "-q", "--bare", "elsewhere.git"]);
     for name in ["origin", place.remote().to_str().unwrap()] {

@@ -1,4 +1,4 @@
-//! Tests images from an endpoint: accepted and rejected ones, and the budget.
+//! Tests images from an endpoint: accepted images, rejected images, and the budget.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Tests attacks by repositories, endpoints, servers, paths and requests.
+//! Tests attacks by hostile repositories, endpoints and servers, and attacks with hostile paths and
+//! requests.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Tests hostile paths: each is refused with the message in its row, in both kinds of run, and
-//! nothing outside the workdir changes.
+//! Tests hostile paths: each path is rejected with the message in its row, both with an overlay and
+//! with direct writes, and nothing changes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// Creates a folder that contains a workdir, and a folder outside the workdir. The workdir contains
-/// links out of it, circular links, protected files and special files.
+/// Creates a folder that contains a workdir and a folder outside of it. The workdir contains links
+/// to the outside, circular links, protected files and special files.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));
@@ -47,7 +47,8 @@ fn place() -> tempfile::TempDir {
     dir
 }
 
-/// Lists everything below a folder: links and devices by their kind.
+/// Returns everything below a folder, by path: the content of a file, and the kind of any other
+/// entry.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
     while let Some(folder) = folders.pop() {
@@ -101,7 +102,7 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// Uses a workdir where somebody else has replaced the trace with a link.
+/// Covers a workdir in which the trace has been replaced with a link.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();
@@ -117,7 +118,7 @@ fn the_hosts_own_lines_follow_no_link() {
     assert_eq!(std::fs::read_to_string(work.join("new.jsonl")).unwrap(), "{}\n{}\n");
 }
 
-/// Replaces a folder repeatedly with a link while a run writes below it.
+/// Repeatedly swaps a folder with a link while a run writes to the folder.
 #[test]
 fn a_folder_that_becomes_a_link_while_it_is_written_to_leads_nowhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Tests hostile requests: each is refused with the message in its row, before anything is sent.
+//! Tests hostile requests: each request is rejected with the message in its row before anything is
+//! sent.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use wattle_rt::Exit;
 use crate::site::Script;
 use crate::world::World;
 
-/// The names of a hostile resolver, with their addresses.
+/// The names that a hostile resolver knows, with their addresses.
 const NAMES: &[(&str, &[&[&str]])] = &[
     ("loop.example", &[&["127.0.0.1"]]),
     ("mixed.example", &[&["93.184.216.34", "10.0.0.1"]]),

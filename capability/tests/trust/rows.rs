@@ -1,11 +1,11 @@
-//! Compares the rows of a data file. Each row is a JSON array and, after `=>`, the exact result.
-//! `UPDATE=1` updates the results.
+//! Compares the rows of a data file with actual results. Each row is a JSON array and, after `=>`,
+//! the exact result. `UPDATE=1` updates the results.
 
 use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Compares the `outcome` of each row with the file. Returns the number of rows.
+/// Compares the `outcome` of each row with the result in the file. Returns the number of rows.
 pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) -> usize {
     let path = Path::new("tests/data/hostile").join(name);
     let text = wattle_cases::read(&path);

@@ -1,4 +1,4 @@
-//! Secrets reach only their hosts, and are never returned.
+//! Tests that secrets reach only their hosts and are never returned to a program.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::world::World;
 
 const VALUE: &str = "tok/3n+value=42";
 
-/// Returns the grants of a run that may reach some servers, with a secret for 127.0.0.1.
+/// Returns grants that allow requests to the servers, with a secret for 127.0.0.1.
 fn grants(world: &World, servers: &[&Server]) -> Arc<Grants> {
     let egress =
         Egress::new(allowing(&servers.iter().map(|server| server.rule()).collect::<Vec<_>>()));
@@ -121,7 +121,7 @@ async fn a_redirect_to_another_origin_has_no_secret() {
         );
         assert!(other.requests().is_empty(), "{status}");
     }
-    // Within the origin, the secret is sent again.
+    // A redirect within the origin keeps the secret.
     let server = serve(&[moved(307, "/next"), ok("done")]).await;
     run(&world, &grants_of(&[&server]), ASK, &[&server.url("/"), HEADER, "${secret:api}"])
         .await
@@ -156,7 +156,7 @@ fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Wraps bytes in a compressed format without compressing them: one stored block.
+/// Encodes bytes in gzip format, as a single stored block without compression.
 fn gzip(body: &[u8]) -> Vec<u8> {
     let crc = !body.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xedb8_8320 * (crc & 1)))
@@ -221,11 +221,11 @@ async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
         let args: &[&str] =
             if program == ASK { &[&server.url("/"), "", ""] } else { &[&server.url("/")] };
         let output = run(&world, &grants(&world, &[&server]), program, args).await.unwrap();
-        // In an encoding of two bytes per character, the reference consists of other characters.
+        // In UTF-16, the bytes of the reference are decoded as other characters.
         let marked = output.contains("${secret:api}") || shown.contains("utf-16");
         assert!(marked && !output.contains("tok/3n"), "{shown}\n{output}");
     }
-    // For a host without the secret, a string that happens to equal it is not changed.
+    // In a response from another host, a string that equals the secret is not replaced.
     let server = serve(&[ok(VALUE)]).await;
     let url = server.url("/").replace("127.0.0.1", "localhost");
     let grants = grants_for(&world, &format!("localhost:{}", server.port()));
@@ -308,7 +308,7 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
     assert!(server.requests().is_empty(), "{:?}", server.requests());
 }
 
-/// Returns the full-width form of a letter or digit, which a host name may contain instead.
+/// Returns the full-width form of a letter or digit, which is equivalent in a host name.
 fn wide(c: char) -> char {
     char::from_u32(u32::from(c) + 0xfee0).unwrap()
 }

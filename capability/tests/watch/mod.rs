@@ -1,5 +1,4 @@
-//! Backends that record the calls that reach them, so that a test can check which effects took
-//! place.
+//! Backends that record the calls they receive, so that a test can check which effects took place.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
@@ -24,7 +23,7 @@ use wattle_capability::search::{Nearest, Query};
 use wattle_capability::tool::ToolBox;
 use wattle_rt::{Grants, Guard, GuardFuture, NestedContext, Outcome, Preview, Service, Target};
 
-/// The effects, in order.
+/// The recorded effects, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<(Target, String)>>>);
 
@@ -37,7 +36,7 @@ impl Log {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Wraps a backend. Its effects are recorded, and each recorded key starts with `prefix`.
+    /// Wraps a backend so that its effects are recorded. Each recorded key is preceded by `prefix`.
     pub(crate) fn of<T: ?Sized>(
         &self,
         inner: Arc<T>,
@@ -197,7 +196,7 @@ impl Programs for Watched<dyn Programs> {
     }
 }
 
-/// Returns all files and folders, by path. A folder has no content.
+/// Returns all files and folders, by path. The content of a folder is `None`.
 pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     fn walk(files: &Files, folder: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
         for entry in files.list(folder).unwrap() {
@@ -215,7 +214,7 @@ pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     found
 }
 
-/// Returns the paths that differ.
+/// Returns the paths that differ between two snapshots.
 pub(crate) fn written(
     before: &BTreeMap<String, Option<Vec<u8>>>,
     after: &BTreeMap<String, Option<Vec<u8>>>,
@@ -242,7 +241,7 @@ pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
 
 const CANARY: &str = "CANARY[";
 
-/// Returns the paths whose canaries or names occur in a string.
+/// Returns the paths whose canaries or names appear in a string.
 pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     let lower = CANARY.to_lowercase();
     let after = text.split(CANARY).skip(1).chain(text.split(&lower).skip(1));
@@ -271,8 +270,8 @@ impl Guard for AtCallOnly {
     }
 }
 
-/// Returns four guards for a rule. The rule is a deny rule or an ask rule. It is checked either
-/// before the program starts, or only at each call.
+/// Returns four guards for a rule, which is either a deny rule or an ask rule. Each guard applies
+/// the rule either before the program starts or only at each call.
 pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     let rule: Rule = rule.parse().unwrap();
     let policy = |verdict| match verdict {
@@ -288,8 +287,8 @@ pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     ]
 }
 
-/// Returns the rules that could cover the effects: all class names, and for each effect the rules
-/// on its resource and on its kind.
+/// Returns the rules that could cover the effects: a rule on each capability and, for each effect,
+/// rules on its resource and on all resources of its kind.
 pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
     let words = wattle_capability::ALL.iter().map(|capability| capability.name.to_owned());
     let mut rules: Vec<String> = words.chain(["*".to_owned()]).collect();
@@ -315,7 +314,7 @@ pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
             }
         });
     }
-    // The tests do not know the host of any service.
+    // A host rule without a host comes from a service whose host is unknown to the tests.
     rules.retain(|rule| rule != "host:");
     rules.sort();
     rules.dedup();

@@ -1,4 +1,4 @@
-//! Search engines: requests, parsed answers, and reports of failures.
+//! Tests search engines: requests, parsed responses and reported failures.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Server, answer, serve};
 
 const KEY: &str = "brave-secret-0123";
 
-/// Returns an engine on this machine that its own client can reach and programs cannot.
+/// Returns an engine at `server`, which the engine's own client can reach but programs cannot.
 fn engine(kind: EngineKind, server: &Server) -> Result<Engine, String> {
     let settings = EngineSettings { kind, url: Some(&server.base), key_variable: "SEARCH_KEY" };
     let key = |name: &str| (name == "SEARCH_KEY").then(|| KEY.to_owned());
@@ -96,7 +96,7 @@ async fn results_pages_are_parsed() {
         ("none", Ok(json!([]))),
         ("captcha", Err("a person asks")),
     ] {
-        // Links that count clicks lead to the engine itself.
+        // The engine's links for counting clicks must refer to the test server.
         let body = String::from_utf8(page(name)).unwrap().replace("//duckduckgo.com", "");
         let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", body.as_bytes())]);
         let outcome = ask(engine(EngineKind::Page, &server), "cats").await;
@@ -179,7 +179,7 @@ async fn a_thousand_results_are_reduced_to_eight_good_ones() {
         length("title"),
         length("snippet")
     );
-    // An answer that is larger than the maximum size.
+    // The response exceeds the maximum size.
     let server = serve(vec![answer("200 OK", "", body.as_bytes())]);
     let (code, why) = reason(&ask(engine(EngineKind::Searxng, &server), "cats").await);
     assert_eq!(code, Code::EREMOTE);

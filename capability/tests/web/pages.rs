@@ -1,5 +1,5 @@
-//! Conversion of pages: `pages/NAME.html` is converted and compared with `pages/NAME.md`.
-//! `UPDATE=1` updates the latter.
+//! Tests the conversion of pages: converts `pages/NAME.html` and compares the text with
+//! `pages/NAME.md`. `UPDATE=1` updates the Markdown files.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn pages_become_readable_text() {
                 .await;
         assert!(outcome.success(), "{path:?}: {:?}", outcome.failure);
         let found = outcome.texts()[0].replace(&server.base, "http://site");
-        // The length depends on the port.
+        // The reported length depends on the server's port, so it is removed.
         let found =
             format!("{}\n", found.rsplit_once("\n\n[characters").map_or(&*found, |(text, _)| text));
         comparison.add(path.with_extension("md"), &found);
@@ -259,7 +259,7 @@ async fn refusals_and_errors_are_reported() {
     failed(&fetch_granted(&grants(&[]), &server.base, "0").await, Code::EACCESS, "loopback");
     failed(&fetch_granted(&grants(&[]), "no url", "0").await, Code::EPARSE, "");
 
-    // Each hop of a redirect is checked by the run's policy; links are relative to the final URL.
+    // The run's policy checks each hop of a redirect. Links are relative to the final URL.
     let other =
         serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p><a href=b>link</a>")]);
     let to = format!("location: {}/in/page\r\n", other.base);

@@ -43,7 +43,7 @@ impl World {
     }
 
     pub(crate) fn with(limits: Limits) -> World {
-        // A debug build needs many seconds to compile a guest, so the tests share it.
+        // A debug build needs many seconds to compile a guest, so the tests share compiled guests.
         if let Some(folder) = option_env!("CARGO_TARGET_TMPDIR") {
             wattle_capability::guests::keep_compiled_in(folder.as_ref());
         }
@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// A repository that accepts every commit.
+/// A repository that accepts all commits.
 pub(crate) struct Pushed;
 
 impl Repository for Pushed {
@@ -110,7 +110,7 @@ impl Repository for Pushed {
     }
 }
 
-/// A generator that returns the same image for every prompt.
+/// An image generator that returns the same image for every prompt.
 pub(crate) struct OnePicture;
 
 impl ImageGenerator for OnePicture {
@@ -119,7 +119,7 @@ impl ImageGenerator for OnePicture {
     }
 }
 
-/// A manual of the function tables.
+/// A manual that is generated from the function tables.
 struct Tables;
 
 impl Manual for Tables {
@@ -128,8 +128,8 @@ impl Manual for Tables {
     }
 }
 
-/// A backend that responds with status 200 and the request's path. It responds to `/status/N` with
-/// status N, and does not respond to `/hang`.
+/// A backend that responds with status 200, and with the method, path and body of the request. It
+/// responds to `/status/N` with status N, rejects `/refused`, and does not respond to `/hang`.
 pub(crate) struct Web;
 
 impl http::Backend for Web {
@@ -159,7 +159,7 @@ impl http::Backend for Web {
                     .to_vec();
                 return answer(200, body);
             }
-            // The requests of the manual's examples.
+            // These are the requests in the manual's examples.
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
                     ("HEAD", _) => Vec::new(),
@@ -177,7 +177,7 @@ impl http::Backend for Web {
     }
 }
 
-/// A catalog of programs with their sources.
+/// A catalog of the programs in `PROGRAMS`.
 pub(crate) struct ProgramTexts(pub(crate) Runtime);
 
 const PROGRAMS: &[(&str, &str)] = &[
@@ -271,8 +271,8 @@ impl CatalogIndex for ProgramTexts {
     }
 }
 
-/// A shell with three commands: `tr a-z A-Z`, `cat FILE` and `put FILE WORD`. `hang` never ends,
-/// and `silent` fails without a message.
+/// A shell with a few commands: `tr a-z A-Z`, `cat FILE`, `put FILE WORD`, `hang`, which never
+/// ends, and `silent`, which fails without a message.
 pub(crate) struct Toy;
 
 impl Shell for Toy {

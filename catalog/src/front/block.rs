@@ -1,4 +1,4 @@
-//! The lines of front matter, and the line numbers of errors in them.
+//! The lines of front matter, and the mapping of errors to line numbers.
 
 use toml::Spanned;
 use wattle_rt::truncate;
@@ -6,26 +6,26 @@ use wattle_rt::truncate;
 use crate::front::LineFault;
 use crate::problem::Fault;
 
-/// The front matter of a file as TOML, with the same line numbers as the file.
+/// The front matter of a file as TOML. Its line numbers are those of the file.
 pub(super) struct Block {
     pub(super) toml: String,
-    /// The offset of each line in the TOML.
+    /// The byte offset of each line in the TOML.
     starts: Vec<usize>,
-    /// The first line of front matter, counted from 1.
+    /// The number of the first line of front matter, counted from 1.
     pub(super) first: usize,
-    /// The offset in the file after the last line of front matter.
+    /// The byte offset in the file at which the front matter ends.
     pub(super) end: usize,
 }
 
-/// Returns the TOML of a line of front matter. Returns `None` for any other line, such as a comment
-/// of four semicolons.
+/// Returns the TOML in a line of front matter. Returns `None` for any other line, such as a comment
+/// with four semicolons.
 fn front_line(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix(";;;").filter(|rest| !rest.starts_with(';'))?;
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// Extracts the front matter from a file: the lines that start with `;;;`, up to the first line
-/// that is neither a comment nor empty.
+/// Extracts the front matter of a file: the lines that start with `;;;`, up to the first line that
+/// is neither a comment nor empty.
 pub(super) fn block(text: &str) -> Result<Block, LineFault> {
     let mut block = Block { toml: String::new(), starts: Vec::new(), first: 0, end: 0 };
     let mut at = 0;
@@ -53,8 +53,8 @@ pub(super) fn block(text: &str) -> Result<Block, LineFault> {
     Err((1, Fault::NoFrontMatter { later }))
 }
 
-/// Splits the start of a file into the comments above its front matter and the front matter as
-/// TOML. Comments between the lines of front matter become TOML comments.
+/// Splits the start of a file into the comments before its front matter and the front matter as
+/// TOML. Comments between lines of front matter become TOML comments.
 pub(super) fn notes(front: &str) -> (String, String) {
     let (mut above, mut toml) = (String::new(), String::new());
     for line in front.lines() {
@@ -69,17 +69,17 @@ pub(super) fn notes(front: &str) -> (String, String) {
 }
 
 impl Block {
-    /// Returns the line of an offset in the TOML, counted from 1.
+    /// Returns the line number of an offset in the TOML, counted from 1.
     fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).max(self.first)
     }
 
-    /// Returns the line in which a value starts.
+    /// Returns the number of the line in which a value starts.
     pub(super) fn line_of<T>(&self, value: &Spanned<T>) -> usize {
         self.line(value.span().start)
     }
 
-    /// Converts an error from the TOML reader into a fault.
+    /// Converts a TOML parser error to a fault.
     pub(super) fn fault(&self, error: &toml::de::Error) -> LineFault {
         let line = error.span().map_or(self.first, |span| self.line(span.start));
         let message = error.message();
@@ -104,7 +104,7 @@ impl Block {
     }
 }
 
-/// Rewrites serde's ``integer `5`, expected u64`` in terms of TOML.
+/// Rewrites a serde message such as ``integer `5`, expected u64`` in TOML terms.
 fn describe_value(message: &str) -> String {
     let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
     let found = found.strip_prefix("sequence").map_or(found, |_| "an array");
@@ -123,8 +123,8 @@ fn describe_value(message: &str) -> String {
 /// Maximum length of a string that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// Extracts the word and the known words from serde's ``unknown field `x`, expected one of `a`, `b`
-/// ``.
+/// Extracts the unknown word and the known words from a serde message such as ``unknown field `x`,
+/// expected one of `a`, `b` ``.
 pub(crate) fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
     let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
     Some((

@@ -1,4 +1,4 @@
-//! The check of `[[example]]` tables.
+//! Checks `[[example]]` tables.
 
 use toml::Spanned;
 use wattle_rt::Code;
@@ -85,7 +85,7 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineF
     })
 }
 
-/// Returns true if the path is a relative path inside the run's files.
+/// Returns true if a path is relative and stays inside the run's files.
 fn is_inside(path: &str) -> bool {
     !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }

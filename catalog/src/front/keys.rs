@@ -1,4 +1,4 @@
-//! The keys of front matter, in the form that the file contains.
+//! The keys of front matter, in the form in which files contain them.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ pub(super) struct RawHttp {
     pub(super) body: String,
 }
 
-/// A string, a number or a boolean. Programs receive each of them as a string.
+/// A string, a number or a boolean. Programs receive all of them as strings.
 pub(super) enum Scalar {
     Text(String),
     Int(i64),

@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 
 const TOKEN: &str = "token-of-the-bench";
 
-/// A running server. It is killed when this is dropped.
+/// A running server, which is killed when this handle is dropped.
 pub(crate) struct Server {
     child: Child,
     address: String,
 }
 
 impl Server {
-    /// Starts a server with this endpoint of a model, this home folder and these variables, and
-    /// waits until it listens.
+    /// Starts a server with a model endpoint, a home folder and environment variables, and waits
+    /// until it listens.
     pub(crate) fn start(endpoint: &str, home: &Path, settings: &[(&str, &str)]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wattle"))
             .args(["serve", "--listen", "127.0.0.1:0", "--model", "m", "--base-url"])
@@ -65,19 +65,19 @@ impl Server {
     }
 }
 
-/// Returns the processor time of a process and of its threads so far, in seconds.
+/// Returns the processor time used so far by a process and its threads, in seconds.
 #[allow(dead_code, reason = "not every bench measures it")]
 pub(crate) fn processor_time(process: u32) -> f64 {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return 0.0 };
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
-    // The system counts in hundredths of a second.
+    // The system counts processor time in hundredths of a second.
     let ticks = fields.split_whitespace().skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fails only if the server has ended.
+        // Fails only if the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

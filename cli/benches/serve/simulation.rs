@@ -1,16 +1,17 @@
-//! A simulation of many servers with one database, from the processor times that were measured.
+//! A simulation of many servers with one database, based on measured processor times.
 //!
-//! Runs arrive at random (a Poisson process). Each alternates between the database, its server and the
-//! model: before and after each request to the model it needs a number of transactions, and then the
-//! processor of its server. Processors of the database are shared by all, those of a server by its
-//! runs; who finds none waits in line. Service times are exponential around the measured means, which
-//! is more variable than reality. The model takes the same time for each request and is never busy. The
-//! network, locks and the disk of the database are not simulated.
+//! Runs arrive at random (a Poisson process). Each run alternates between the database, its server
+//! and the model: before and after each model request, it needs a number of transactions and then
+//! one of its server's processors. All runs share the processors of the database, and the runs of a
+//! server share the processors of that server. A run waits in a queue if no processor is free.
+//! Service times are exponentially distributed around the measured means, which makes them more
+//! variable than in reality. The model takes the same time for each request and is never busy. The
+//! network, locks and the database's disk are not simulated.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What was measured for a run of two requests to the model.
+/// The measurements of a run with two model requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Measured {
     /// Processor time of the database, in seconds.
@@ -21,16 +22,16 @@ pub(crate) struct Measured {
     pub(crate) transactions: f64,
 }
 
-/// Number of requests of a run to the model.
+/// Number of model requests per run.
 const REQUESTS: usize = 2;
-/// Duration of a request to the model, in seconds.
+/// Duration of a model request, in seconds.
 const MODEL: f64 = 2.0;
-/// Number of processors of a server.
+/// Number of processors per server.
 const PER_SERVER: usize = 2;
-/// The share of the processors that may be busy on average.
+/// Maximum average utilization of the processors.
 const BUSY: f64 = 0.7;
 
-/// A group of processors with one line.
+/// A group of processors with one queue.
 struct Station {
     free: usize,
     line: VecDeque<usize>,
@@ -38,16 +39,16 @@ struct Station {
     service: f64,
 }
 
-/// The moments of a run: its position in the round of stations, and its times.
+/// The state of a simulated run.
 struct Run {
     began: f64,
-    /// Visits of stations that are left.
+    /// Number of remaining visits to stations.
     left: usize,
     server: usize,
 }
 
-/// Simulates `runs` runs at a rate, and prints the processors that they need and how long runs wait for
-/// anything but the model.
+/// Simulates `runs` runs that arrive at `rate` runs per second. Prints the number of required
+/// processors, and the duration of the runs without the model's time.
 pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
     let of_database = (rate * measured.database / BUSY).ceil().max(1.0) as usize;
     let servers = (rate * measured.server / BUSY / PER_SERVER as f64).ceil().max(1.0) as usize;
@@ -64,7 +65,7 @@ pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
     );
 }
 
-/// Returns the time of each run without that of the model, in seconds.
+/// Returns the duration of each run without the model's time, in seconds.
 fn simulate(
     measured: Measured,
     rate: f64,
@@ -74,7 +75,7 @@ fn simulate(
     let mut random = fastrand::Rng::with_seed(7);
     let mut exponential = |mean: f64| -mean * (1.0 - random.f64()).ln();
     let rounds = REQUESTS + 1;
-    // In each round: the transactions one after another, and then the server.
+    // Each round consists of the transactions, one after another, and then the server.
     let transactions = (measured.transactions / rounds as f64).round().max(1.0) as usize;
     let visits = rounds * (transactions + 1);
     let database = measured.database / (rounds * transactions) as f64;
@@ -83,7 +84,8 @@ fn simulate(
         (0..servers).map(|_| station(PER_SERVER, measured.server / rounds as f64)).collect();
     stations.push(station(of_database, database));
     let (mut runs, mut times) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    // Events in nanoseconds: a run arrives at a station, or (true) leaves the processor of one.
+    // Each event has a time in nanoseconds, a run and a flag. If the flag is true, the run leaves
+    // the processor of a station; otherwise it arrives at a station.
     let mut events = BinaryHeap::new();
     let nanos = |seconds: f64| (seconds * 1e9) as u64;
     let mut arrival = 0.0;

@@ -13,7 +13,8 @@ use crate::config::{
     BlobLocation, Layer, Sandbox, SearchEngine, Span, StoreLocation, count, dollars, switch,
 };
 
-/// Declares groups of options. Each option sets the field of [`Layer`] after its arrow.
+/// Declares groups of options. Each option sets the field of [`Layer`] with the same name. The
+/// expression after its arrow converts the value.
 macro_rules! groups {
     ($($(#[$doc:meta])* $group:ident {
         $($(#[$attribute:meta])* $name:ident: $type:ty => |$value:ident| $set:expr;)*
@@ -220,7 +221,7 @@ groups! {
     }
 }
 
-/// Returns `None` for an empty list: the option is absent.
+/// Returns `None` for an empty list, because the option is then absent.
 fn given<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }

@@ -28,7 +28,7 @@ pub(crate) use run::{
 };
 pub(crate) use store::{PruneArgs, StoreArgs, StoreCommand};
 
-/// The text below the help of `wattle`.
+/// The text after the options in the help of `wattle`.
 const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`.\n`wattle \
                      config show --origin` prints each value and its source.\nTry it without a \
                      key: wattle demo";
@@ -75,7 +75,7 @@ impl Cli {
     }
 }
 
-/// Returns the innermost command of a command line, with its full name and its matches.
+/// Returns the innermost subcommand of a command line, with its full name and its matches.
 fn leaf<'a>(
     top: &clap::Command,
     matches: &'a ArgMatches,

@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     pub(crate) flags: Flags,
 }
 
-/// A value of a run's context, written `KEY=VALUE`.
+/// A value of a run's context, written as `KEY=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContextValue(pub(crate) String, pub(crate) String);
 
@@ -100,7 +100,7 @@ pub(crate) struct ReplArgs {
     pub(crate) flags: Flags,
 }
 
-/// The text below the help of `serve`.
+/// The text after the options in the help of `serve`.
 const AFTER_SERVE: &str = "The variable `WATTLE_TOKEN` sets the token, and `WATTLE_AGENT_EXEC=1` \
                            lets requests ask for trusted runs.\nRuns write nothing to the \
                            workdir, and each request names its session.";

@@ -12,7 +12,7 @@ const POLICY: &str = "allow ask deny";
 const STORE: &str = "store blobs tenant";
 const PROCESS: &str = "sandbox verbose root";
 
-/// Every command, with its own options and its options for settings.
+/// Every command, with its own options and its settings.
 const OPTIONS: &[(&str, &str, &[&str])] = &[
     (
         "run",
@@ -151,7 +151,7 @@ const EXEC: &[&str] = &[
 const CATALOG: &[&str] = &["root catalog"];
 const AGENTS: &[&str] = &["root catalog agents"];
 
-/// Returns all commands without subcommands, with their full names.
+/// Collects all commands without subcommands, with their full names.
 fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {
     for below in command.get_subcommands() {
         let name = format!("{name} {}", below.get_name()).trim().to_owned();
@@ -217,7 +217,7 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
     }
 }
 
-/// The first words of the help of commands and options.
+/// The verbs that may begin the help text of a command or an option.
 const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
                      Compact Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
                      Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \

@@ -1,4 +1,4 @@
-//! `wattle agents`: commands on declared agents, for their users and their authors.
+//! `wattle agents`: lists, shows, checks, tests and creates agents.
 
 mod test;
 
@@ -96,8 +96,8 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
 /// number.
 const PLACEHOLDER: &str = "1";
 
-/// Returns the agent with placeholders for the values that its context lacks, and the keys of these
-/// values.
+/// Fills the missing values of the agent's context with placeholders. Returns the agent, and the
+/// keys of the filled values.
 fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String>) {
     let (mut agent, settings) = (agent.clone(), setup.settings(RUN_STEPS));
     let mut open = Vec::new();

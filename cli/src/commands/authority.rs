@@ -7,13 +7,13 @@ use wattle_agent::rt::{
 
 use crate::output::{DIM, NAME, paint, visible};
 
-/// Returns the calls that access anything outside the run, with their positions.
+/// Returns the calls that access resources outside the run, with their positions.
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
-/// Describes the resources that a program can access, with one line for each call and each name.
+/// Describes the resources that a program can access, with one line for each call and resource.
 pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     let uses = reaching(runtime, program).await;
     if uses.is_empty() {
@@ -38,7 +38,7 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     lines
 }
 
-/// Describes one call, with one line for each name that it may access.
+/// Describes one call, with one line for each resource that it can access.
 fn touched(one: &Use) -> Vec<String> {
     let named = |name: &str| {
         one.function.params.iter().zip(&one.arguments).find(|(param, _)| param.name == name)
@@ -96,7 +96,7 @@ fn noun(target: Target) -> &'static str {
     }
 }
 
-/// Returns the resources that a program can access as JSON: one object for each call. `values` is
+/// Returns the resources that a program can access, as JSON: one object for each call. `values` is
 /// null if any value is possible. `argument` is null if every call accesses the target.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
@@ -137,7 +137,8 @@ fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
     json!({"argument": argument, "kind": noun(target).to_ascii_lowercase(), "values": values})
 }
 
-/// Returns a string as JSON: a string if all of it is known, otherwise its parts.
+/// Converts a string to JSON. The result is a string if all of it is known, otherwise an array of
+/// its parts.
 fn value(text: &Text) -> Json {
     let part = |part: &Part| match part {
         Part::Literal(text) => json!({"text": text}),

@@ -62,11 +62,11 @@ impl Finding {
     }
 }
 
-/// The result for a file.
+/// The result of checking a file.
 struct Checked {
-    /// The source that the findings are about.
+    /// The source that the findings refer to.
     source: String,
-    /// The applied fixes.
+    /// The fixes that were applied.
     fixed: Vec<Diagnostic>,
     findings: Vec<Finding>,
     /// The program, if it is valid.
@@ -208,7 +208,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     let diagnostics = match &prepared {
         Ok(program) => program.warnings().to_vec(),
         Err(first) => match runtime.check(source, MOST).await {
-            // Only the engine rejects it.
+            // Only the engine rejects the program.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,
         },
@@ -217,7 +217,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     (findings, prepared.ok())
 }
 
-/// Returns true if the argument can be the name of a program and is not a file.
+/// Returns true if the argument can be the name of a program and is not an existing file.
 fn is_name(path: &Path) -> bool {
     path != Path::new("-")
         && path.extension().is_none()

@@ -20,7 +20,7 @@ pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault
     Ok(Exit::Done)
 }
 
-/// Renders the settings as lines of a `wattle.toml`. A setting without a value is a comment.
+/// Renders the settings as lines of a `wattle.toml`. A setting without a value becomes a comment.
 fn lines(rows: &[Row], origin: bool) -> String {
     let line = |row: &Row| match &row.value {
         Json::Null => format!("# {} is not set", row.name),

@@ -102,7 +102,8 @@ async fn engine(setup: &Setup) -> Found {
     }
 }
 
-/// Checks that every file loads, and that every program compiles and declares its capabilities.
+/// Checks that every catalog file loads, and that every program compiles and declares its
+/// capabilities.
 async fn catalog(setup: &Setup) -> Found {
     let catalog = setup.host.catalog();
     let mut problems: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
@@ -142,7 +143,7 @@ async fn store(setup: &Setup) -> Found {
         let what = format!("others may read `{}` (mode {mode:03o})", file.display());
         return Err(wrong(what, "make it private with `chmod go= FILE`"));
     }
-    // Others can list only the names of files; their content is private.
+    // The files are private, so others can list only their names.
     let seen = open_folder.map(|(folder, mode)| {
         format!("; others can list `{}` (mode {mode:03o})", folder.display())
     });
@@ -177,7 +178,7 @@ fn model(setup: &Setup) -> Found {
     Ok(found + &classes(setup)?)
 }
 
-/// Checks the model of each class, and describes them.
+/// Checks the model of each class. Returns a description of the classes.
 fn classes(setup: &Setup) -> Result<String, Wrong> {
     let mut lines = String::new();
     for (class, settings) in &setup.config.models.value.0 {
@@ -255,8 +256,8 @@ fn no_endpoint(fault: Fault) -> Wrong {
     )
 }
 
-/// Checks that the endpoint answers. The request has no key, so only a run shows whether the key is
-/// valid.
+/// Checks that the endpoint answers. The request contains no key, so only a run shows whether the
+/// key is valid.
 async fn endpoint(setup: &Setup) -> Found {
     if setup.config.cassette.value.is_some() {
         return Ok("not needed with a recording".to_owned());

@@ -131,12 +131,12 @@ fn cost(outcome: &Outcome) -> String {
     format!("{time} µs, {memory} KiB, calls: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
-/// Finds the program: stdin, a file, or a program of the catalog.
+/// Loads the program from stdin, a file or the catalog.
 fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault> {
     let usual = setup.host.runtime().limits().time;
     let limit = match (&setup.config.timeout.value, &setup.config.timeout.origin) {
         (None, _) => usual,
-        // A project file can lower the limit, never raise it.
+        // A project file can lower the limit but not raise it.
         (Some(span), Source::Project(_)) => span.0.min(usual),
         (Some(span), _) => span.0,
     };
@@ -148,7 +148,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     }
     if is_path || Path::new(program).is_file() {
         let source = input::text(Path::new(program))?;
-        // A file with front matter checks its arguments.
+        // The arguments are checked if the file has front matter.
         if let Ok(entry) = Entry::parse(&source, Origin::File(program.into())) {
             return called(&entry, &given, limit);
         }
@@ -157,7 +157,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     Err(super::no_program(&catalog, program, ", and no such file", super::LIST))
 }
 
-/// Returns a catalog program with its checked arguments.
+/// Checks the arguments of a program with front matter, and returns the program with them.
 fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
     let args = entry.arguments(given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
     let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
@@ -255,7 +255,7 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
     })
 }
 
-/// Returns the outcome of a program that did not run.
+/// Returns the JSON outcome of a program that did not run.
 fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
     json!({
         "exit_code": null, "code": code, "results": [], "error": error, "fuel": null, "memory_bytes": 0, "dur_us": 0,

@@ -14,7 +14,7 @@ use crate::output::{self, DIM, paint, visible};
 use crate::setup::{Setup, make_private, variable};
 use crate::{ask, threads};
 
-/// Maximum number of tokens of the answer to the test request.
+/// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
 
 /// Sends one request to the model. If it succeeds, writes the model's settings to the user file.
@@ -43,7 +43,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Completes the settings that the flags lack by asking questions at a terminal.
+    /// Asks at the terminal for the settings that the flags do not set.
     fn complete(args: &InitArgs) -> Result<Choice, Fault> {
         let (mut provider, base_url) = (args.provider.clone(), args.base_url.clone());
         if provider.is_none() && base_url.is_none() {
@@ -84,7 +84,7 @@ impl Choice {
         }
     }
 
-    /// Returns the user file with the choice. Everything else in the file stays unchanged.
+    /// Returns the user file, updated with the choice. Everything else in the file stays unchanged.
     fn written(&self, path: &Path) -> Result<DocumentMut, Fault> {
         let failed = |why: String| {
             Fault::configuration(format!("failed to read `{}`: {why}", path.display()))
@@ -106,7 +106,7 @@ impl Choice {
                 Some(text) => {
                     document.insert(key, value(text));
                 }
-                // An earlier choice of another endpoint would contradict this one.
+                // A setting of an earlier choice could contradict this one.
                 None => drop(document.remove(key)),
             }
         }
@@ -114,7 +114,7 @@ impl Choice {
     }
 }
 
-/// Checks that the variable with the key is set.
+/// Checks that the API key's variable is set.
 fn check_key(given: Option<&str>, usual: Option<&str>, needed: bool) -> Result<(), Fault> {
     let is_set = |name: &str| variable(name).is_some_and(|key| !key.trim().is_empty());
     let missing = |name: &str| {
@@ -171,7 +171,7 @@ async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
     }
 }
 
-/// Writes the file atomically, for its owner only.
+/// Writes the file atomically. Only its owner can read it.
 fn save(path: &Path, document: &DocumentMut) -> Result<(), Fault> {
     let written = || -> std::io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! `wattle memory`: reads and changes the items that programs in all of the tenant's sessions find
+//! `wattle memory`: reads and changes the items that programs in all sessions of the tenant find
 //! through `memory`.
 
 use serde_json::{Value as Json, json};
@@ -16,7 +16,7 @@ use crate::{input, output, setup};
 pub(crate) async fn memory(command: MemoryCommand, outer: Layer) -> Result<Exit, Fault> {
     let open = async |flags: StoreFlags| -> Result<StoredMemory, Fault> {
         let config = Config::gather(&[flags.into(), outer.clone()])?;
-        // An item that contains a secret is encrypted in the store.
+        // The store encrypts items that contain a secret, so it needs to know the secrets.
         setup::mask_settings(&config).await?;
         Ok(setup::store(&config)?.memory(None))
     };
@@ -58,7 +58,7 @@ fn from_stdin() -> Result<String, Fault> {
     String::from_utf8(input::stdin()?).map_err(|_| Fault::usage("an item is text in UTF-8"))
 }
 
-/// Prints items: one line each, or as a JSON array.
+/// Prints the items, one per line or as a JSON array.
 fn print(items: &[Item], as_json: bool) -> Result<Exit, Fault> {
     if as_json {
         let item = |item: &Item| json!({"id": item.id, "text": item.text, "made": item.made});

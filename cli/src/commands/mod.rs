@@ -55,7 +55,8 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
     Ok(path)
 }
 
-/// Creates the folder for artifacts. Returns a path in it, for the confinement of the process.
+/// Creates the folder for artifacts. Returns a path in it, so that the confinement allows writes to
+/// the folder.
 ///
 /// # Errors
 /// If the folder cannot be created.

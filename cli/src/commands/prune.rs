@@ -14,7 +14,7 @@ use crate::output;
 use crate::progress::{counted, size};
 use crate::setup;
 
-/// Time after which an unused cache file is removed. It is created again when it is needed.
+/// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Cache files that were removed, or would be removed.
@@ -77,7 +77,7 @@ fn compiled(cache: &Path) -> Vec<PathBuf> {
     files(cache)
 }
 
-/// Returns the files of search indexes, which are in one folder for each tenant. An index's log is
+/// Returns the files of search indexes, which are in one folder per tenant. An index's log is
 /// removed together with the index, or by the next process that opens it.
 fn indexes(cache: &Path) -> Vec<PathBuf> {
     let tenants = std::fs::read_dir(cache.join("search")).into_iter().flatten().flatten();

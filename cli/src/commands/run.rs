@@ -88,7 +88,7 @@ async fn start_or_resume(
     }
 }
 
-/// The options for the output, and the token that cancels the run.
+/// The output options, and the token that cancels the run.
 struct RunControl {
     json: bool,
     output: Option<PathBuf>,
@@ -134,7 +134,7 @@ async fn begin(
     setup::interrupt_to(&control.cancel);
     let store = match &session {
         Some(session) => session.store.clone(),
-        // Without a store, the record of the run ends with the process.
+        // Without a store, the record of the run is lost when the process ends.
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
     let mut origin = setup.origin(&*setup.agent().await?);
@@ -186,14 +186,14 @@ async fn resume(
     local.follow(control, store, &run, after).await
 }
 
-/// Returns the failure of a run that an operator has to release.
+/// Returns the error for a parked run that an operator must release.
 fn parked(run: &str, reason: &str) -> Fault {
     Fault::new(Exit::Parked, format!("the run `{run}` is parked: {reason}"))
         .hint(format!("`wattle run --resume {run} --release` tries it again"))
 }
 
-/// Returns the number of the event before the last step that the run began, so that a user who
-/// resumes the run sees where it stopped.
+/// Returns the number of the last event before the run's last step. A user who resumes the run then
+/// sees the events of that step.
 async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
     let step = |event: &Event| match event {
@@ -205,12 +205,12 @@ async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     Ok(first.map_or(0, |envelope| envelope.seq.saturating_sub(1)))
 }
 
-/// The service of this command's run, and the data that its output needs.
+/// The service that drives this command's run, and the data for its output.
 struct Local {
     service: RunService,
     assembler: Arc<LocalAssembler>,
     setup: Arc<Setup>,
-    /// If true, stdout is closed, and the run's files are not applied.
+    /// If true, stdout is closed, and the run's changes are not applied.
     is_gone: Arc<AtomicBool>,
 }
 
@@ -404,14 +404,14 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
     match file {
         Some(path) => {
             std::fs::write(path, format!("{}\n", text.trim_end_matches('\n'))).map_err(|error| {
-                // The answer is printed, so that it is not lost with the file.
+                // The answer is printed so that it is not lost.
                 let _ = output::text(text);
                 Fault::failed(format!("failed to write `{}`: {error}", path.display()))
                     .hint("the answer is on stdout")
             })
         }
         None if json => Ok(()),
-        // At a terminal the answer is rendered; files and pipes get its text.
+        // On a terminal, the answer is rendered. Files and pipes receive its text.
         None if output::is_styled() && data.is_none() => {
             output::styled(&output::markdown::render(text, output::width::layout()))
         }
@@ -439,7 +439,7 @@ fn writable(path: &Path) -> Result<(), Fault> {
     opened
         .map_err(|error| Fault::usage(format!("failed to write `{}`: {error}", path.display())))?;
     if !was_there {
-        // The file is created with the answer; a run without an answer leaves no file.
+        // The file is created only with the answer, so that a run without an answer leaves no file.
         let _ = std::fs::remove_file(path);
     }
     Ok(())

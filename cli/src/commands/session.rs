@@ -1,4 +1,4 @@
-//! `wattle session`: commands on stored sessions and their runs.
+//! `wattle session`: manages stored sessions and their runs.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
         SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
         SessionCommand::Runs { json, flags } => runs(open(flags)?, json).await?,
         SessionCommand::Show { id, json, flags } => show(&open(flags)?, &id, json).await?,
-        // `session` has resumed it already.
+        // The function `session` has already resumed it.
         SessionCommand::Resume { .. } => {}
         SessionCommand::Fork { id, new, json, flags } => {
             let store = open(flags)?;
@@ -155,7 +155,7 @@ async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
     output::data(lines.collect::<String>().as_bytes())
 }
 
-/// Returns the session with this id.
+/// Returns the session with this id, in its exported form.
 async fn whole(store: &TenantStore, id: &str) -> Result<ExportedSession, Fault> {
     store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
 }
@@ -197,7 +197,7 @@ async fn import(
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-/// Allows another attempt to drive a run that was parked because it ended its process.
+/// Releases a run that was parked because it ended its process, so that it can be driven again.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
     if store.release(run).await.map_err(failed)? {
         return Ok(());

@@ -76,7 +76,7 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     Ok(Exit::Status(status))
 }
 
-/// A validator that ends an input when its last line completes the script.
+/// A validator that accepts an input once its script is complete.
 #[derive(Completer, Helper, Highlighter, Hinter)]
 struct CompleteLine;
 
@@ -87,8 +87,8 @@ impl Validator for CompleteLine {
     }
 }
 
-/// Runs the lines that the user types until `exit` or Ctrl-D; Ctrl-C ends a line. Returns the
-/// status of the last line.
+/// Runs the lines that the user types until `exit` or Ctrl-D. Ctrl-C discards the current line.
+/// Returns the status of the last line.
 async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
     let failed =
         |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
@@ -105,7 +105,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
     let mut status = 0;
     while !session.has_exited() {
         let prompt = session.variable("PS1").unwrap_or_else(|| "$ ".into());
-        // A script may have set the prompt, and names of folders are arbitrary.
+        // A script may have set the prompt, and a folder's name can contain any character.
         let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
             let line = editor.readline(&prompt);

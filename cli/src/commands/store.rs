@@ -14,7 +14,7 @@ use crate::output::{self, visible};
 use crate::progress::{Bar, counted, size};
 use crate::setup;
 
-/// Number of hexadecimal digits of a hash that are printed.
+/// Number of hexadecimal digits printed for each hash.
 const HASH: usize = 16;
 
 /// Runs a `store` command.
@@ -32,7 +32,7 @@ fn failed(error: StoreError) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Opens the store that the arguments or the settings name. It must exist.
+/// Opens the store named by the arguments or the settings. The store must exist.
 fn open(args: &StoreArgs, outer: Layer) -> Result<(Config, Store), Fault> {
     let named = Layer { store: args.store.clone().map(Some), ..Layer::default() };
     let config = Config::gather(&[named, outer])?;
@@ -84,7 +84,7 @@ fn show(shown: &mut Option<(CopyPhase, Bar)>, progress: CopyProgress) {
             CopyPhase::Copying => "rows copied",
             CopyPhase::Verifying => "rows compared",
         };
-        // The previous bar disappears first.
+        // The previous bar must disappear before the next one is shown.
         drop(shown.take());
         *shown = Some((phase, Bar::new(count(total), noun)));
     }

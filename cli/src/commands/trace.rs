@@ -86,7 +86,7 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// Reads traces step by step, and warns about invalid lines.
+/// Passes each step of the traces to `step`, and warns about invalid lines.
 fn read(
     path: &Path,
     mut step: impl FnMut(Step) -> Result<(), Fault>,

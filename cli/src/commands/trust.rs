@@ -36,7 +36,7 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
 
 /// Removes the record of a folder.
 pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
-    // Neither the content of the file nor its readability matters here.
+    // The project file is not read, because it may be missing or invalid.
     let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
     let whole = folder.canonicalize();
     let whole = whole

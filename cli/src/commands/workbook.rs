@@ -22,7 +22,7 @@ const QUERY: Duration = Duration::from_secs(60);
 pub(crate) fn workbook(command: WorkbookCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         WorkbookCommand::Run { file, json, flags } => {
-            // The workdir may not contain the file.
+            // The file may be outside the workdir.
             let book = input::text(&file)?;
             let args = ExecArgs {
                 program: "run".to_owned(),
@@ -69,7 +69,7 @@ fn list(components: &[ComponentOutline], as_json: bool) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Checks the workbook and compiles its programs. Runs nothing.
+/// Checks the workbook and compiles its programs without running them.
 async fn lint(file: PathBuf, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     let book = input::text(&file)?;
     let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;

@@ -7,22 +7,22 @@ use wattle_agent::machine::Dollars;
 
 use super::{SearchEngine, Span};
 
-/// The class of a setting of type `T`: the condition for a project file to set it. Each row of the
-/// table of settings has a class.
+/// The class of a setting of type `T`, which determines whether a project file may set it. Each row
+/// of the table of settings has a class.
 pub(crate) enum Class<T> {
-    /// The setting changes only the form of the output or of a run. Any project file may set it.
+    /// The setting affects only the form of the output or of a run. Any project file may set it.
     Presentation,
     /// A limit or a switch. Any project file may set a value that the function accepts. The
-    /// function's arguments are the project's value and the value without the file. It accepts the
-    /// first if it permits no more than the second. Any other value needs trust.
+    /// function receives the project's value and the value without the project file, and accepts
+    /// the first if it permits no more than the second. Any other value needs trust.
     Narrows(fn(&T, &T) -> bool),
-    /// A project file may set it only in a folder that the user trusts.
+    /// A project file may set the setting only in a folder that the user trusts.
     NeedsTrust,
-    /// No project file may set it.
+    /// No project file may set the setting.
     Never,
 }
 
-/// A class without its type.
+/// The kind of a class, without the type of the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// See [`Class::Presentation`].
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 impl<T> Class<T> {
-    /// Returns the class without its type.
+    /// Returns the kind of the class.
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Class::Presentation => Kind::Presentation,
@@ -47,7 +47,7 @@ impl<T> Class<T> {
     }
 
     /// Returns true if a project file may set `given` only in a trusted folder. `otherwise` is the
-    /// value without the file.
+    /// value without the project file.
     pub(super) fn needs_trust(&self, given: &T, otherwise: &T) -> bool {
         match self {
             Class::Presentation => false,
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// Accepts every value, because a rule that denies or asks always narrows.
+/// Accepts every value, because `ask` and `deny` rules only narrow the policy.
 pub(super) fn always<T>(_: &T, _: &T) -> bool {
     true
 }
@@ -79,7 +79,7 @@ pub(super) fn no_search(given: &SearchEngine, _: &SearchEngine) -> bool {
     *given == SearchEngine::Off
 }
 
-/// Accepts a permission that is switched off, or that is switched on even without the file.
+/// Accepts `false`. Accepts `true` if the value is true even without the project file.
 pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }
@@ -109,17 +109,17 @@ pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -
     }
 }
 
-/// Compares two durations like [`bounded`].
+/// Applies [`bounded`] to durations.
 pub(super) fn shorter(given: &Option<Span>, otherwise: &Option<Span>) -> bool {
     bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
 }
 
-/// Compares two amounts of money like [`bounded`].
+/// Applies [`bounded`] to amounts of money.
 pub(super) fn cheaper(given: &Option<Dollars>, otherwise: &Option<Dollars>) -> bool {
     bounded(&given.map(|cost| cost.nanos()), &otherwise.map(|cost| cost.nanos()))
 }
 
-/// Accepts hosts that are allowed even without the file.
+/// Accepts a list of hosts that are all allowed even without the project file.
 #[expect(clippy::ptr_arg, reason = "a class looks at values of the setting's own type")]
 pub(super) fn fewer_hosts(given: &Vec<HostRule>, otherwise: &Vec<HostRule>) -> bool {
     given.iter().all(|host| otherwise.contains(host))

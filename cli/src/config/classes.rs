@@ -31,7 +31,7 @@ pub(crate) struct ModelClass {
     /// The variable that contains the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_env: Option<String>,
-    /// The default effort of requests.
+    /// The default reasoning effort of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) thinking_effort: Option<ThinkingEffort>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct ModelClass {
 const FORM: &str = "expected `fast = \"MODEL\"` or `fast = { model = \"MODEL\", provider = …, \
                     base_url = …, api_key_env = …, thinking_effort = … }`";
 
-/// In an environment variable, the classes are TOML: `fast = "small-model"`.
+/// The value of an environment variable is TOML: `fast = "small-model"`.
 impl Value for ModelClasses {
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =

@@ -1,4 +1,4 @@
-//! Reading the files of settings.
+//! Reads settings files.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 /// Reads the user file.
 ///
 /// # Errors
-/// If it cannot be read, or has an unknown key or an invalid value.
+/// If the file cannot be read, or contains an unknown key or an invalid value.
 pub(super) fn user(places: &Places) -> Result<File, Fault> {
     let Some(path) = &places.user_file else { return Ok(File::default()) };
     let bytes = plain::of_user(path, plain::LARGEST);
@@ -35,7 +35,7 @@ pub(super) fn unreadable(path: &Path, why: &str) -> Fault {
     Fault::configuration(format!("failed to read `{}`: {why}", path.display()))
 }
 
-/// Maximum length of a message of the TOML parser, in characters. It can repeat a long line.
+/// Maximum length of a TOML parser message, in characters. A message can repeat a long line.
 const EXCERPT: usize = 400;
 
 /// Parses the table of a file. The TOML parser limits the nesting of values.
@@ -54,8 +54,8 @@ pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
     Ok(table.into_iter().flat_map(|(key, value)| dotted(key, value)).collect())
 }
 
-/// Joins the keys of a table with dots, unless the table's own name is a key: `calls` in `[ai]` is
-/// `ai.calls`.
+/// Flattens a table into dotted keys, such as `ai.calls` for `calls` in `[ai]`. A table whose own
+/// name is a key stays whole.
 fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     match value {
         toml::Value::Table(table) if kind(&key).is_none() && !table.is_empty() => {

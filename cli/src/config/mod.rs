@@ -2,8 +2,8 @@
 //! layer.
 //!
 //! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file
-//! (`wattle.toml` in the root), the user file (`wattle/wattle.toml` in the XDG config directory),
-//! and the defaults.
+//! (`wattle.toml` in the workdir), the user file (`wattle/wattle.toml` in the XDG config
+//! directory), and the defaults.
 
 mod class;
 mod classes;
@@ -101,7 +101,7 @@ pub(crate) struct Row {
     pub(crate) origin: Origin,
 }
 
-/// A file's settings. Empty if the file is absent.
+/// The settings of a file. They are empty if the file is absent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File {
     path: PathBuf,
@@ -197,14 +197,14 @@ impl Config {
         Ok(())
     }
 
-    /// Returns true if programs write to the workdir directly: the setting `write`, or a trusted
-    /// run.
+    /// Returns true if programs write to the workdir directly, because `write` is set or the run is
+    /// trusted.
     pub(crate) fn writes_through(&self) -> bool {
         self.write.value || self.exec.value
     }
 }
 
-/// Returns the workdir, whose project file is read. No project file can set it.
+/// Returns the workdir, whose project file is read. A project file cannot set the workdir.
 fn root(flags: &[Layer], environment: &Layer, user: &File) -> PathBuf {
     let root = flags.iter().find_map(|layer| layer.root.as_ref()).or(environment.root.as_ref());
     root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."))

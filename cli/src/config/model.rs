@@ -1,4 +1,4 @@
-//! The types of settings about the model: the dialect, money, prices, and the content guard.
+//! The types of model settings: the dialect, dollar amounts, prices, and the content guard.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -114,7 +114,7 @@ impl Value for Dollars {
     }
 }
 
-/// In an environment variable, prices are TOML: `my-model = { prompt = 1.0, completion = 2.0 }`.
+/// The value of an environment variable is TOML: `my-model = { prompt = 1.0, completion = 2.0 }`.
 impl Value for Prices {
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =
@@ -147,12 +147,12 @@ pub(crate) struct ContentGuard {
     pub(crate) deny: Vec<Denied>,
     /// If true, the guard also asks the model.
     pub(crate) classifier: bool,
-    /// The categories that the model looks for. If the set is empty, the categories that have a
+    /// The categories that the model looks for. If the list is empty, the categories that have a
     /// message are used.
     pub(crate) categories: Vec<String>,
     /// The messages to the user, by category.
     pub(crate) messages: BTreeMap<String, String>,
-    /// The behaviour if the model cannot be asked.
+    /// The behaviour if the request to the model fails.
     pub(crate) on_failure: Failing,
 }
 

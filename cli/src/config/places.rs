@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 
-/// The default paths of the user's own files, or `None` if the user has no home directory.
+/// The default paths of the user's own files. A path is `None` if the user has no home directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// The user file.
@@ -13,14 +13,14 @@ pub(crate) struct Places {
     pub(crate) store: Option<PathBuf>,
     /// The list of trusted folders.
     pub(crate) trust: Option<PathBuf>,
-    /// The folder of histories and of the server's token.
+    /// The folder that contains histories and the server's token.
     pub(crate) state: Option<PathBuf>,
-    /// The folder of caches.
+    /// The cache folder.
     pub(crate) cache: Option<PathBuf>,
 }
 
 impl Places {
-    /// Returns the paths below the XDG base directories.
+    /// Returns the paths in the XDG base directories.
     pub(crate) fn of_user() -> Places {
         match etcetera::base_strategy::Xdg::new() {
             Ok(xdg) => Places {

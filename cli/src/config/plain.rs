@@ -1,5 +1,5 @@
-//! Reading files that a stranger may have created: plain files only, of limited size, and without
-//! blocking.
+//! Reads files that a stranger may have created. Accepts only plain files of limited size, and
+//! never blocks.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -8,12 +8,12 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Maximum size of a file of settings, in bytes.
+/// Maximum size of a settings file, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;
 
-/// Reads the file `name` of a folder. Returns `None` if it is absent. The folder is opened first,
-/// and then the file relative to it, so that no symbolic link is followed, even if a link replaces
-/// the file or the folder meanwhile.
+/// Reads the file `name` in a folder. Returns `None` if it is absent. The folder is opened first,
+/// and then the file relative to it. No symbolic link is followed, even if a link replaces the file
+/// or the folder in the meantime.
 ///
 /// # Errors
 /// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or
@@ -45,7 +45,7 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
     }
 }
 
-/// Reads a file of the user, which may be a link. Returns `None` if it is absent.
+/// Reads a file that belongs to the user and may be a link. Returns `None` if it is absent.
 ///
 /// # Errors
 /// The same as for [`in_folder`], except that the file may be a link.

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 pub(crate) struct Project {
     /// The folder, with links resolved.
     pub(crate) folder: PathBuf,
-    /// The path that messages show. Relative paths in the file start from its folder.
+    /// The path as messages show it. Relative paths in the file start from its folder.
     pub(crate) path: PathBuf,
     /// The content.
     pub(crate) bytes: Vec<u8>,
@@ -39,8 +39,8 @@ pub(crate) struct Request {
 }
 
 impl Project {
-    /// Reads the project file of a folder. Returns `None` if it is absent. `user` is the layer
-    /// below it.
+    /// Reads the project file of a folder. Returns `None` if it is absent. `user` is the next lower
+    /// layer.
     ///
     /// # Errors
     /// If it is not a plain file of the allowed size, is not TOML, or sets an unknown key or one
@@ -60,7 +60,7 @@ impl Project {
         Project::of_bytes(bytes, &path, &folder, user, places).map(Some)
     }
 
-    /// Reads the bytes of a project file.
+    /// Parses the bytes of a project file.
     ///
     /// # Errors
     /// If they are not TOML, or set an unknown key or one that no project file may set.
@@ -91,7 +91,7 @@ impl Project {
         self.requests.iter().filter(|request| request.needs_trust)
     }
 
-    /// Returns the folders of programs in the file.
+    /// Returns the catalog folders that the file sets.
     pub(crate) fn catalog(&self) -> &[PathBuf] {
         self.layer.catalog.as_deref().unwrap_or_default()
     }
@@ -109,8 +109,8 @@ impl Project {
     }
 }
 
-/// Returns the settings of a project file that take effect without trust, each with `true` if it
-/// would need trust.
+/// Returns the settings of a project file that take effect without trust. Each setting has a flag
+/// that is true if the setting needs trust.
 ///
 /// # Errors
 /// If the bytes are not TOML, or set an unknown key or one that no project file may set.

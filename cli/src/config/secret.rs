@@ -15,7 +15,7 @@ pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 /// A secret: `[secrets.NAME]` with `env` and `hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretEntry {
-    /// The name in programs.
+    /// The name by which programs refer to the secret.
     pub(crate) name: String,
     /// The variable that contains the secret.
     pub(crate) variable: String,

@@ -24,8 +24,8 @@ pub(crate) enum StoreLocation {
 }
 
 impl StoreLocation {
-    /// Returns the folder with the keys of the tenants: that of the store's file or, for a
-    /// database, that of the default store.
+    /// Returns the folder that contains the tenants' keys: the folder of the store's file or, for a
+    /// database, the folder of the default store.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         match self {
             StoreLocation::File(path) => path.parent().map(Path::to_owned),

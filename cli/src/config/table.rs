@@ -40,7 +40,7 @@ macro_rules! key {
 /// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
-        /// The settings of one layer. `None` for a setting that the layer lacks.
+        /// The settings of one layer. A setting is `None` if the layer does not set it.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Layer {
             $($(#[doc = $doc])+ pub(crate) $name: Option<$type>,)*
@@ -93,12 +93,14 @@ macro_rules! keys {
                 Ok(Layer { $($name: variable(get, $variable)?,)* })
             }
 
-            /// Reads the settings of a file's table, whose keys are known.
+            /// Reads the settings from a file's table. The caller has checked that all keys are
+            /// known.
             pub(super) fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
                 Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
             }
 
-            /// Returns a request for each setting of this layer, which comes from a project file.
+            /// Returns a request for each setting of this layer, which must come from a project
+            /// file.
             pub(super) fn requests(&self, user: &Layer, places: &Places) -> Vec<Request> {
                 let mut requests = Vec::new();
                 $(if let Some(value) = &self.$name {
@@ -116,7 +118,7 @@ macro_rules! keys {
                 requests
             }
 
-            /// Returns the layer without the settings of these keys.
+            /// Returns the layer without the settings for these keys.
             pub(super) fn without(mut self, keys: &[&str]) -> Layer {
                 $(if keys.contains(&key!($name $($key)?)) {
                     self.$name = None;
@@ -126,7 +128,7 @@ macro_rules! keys {
         }
 
         impl Config {
-            /// Takes each value from the first layer that has it.
+            /// Takes each value from the first layer that sets it.
             pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File, places: &Places) -> Config {
                 Config { $($name: {
                     let of_flags = flags.iter().find_map(|layer| layer.$name.clone()).map(|value| (value, Origin::Flag));
@@ -165,76 +167,76 @@ keys! {
     base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The environment variable that contains the API key.
     api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Class::NeedsTrust;
-    /// The preset of a well-known endpoint: `openrouter`, `openai`, `ollama`, …
+    /// The preset for a well-known endpoint: `openrouter`, `openai`, `ollama`, …
     provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust;
-    /// The recording to replay instead of asking a model.
+    /// The file of recorded model answers to replay instead of asking a model.
     cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The file in which the model's answers are recorded.
     record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The form in which the model calls programs: `text`, `native` or `auto`.
     dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
-    /// The model of each class, such as `fast = "small-model"`. Agents name a class as
+    /// The model of each class, such as `fast = "small-model"`. Agents refer to a class as
     /// `class:fast`.
     models "WATTLE_MODELS": ModelClasses = |_| ModelClasses::default(), Class::NeedsTrust;
     /// The sampling temperature of the model, from 0 to 2.
     temperature "WATTLE_TEMPERATURE": Temperature = |_| Temperature::default(), Class::Presentation;
-    /// Maximum length of one answer of the model, in tokens.
+    /// Maximum length of a model answer, in tokens.
     max_tokens "WATTLE_MAX_TOKENS": NonZeroU32 = |_| budget(Settings::default().max_tokens.into()), Class::Narrows(class::at_most);
     /// The effort that the model spends on reasoning, from 0 to 100. By default, the model decides.
     thinking_effort "WATTLE_THINKING_EFFORT": Option<ThinkingEffort> = |_| None, Class::NeedsTrust;
-    /// The choice of the model between functions and an answer, in the native dialect: `auto`,
-    /// `required` or `none`.
+    /// The use of functions in the native dialect: the model may call one (`auto`), must call one
+    /// (`required`), or must not call any (`none`).
     tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
-    /// Maximum time of one request to the model.
+    /// Maximum duration of a request to the model.
     http_timeout "WATTLE_HTTP_TIMEOUT": Span = |_| Span(Timeouts::default().request), Class::Narrows(class::at_most);
     /// Maximum number of retries of a request to the model.
     max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
-    /// If true, a run's first request shows the names in the workdir, and the first lines of files
-    /// that the message names.
+    /// If true, the first request of a run lists the names in the workdir and shows the first lines
+    /// of the files that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off);
     /// Maximum number of steps of a run. By default, each command has its own limit.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
-    /// Maximum time of a run.
+    /// Maximum duration of a run.
     timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
-    /// Maximum number of tokens of a run.
+    /// Maximum number of tokens that a run uses.
     max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded);
     /// Maximum cost of a run, in dollars.
     max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Class::Narrows(class::cheaper);
-    /// Prices of models that the built-in list lacks, in dollars per million tokens.
+    /// The prices of models that are missing from the built-in list, in dollars per million tokens.
     prices "WATTLE_PRICES": Prices = |_| Prices::default(), Class::NeedsTrust;
-    /// The content guard, which checks each message before its run.
+    /// The content guard, which checks each message before its run starts.
     guard "WATTLE_GUARD": ContentGuard = |_| ContentGuard::default(), Class::NeedsTrust;
-    /// Maximum number of model requests by the programs of a run.
+    /// Maximum number of model requests that the programs of a run make.
     ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Class::Narrows(class::at_most);
-    /// Maximum number of tokens of these requests and their answers.
+    /// Maximum number of tokens in the model requests of a run's programs and in the answers.
     ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Class::Narrows(class::at_most);
-    /// Maximum memory of a run: its programs and the host on their behalf, in MiB.
+    /// Maximum memory of a run, in MiB, including memory that the host uses for its programs.
     limits_memory as "limits.memory_mb" "WATTLE_LIMITS_MEMORY_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().memory as u64), Class::Narrows(class::at_most);
     /// Maximum processor time of a run.
     limits_cpu as "limits.cpu" "WATTLE_LIMITS_CPU": Span = |_| Span(AccountLimits::default().cpu), Class::Narrows(class::at_most);
     /// Maximum size of the data that a run receives from the network, in MiB.
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
-    /// Maximum memory of all runs of the process, in MiB.
+    /// Maximum memory of all runs in the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
-    /// Maximum number of runs that a server drives at the same time. Further ones are queued.
+    /// Maximum number of runs that a server drives at the same time. Further runs are queued.
     serve_runs as "serve.runs" "WATTLE_SERVE_RUNS": NonZeroU32 = |_| budget(64), Class::Never;
     /// Maximum number of runs of a tenant that all servers of a store drive at the same time. By
-    /// default, as many as fit.
+    /// default, there is no limit per tenant.
     serve_tenant as "serve.runs_per_tenant" "WATTLE_SERVE_RUNS_PER_TENANT": Option<NonZeroU32> = |_| None, Class::Never;
-    /// Maximum number of queued runs of a tenant. A server refuses further ones.
+    /// Maximum number of queued runs of a tenant. Servers refuse further runs.
     serve_queue as "serve.queue" "WATTLE_SERVE_QUEUE": NonZeroU32 = |_| budget(1_000), Class::Never;
     /// The model for embeddings. Without it, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
-    /// The search engine for the web: `page`, a page of results, which needs no key, `searxng` or
-    /// `brave`. With `off`, programs cannot search the web.
+    /// The web search engine: `page` (a page of results, without a key), `searxng` or `brave`. If
+    /// `off`, programs cannot search the web.
     search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": SearchEngine = |_| SearchEngine::default(), Class::Narrows(class::no_search);
     /// The URL of the search engine. By default, the engine's own URL.
     search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The environment variable that contains the search engine's key.
     search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
-    /// The workdir.
+    /// The path of the workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never;
-    /// If true, programs write to the workdir directly instead of the overlay.
+    /// If true, programs write directly to the workdir instead of to the overlay.
     write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off);
     /// If true, the changes of a successful run are applied to the workdir at its end.
     apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off);
@@ -242,19 +244,21 @@ keys! {
     exec "WATTLE_EXEC": bool = |_| false, Class::Never;
     /// The remote to which trusted runs push.
     git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
-    /// The branch of the remote.
+    /// The branch to which trusted runs push.
     git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), Class::Never;
-    /// The email address of the commits' author. By default, `TENANT@wattle.invalid`.
+    /// The email address of the author of commits. By default, `TENANT@wattle.invalid`.
     git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, Class::Never;
-    /// The environment variable that contains the token for a remote over https.
+    /// The environment variable that contains the token for HTTPS remotes.
     git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, Class::Never;
-    /// The file of certificates that verify a remote over https. By default, the system's.
+    /// The CA certificate file used to verify HTTPS remotes. By default, the system's CA
+    /// certificates.
     git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, Class::Never;
-    /// The file of the private key for a remote over ssh. By default, the user's keys and agent.
+    /// The private key file for SSH remotes. By default, the user's keys and SSH agent.
     git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, Class::Never;
-    /// The file of the host keys of remotes over ssh. By default, the user's own file.
+    /// The file that lists the known host keys of SSH remotes. By default, the user's `known_hosts`
+    /// file.
     git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, Class::Never;
-    /// The public folder of trusted runs.
+    /// The public folder to which trusted runs publish.
     publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, Class::Never;
     /// The URL of the images endpoint, without `/images/generations`.
     image_base_url as "image.base_url" "WATTLE_IMAGE_BASE_URL": Option<String> = |_| None, Class::Never;
@@ -266,19 +270,20 @@ keys! {
     secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts);
-    /// Policy rules for effects that are allowed.
+    /// The policy rules that allow effects.
     allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Class::NeedsTrust;
-    /// Policy rules for effects that need approval.
+    /// The policy rules that require approval for effects.
     ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
-    /// Policy rules for effects that are denied.
+    /// The policy rules that deny effects.
     deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
-    /// Folders of programs. Later ones override earlier ones; built-in ones only by `replaces`.
+    /// The folders of programs. Programs in later folders override those in earlier ones. A program
+    /// overrides a built-in program only if it declares `replaces`.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
-    /// Folders of agents. Later ones override earlier ones.
+    /// The folders of agents. Agents in later folders override those in earlier ones.
     agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
-    /// The catalog program that finds agents by references with a `:`, such as `custom:support`.
+    /// The catalog program that resolves agent references with a `:`, such as `custom:support`.
     agent_resolver "WATTLE_AGENT_RESOLVER": Option<String> = |_| None, Class::NeedsTrust;
-    /// The agent, by its name.
+    /// The name of the agent.
     agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust;
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
@@ -288,8 +293,8 @@ keys! {
     session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Class::NeedsTrust;
     /// The time for which a run is kept after its end, or `forever`.
     keep_runs as "keep.runs" "WATTLE_KEEP_RUNS": KeepTime = |_| KeepTime(Retention::default().runs), Class::Never;
-    /// The time for which the events of a run are kept after its end, or `forever`: as long as the
-    /// run. The last event is kept with the run.
+    /// The time for which the events of a run are kept after its end. With `forever`, they are kept
+    /// as long as the run. The last event is always kept as long as the run.
     keep_events as "keep.events" "WATTLE_KEEP_EVENTS": KeepTime = |_| KeepTime(Retention::default().events), Class::Never;
     /// The store of sessions and runs: a file, or the URL `postgres://…` of a database.
     store "WATTLE_STORE": Option<StoreLocation> = |places| places.store.clone().map(StoreLocation::File), Class::NeedsTrust;
@@ -298,7 +303,7 @@ keys! {
     blobs "WATTLE_BLOBS": Option<BlobLocation> = |_| None, Class::NeedsTrust;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
-    /// The confinement of the process itself: `on` or `off`.
+    /// The sandbox around the process: `on` or `off`.
     sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never;
 }
 
@@ -347,7 +352,7 @@ fn variable<T: Value>(
         .map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
 }
 
-/// Reads the value of a key. Returns `None` if the table lacks it.
+/// Reads the value of a key. Returns `None` if the table does not contain the key.
 fn entry<T: Value>(
     table: &toml::Table,
     key: &'static str,

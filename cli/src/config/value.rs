@@ -1,4 +1,4 @@
-//! The types of settings: parsing from strings and from TOML, and printing.
+//! The types of settings, which are parsed from strings and TOML and printed as JSON.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use wattle_agent::capability::policy::Rule;
 use wattle_agent::capability::secrets::SecretHost;
 use wattle_agent::capability::web::EngineKind;
 
-/// A type of a setting. Errors contain the expected format and the actual value.
+/// A type of setting. Error messages contain the expected format and the actual value.
 pub(crate) trait Value: Sized {
     /// Parses the value of an environment variable.
     fn from_text(text: &str) -> Result<Self, String>;
@@ -43,11 +43,11 @@ impl Value for Span {
     }
 }
 
-/// A time for which something is kept. `None` means forever.
+/// The time for which data is kept. `None` means forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeepTime(pub(crate) Option<Duration>);
 
-/// The text of [`KeepTime`] without an end.
+/// The text of an unlimited [`KeepTime`].
 const FOREVER: &str = "forever";
 
 impl Value for KeepTime {
@@ -125,7 +125,7 @@ impl Value for u32 {
     }
 }
 
-/// Parses a switch.
+/// Parses a boolean, such as `on`, `yes`, `true` or `1`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
@@ -151,7 +151,7 @@ impl Value for bool {
 /// The confinement of the process itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sandbox {
-    /// Everything that the system supports.
+    /// The strongest confinement that the system supports.
     On,
     /// No confinement.
     Off,

@@ -1,5 +1,5 @@
-//! `wattle demo`: plays recorded runs. The model's answers come from a script; parsing, compiling,
-//! running and observing are real, on built-in files and a built-in web site.
+//! `wattle demo`: plays recorded runs. The model's answers come from a script. Its programs are
+//! really parsed, compiled and run, on built-in files and a built-in web site.
 
 mod script;
 mod site;
@@ -102,7 +102,7 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// The parts of a demo: its script, its files, and a job on them.
+/// A prepared demo: its script, its workdir and files, and the job to run.
 struct Stage {
     script: Script,
     workdir: tempfile::TempDir,
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Tests that each recorded demo replays without differences, and without its model, its site
+    /// Tests that each recorded demo replays without differences, even without its model, its site
     /// and its files.
     #[tokio::test]
     async fn every_demo_plays_back_as_it_was() {

@@ -1,8 +1,8 @@
-//! The script of a recorded run: a text file in sections, which is easy to read and edit.
+//! The script of a recorded run: a text file with sections, which is easy to read and edit.
 //!
 //! A section begins with a line such as `=== reply`. `about` and `ask` come first. Each turn of the
-//! model is a `reply`, followed by `observed` with lines that the observation must contain.
-//! `{{base}}` denotes the address of the demo's site.
+//! model is a `reply` section, followed by an `observed` section with lines that the observation
+//! must contain. `{{base}}` denotes the address of the demo's site.
 
 use serde_json::json;
 use wattle_agent::machine::{Action, Ending, read};
@@ -52,7 +52,7 @@ impl Script {
         Ok(script)
     }
 
-    /// Returns the recording of the replies.
+    /// Returns the replies as a recording.
     pub(super) fn cassette(&self) -> Result<Cassette, ModelError> {
         let header = json!({"wattle_cassette": 1, "model": "recorded"}).to_string();
         let turns = self.turns.iter().map(|turn| json!({"reply": turn.reply}).to_string());

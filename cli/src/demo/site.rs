@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_agent::capability::egress::HostRule;
 
-/// The pages by path.
+/// The pages, each with its path and its content.
 const PAGES: &[(&str, &str)] = &[
     ("/", include_str!("../../demo/fetch/index.html")),
     ("/visit.html", include_str!("../../demo/fetch/visit.html")),
@@ -32,7 +32,7 @@ impl Site {
             .map_err(|error| std::io::Error::other(format!("{error}")))?;
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A broken connection does not matter.
+                // Connection errors are ignored.
                 tokio::spawn(async move { drop(answer(stream).await) });
             }
         });

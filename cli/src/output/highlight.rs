@@ -1,4 +1,4 @@
-//! Highlighting of programs.
+//! Highlights programs.
 //!
 //! The highlighter must cope with any input, complete or not. Therefore it has its own small lexer:
 //! the language's own lexer stops at the first error.
@@ -13,7 +13,7 @@ use wattle_agent::rt::forms;
 
 use super::{DIM, paint, visible};
 
-/// The kind of a piece of a program.
+/// The kind of a program piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A parenthesis or a bracket.
@@ -65,7 +65,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     iter::from_fn(|| {
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
         let (length, kind) = piece(rest, head);
-        // Whitespace between a parenthesis and the head does not matter.
+        // Whitespace between a parenthesis and the head of a list does not matter.
         head = rest.starts_with(['(', '[']) && kind == Kind::Parenthesis
             || head && rest.starts_with(char::is_whitespace);
         let range = at..at + length.max(1);
@@ -75,7 +75,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     .collect()
 }
 
-/// Returns the length and the kind of the first piece.
+/// Returns the length of the first piece in bytes, and its kind.
 fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     let run = |wanted: &dyn Fn(char) -> bool| rest.find(|c: char| !wanted(c)).unwrap_or(rest.len());
     if rest.starts_with(";;") {
@@ -97,7 +97,7 @@ fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     }
 }
 
-/// Returns the end of the string literal at the start of `rest`.
+/// Returns the length of the string literal at the start of `rest`, in bytes.
 fn text_end(rest: &str) -> usize {
     if let Some(inner) = rest.strip_prefix("\"\"\"") {
         return inner.find("\"\"\"").map_or(rest.len(), |end| end + 6);

@@ -46,15 +46,15 @@ static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())
 });
 
-/// The mask of everything that the process records: log, traces, telemetry, recordings, store.
+/// The mask for everything that the process records: log, traces, telemetry, recordings and store.
 static MASK: LazyLock<Mask> = LazyLock::new(Mask::default);
 
-/// Returns the mask of everything that the process records.
+/// Returns the mask for everything that the process records.
 pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
 
-/// Returns a handle of the terminal that another program can read from.
+/// Returns a handle to the terminal that another program can read from.
 ///
 /// # Errors
 /// If stdout is closed.
@@ -144,18 +144,19 @@ pub(crate) fn link(address: &str, text: &str) -> String {
     format!("{escape}]8;;{address}{escape}\\{text}{escape}]8;;{escape}\\")
 }
 
-/// Returns true if styles are shown on stdout.
+/// Returns true if stdout is a terminal that shows styles.
 pub(crate) fn is_styled() -> bool {
     stdout().is_terminal() && AutoStream::choice(&stdout()) != ColorChoice::Never
 }
 
-/// Returns a string in the form that a line editor prints: with its styles, and without any other
+/// Returns a string in the form that a line editor prints: with its styles, but without other
 /// control characters.
 pub(crate) fn for_editor(line: &str) -> String {
     shown(line, true, AutoStream::choice(&stdout()))
 }
 
-/// Renders a line for a stream: visible on a terminal, and with our own styles if they are enabled.
+/// Renders a line for a stream. On a terminal, control characters are made visible. Our own styles
+/// are kept if they are enabled.
 fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     let line = if is_terminal { visible(line) } else { line.to_owned() };
     if styles != ColorChoice::Never {
@@ -163,7 +164,7 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     }
     let mut parts = line.split(ESCAPE.as_str());
     let mut plain = parts.next().unwrap_or_default().to_owned();
-    // Each placeholder precedes one style, which ends with its letter, or a part of a link.
+    // Each placeholder precedes a style, which ends with `m`, or a part of a link.
     parts.for_each(|part| {
         plain.push_str(match part.strip_prefix('\\') {
             Some(rest) => rest,
@@ -174,7 +175,7 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     plain
 }
 
-/// The sink of the log: writes lines to stderr, with keys and secrets masked.
+/// The sink of the log. It writes lines to stderr, with keys and secrets masked.
 pub(crate) struct Log;
 
 impl Write for Log {

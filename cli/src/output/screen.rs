@@ -16,7 +16,7 @@ use crate::fault::Fault;
 /// Maximum size of one write, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// The process's own streams, for the commands of a shell.
+/// The standard streams of the process, for the commands of a shell.
 pub(crate) struct Screen {
     /// The streams.
     pub(crate) streams: Stdio,
@@ -36,7 +36,7 @@ impl Screen {
         Ok(Screen { streams, held: [held_of_out, held_of_err] })
     }
 
-    /// Returns the pending bytes of the streams, to be written at the end.
+    /// Returns the incomplete characters of the streams, which are written at the end.
     pub(crate) fn rest(&self) -> Rest {
         Rest(self.held.clone())
     }
@@ -46,10 +46,10 @@ impl Screen {
 pub(crate) struct Rest([Option<Arc<Mutex<Visible>>>; 2]);
 
 impl Rest {
-    /// Writes the incomplete characters.
+    /// Writes the withheld incomplete characters at the ends of the streams, escaped.
     ///
     /// # Errors
-    /// If stdout cannot be written.
+    /// If writing to stdout fails.
     pub(crate) fn show(self) -> Result<(), Fault> {
         let [out, err] =
             self.0.map(|held| held.map(|held| lock(&held).finish()).unwrap_or_default());
@@ -70,8 +70,8 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
     Ok((Stream::writer(shown), Some(filter)))
 }
 
-/// Wraps a stream of the process. It is read and written on separate threads, not on those that run
-/// commands.
+/// Wraps a standard stream of the process. It is read and written on separate threads, not on those
+/// that run commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
     let own =
@@ -110,7 +110,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Shown<W> {
         let piece = data.get(..PIECE).unwrap_or(data);
         let shown = lock(&self.filter).feed(piece);
         self.pending = shown.into_bytes();
-        // The next write or flush writes the rest.
+        // The next write or flush writes the remaining output.
         match self.drain(context) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(piece.len())),

@@ -10,17 +10,17 @@ use anstream::{AutoStream, ColorChoice};
 /// The escape sequence that erases the line of the cursor.
 const ERASE: &[u8] = b"\r\x1b[K";
 
-/// The transient line on the screen. Empty if there is none. The lock is held while a stream is
+/// The transient line on the screen, or an empty string. The lock is held while a stream is
 /// written, so that no output appears in the middle of the line.
 static LINE: Mutex<String> = Mutex::new(String::new());
 
-/// Number of questions that a user is answering.
+/// Number of questions that the user is answering.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A guard for a line that a user types. No transient line is shown until it is dropped.
+/// A guard for a question. No transient line is shown until it is dropped.
 pub(crate) struct Hold(());
 
-/// Removes the transient line while a user answers a question.
+/// Hides the transient line until the returned guard is dropped.
 pub(crate) fn hold_transient() -> Hold {
     HELD.fetch_add(1, Ordering::SeqCst);
     clear_transient();
@@ -38,8 +38,8 @@ pub(crate) fn is_live() -> bool {
     stderr().is_terminal() && AutoStream::choice(&stderr()) != ColorChoice::Never
 }
 
-/// Shows a styled line below all other output, in place of the previous one. The line must fit the
-/// width of the terminal. Does nothing unless [`is_live`] returns true.
+/// Shows a styled line below all other output, and replaces the previous transient line. The line
+/// must fit the width of the terminal. Does nothing unless [`is_live`] returns true.
 pub(crate) fn transient(line: &str) {
     let mut current = lock();
     if HELD.load(Ordering::SeqCst) > 0 || !is_live() {
@@ -59,7 +59,7 @@ pub(crate) fn clear_transient() {
     }
 }
 
-/// Writes bytes above the transient line.
+/// Calls `print` with the bytes, so that they appear above the transient line.
 pub(super) fn above<T>(bytes: &[u8], print: impl FnOnce(&[u8]) -> T) -> T {
     let current = lock();
     if current.is_empty() {
@@ -67,7 +67,8 @@ pub(super) fn above<T>(bytes: &[u8], print: impl FnOnce(&[u8]) -> T) -> T {
     }
     write(ERASE);
     let printed = print(bytes);
-    // Within an unfinished line, there is no room for it. The next update shows it again.
+    // After an unfinished line, there is no room for the transient line. The next update shows it
+    // again.
     if bytes.ends_with(b"\n") {
         write(current.as_bytes());
     }

@@ -7,8 +7,8 @@ use std::fmt::Write;
 fn is_control(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Marks of direction, embeddings, overrides and isolates; separators of lines and
-        // paragraphs; characters without width.
+        // Direction marks, embeddings, overrides and isolates; line and paragraph separators;
+        // zero-width characters.
         '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => {
             true
         }
@@ -55,7 +55,7 @@ impl Visible {
         shown
     }
 
-    /// Returns the withheld text at the end of the stream.
+    /// Ends the stream, and returns the withheld text.
     pub(crate) fn finish(&mut self) -> String {
         let (mut shown, tail) = (String::new(), std::mem::take(&mut self.tail));
         self.end_return(&mut shown);
@@ -104,7 +104,7 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the same JSON document with control characters as JSON escapes, such as `\u202e`.
+/// Replaces the control characters in a JSON document with JSON escapes, such as `\u202e`.
 pub(super) fn visible_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for c in document.chars() {

@@ -7,14 +7,14 @@ use std::os::fd::AsFd;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The width of a terminal that does not report its own.
+/// Width of a terminal that does not report its width, in columns.
 const USUAL: usize = 80;
-/// Minimum width of a layout.
+/// Minimum width of a layout, in columns.
 const LEAST: usize = 20;
-/// Maximum width of a layout. Longer lines are hard to read.
+/// Maximum width of a layout, in columns. Longer lines are hard to read.
 const MOST: usize = 100;
 
-/// Returns the number of columns of the terminal.
+/// Returns the width of the terminal, in columns.
 pub(crate) fn columns() -> usize {
     let of = |stream: &dyn AsFd| rustix::termios::tcgetwinsize(stream.as_fd()).ok();
     let size = of(&stdout()).or_else(|| of(&stderr()));
@@ -22,7 +22,7 @@ pub(crate) fn columns() -> usize {
     columns.unwrap_or(USUAL).max(LEAST)
 }
 
-/// Returns the number of columns of a layout: that of the terminal, up to a readable maximum.
+/// Returns the width of a layout, in columns: the width of the terminal, up to a readable maximum.
 pub(crate) fn layout() -> usize {
     columns().min(MOST)
 }
@@ -52,8 +52,8 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     fitting
 }
 
-/// Breaks a string at spaces into lines of at most `columns` columns. A longer word gets its own
-/// line.
+/// Breaks a string at spaces into lines of at most `columns` columns. A longer word is put on its
+/// own line.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

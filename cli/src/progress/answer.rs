@@ -1,4 +1,4 @@
-//! The answer while the model writes it.
+//! Prints the answer while the model writes it.
 
 use crate::fault::Fault;
 use crate::output::{self, markdown, width};
@@ -7,14 +7,14 @@ use crate::output::{self, markdown, width};
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     blocks: markdown::Blocks,
-    /// If true, a part of it was printed.
+    /// If true, a part of the answer was printed.
     begun: bool,
 }
 
 impl Answer {
     /// Prints the complete blocks of the answer in the model's text so far.
     pub(super) fn receive(&mut self, draft: &str) -> Result<(), Fault> {
-        // Without styles the answer is printed as it is, once it is complete.
+        // Without styles, the answer is printed unchanged once it is complete.
         if !output::is_styled() {
             return Ok(());
         }
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// Returns the answer in a model's unfinished text, or `None` if there is none yet.
+/// Returns the answer in a model's incomplete text, or `None` if there is none yet.
 fn answer_in(draft: &str) -> Option<&str> {
     let after_thought = match draft.rfind("</reasoning>") {
         Some(end) => draft.get(end..)?,

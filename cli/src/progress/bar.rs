@@ -1,4 +1,4 @@
-//! A progress bar, for work whose length is known.
+//! A progress bar for work whose length is known.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::output::width::layout;
 use crate::output::{clear_transient, transient};
 
-/// Maximum number of columns of the bar itself.
+/// Maximum width of the bar itself, in columns.
 const MOST: usize = 30;
 /// Number of columns reserved for the rest of the line.
 const TEXT: usize = 40;
@@ -30,13 +30,13 @@ impl Bar {
 
     /// Counts a finished part.
     pub(crate) fn step(&self) {
-        // Parts that are done at the same time are shown in their order.
+        // Parts that finish at the same time are shown in order.
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done += 1;
         self.show(*done);
     }
 
-    /// Shows that this number of parts is done.
+    /// Sets the number of finished parts.
     pub(crate) fn set(&self, count: usize) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done = count;
@@ -57,7 +57,7 @@ impl Drop for Bar {
 
 /// Renders the bar with this number of columns, the counts, and the elapsed seconds.
 fn line((done, total): (usize, usize), noun: &str, elapsed: Duration, columns: usize) -> String {
-    // More may be done than was announced.
+    // More parts may be finished than were announced.
     let total = total.max(done);
     let filled = (columns * done).checked_div(total).unwrap_or(columns);
     let bar = "█".repeat(filled) + &"░".repeat(columns - filled);

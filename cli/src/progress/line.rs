@@ -11,20 +11,20 @@ use crate::output::{BAD, DIM, GOOD, WARN, highlight, is_live, paint, visible};
 
 /// The indentation of the lines below a step's line.
 const INDENT: &str = "     ";
-/// Maximum number of lines of a call's output.
+/// Maximum number of output lines printed per call.
 const SHOWN: usize = 3;
-/// Maximum number of columns of an argument.
+/// Maximum width of an argument, in columns.
 const ARGUMENT: usize = 40;
 
 /// Width of the view in columns if there is no terminal.
 const OFF_TERMINAL: usize = 160;
 
-/// Returns the number of columns of the view.
+/// Returns the width of the view, in columns.
 fn room() -> usize {
     if is_live() { layout() } else { OFF_TERMINAL }
 }
 
-/// Returns a step's call in one line: `csv_to_json("sales.csv")`, or `program, 5 lines`.
+/// Renders a step's call on one line: `csv_to_json("sales.csv")`, or `program, 5 lines`.
 pub(super) fn call(step: &Step) -> String {
     let quoted = |arg: &String| format!("{:?}", visible(&fit(arg, ARGUMENT)));
     let args = step.args.iter().map(quoted).collect::<Vec<_>>().join(", ");
@@ -33,7 +33,7 @@ pub(super) fn call(step: &Step) -> String {
     if args.is_empty() { format!("program, {lines}") } else { format!("program({args}), {lines}") }
 }
 
-/// Returns the lines of a call that has ended: its line, and the first lines of its output.
+/// Renders a call that has ended: its first line, and the first lines of its output.
 pub(super) fn ended(step: &Step, result: &StepResult, verbose: bool) -> String {
     let mut notes: Vec<String> = Vec::new();
     if !step.repairs.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn ended(step: &Step, result: &StepResult, verbose: bool) -> String {
     lines + &output(&result.output, verbose)
 }
 
-/// Returns the first line of a call: its number, its program, and notes at the right margin.
+/// Renders the first line of a call: its number, its program, and notes at the right margin.
 fn head(style: Style, step: &Step, notes: &str) -> String {
     let number = match step.call {
         0 | 1 => step.step.to_string(),
@@ -69,12 +69,12 @@ fn head(style: Style, step: &Step, notes: &str) -> String {
     let prefix = format!("{number:<3}");
     let room = room().saturating_sub(width(&prefix) + 2 + 2 + width(notes));
     let what = fit(&call(step), room.max(12));
-    // Off a terminal there is no margin.
+    // Without a terminal, there is no margin.
     let gap = if is_live() { room.saturating_sub(width(&what)) } else { 0 };
     format!("{} {prefix}{what}{}  {}\n", paint(style, "●"), " ".repeat(gap), paint(DIM, notes))
 }
 
-/// Returns the first lines of an output, and the number of remaining ones.
+/// Renders the first lines of an output. If lines are omitted, also renders the total size.
 fn output(text: &str, verbose: bool) -> String {
     let text = visible(text.trim_end());
     let (count, bytes) = (text.lines().count(), text.len());
@@ -92,7 +92,7 @@ fn output(text: &str, verbose: bool) -> String {
     lines
 }
 
-/// Returns the model's reason for a step, on one line unless `verbose` is true.
+/// Renders the model's reason for a step, on one line unless `verbose` is true.
 pub(super) fn thought(content: &str, verbose: bool) -> String {
     let text = visible(content.trim());
     if !verbose {
@@ -101,14 +101,15 @@ pub(super) fn thought(content: &str, verbose: bool) -> String {
     text.lines().fold(String::new(), |lines, line| lines + &format!("  {}\n", paint(DIM, line)))
 }
 
-/// Returns a note about a run: a styled word, and a string on one line.
+/// Renders a note about a run: a styled word and a text, on one line unless `verbose` is true.
 pub(super) fn note(style: Style, word: &str, text: &str, verbose: bool) -> String {
     let text = visible(text.trim());
     let text = if verbose { text } else { below(&text, width(word)) };
     format!("  {} {text}\n", paint(style, word))
 }
 
-/// Truncates a string to the width below a step's line, minus `used` columns.
+/// Shortens a string to fit on an indented line below a step. `used` columns of that line are
+/// reserved.
 fn below(text: &str, used: usize) -> String {
     let room = room().saturating_sub(INDENT.len() + used);
     fit(&visible(text.lines().next().unwrap_or_default()), room.max(8))

@@ -1,7 +1,7 @@
-//! The live view of a run: one line for each step, and below them the call that the run waits for.
+//! The live view of a run: one line for each step, and below them a line for the call in progress.
 //!
-//! Output of models and programs is truncated to the width of the terminal, and its control
-//! characters are made visible.
+//! Output of models and programs is truncated to the terminal's width, and its control characters
+//! are made visible.
 
 mod answer;
 mod bar;
@@ -22,20 +22,20 @@ pub(crate) use line::{counted, grouped, joined, size, spent};
 pub(crate) use step::Step;
 use view::{Mode, View};
 
-/// Delay between two updates of the line that shows the call that a run waits for.
+/// Interval between two updates of the line for the call in progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The live view of one run. Steps go to stderr.
+/// The live view of one run. Steps are printed to stderr.
 pub(crate) struct Live(Arc<Mutex<View>>);
 
 impl Live {
-    /// Creates the view of a command, which prints the answer itself. If `verbose` is true, the
-    /// view shows programs and outputs in full.
+    /// Creates the view for a command that prints the answer itself. If `verbose` is true, the view
+    /// shows programs and outputs in full.
     pub(crate) fn new(verbose: bool) -> Live {
         Live::start(View::new(Mode::Command, verbose))
     }
 
-    /// Creates the view of a message in a session. It prints the answer to stdout while the answer
+    /// Creates the view for a message in a session. It prints the answer to stdout while the answer
     /// is received.
     pub(crate) fn of_session(verbose: bool) -> Live {
         Live::start(View::new(Mode::Session, verbose))
@@ -55,15 +55,15 @@ impl Live {
         lock(&self.0).show(event);
     }
 
-    /// Shows an event, and remembers its run.
+    /// Shows an event, and records the id of the root run.
     pub(crate) fn follow(&self, envelope: &Envelope) {
         let mut view = lock(&self.0);
         view.record.run.get_or_insert_with(|| envelope.root_run_id.clone());
         view.show(&envelope.event);
     }
 
-    /// Ends the view. Returns a summary of the run, and the error of stdout if the answer could not
-    /// be printed.
+    /// Ends the view. Returns a summary of the run, and an error if the answer could not be
+    /// printed.
     pub(crate) fn finish(self) -> (RunView, Result<(), Fault>) {
         let mut view = lock(&self.0);
         view.end();
@@ -86,7 +86,7 @@ pub(crate) struct RunView {
     pub(crate) steps: Vec<Step>,
 }
 
-/// Updates the line below the steps until the view ends.
+/// Updates the line for the call in progress until the view ends.
 fn animate(view: &Weak<Mutex<View>>) {
     while let Some(view) = view.upgrade() {
         if !lock(&view).tick() {

@@ -12,7 +12,7 @@ pub(crate) struct Step {
     pub(crate) step: u32,
     /// The call within the step, counted from 1.
     pub(crate) call: u32,
-    /// The catalog program's name, or `wat`.
+    /// The catalog program's name, or `wat` for an inline program.
     pub(crate) label: String,
     /// The source of an inline program.
     pub(crate) body: Option<String>,
@@ -33,16 +33,16 @@ pub(crate) struct StepResult {
     pub(crate) success: bool,
     /// The output that the model reads.
     pub(crate) output: String,
-    /// The program's exit code, if the program ended by itself.
+    /// The program's exit code, if it has one.
     pub(crate) exit_code: Option<i32>,
-    /// Duration in milliseconds.
+    /// Duration of the call, in milliseconds.
     pub(crate) dur_ms: u64,
-    /// The fixes that were made to the program before it ran.
+    /// The fixes that were applied to the program before it ran.
     pub(crate) fixes: Vec<String>,
 }
 
 impl Step {
-    /// Renders the call: its line with the first lines of its output, or everything if `whole` is
+    /// Renders the call: its line with the first lines of its output, or all of it if `whole` is
     /// true.
     pub(crate) fn shown(&self, whole: bool) -> String {
         let thought = if whole { line::thought(&self.thought, true) } else { String::new() };

@@ -1,4 +1,4 @@
-//! The state that turns the events of one run into output.
+//! Turns the events of one run into output.
 
 use std::time::Instant;
 
@@ -29,16 +29,16 @@ pub(super) struct View {
     mode: Mode,
     verbose: bool,
     started: Instant,
-    /// The start of the call that the run waits for now, and the run's current step.
+    /// The start of the current wait, and the run's current step.
     waiting: (Instant, u32),
-    /// The model's unfinished text.
+    /// The model's incomplete text.
     draft: String,
     thought: String,
     repairs: Vec<String>,
     answer: Answer,
     frame: usize,
     has_ended: bool,
-    /// The parts of the run that have been shown.
+    /// A summary of the events that have been shown.
     pub(super) record: RunView,
     /// The error that occurred while writing to stdout. Nothing is printed to stdout after an
     /// error.
@@ -46,7 +46,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Creates the view of a run that begins now.
+    /// Creates the view of a run that starts now.
     pub(super) fn new(mode: Mode, verbose: bool) -> View {
         let now = Instant::now();
         View {
@@ -78,7 +78,7 @@ impl View {
         }
     }
 
-    /// Returns the lines for an event.
+    /// Updates the view with an event, and returns the lines to print.
     fn lines(&mut self, event: &Event) -> String {
         match event {
             Event::Delta { step, text } => {
@@ -143,13 +143,13 @@ impl View {
         String::new()
     }
 
-    /// Clears the draft and restarts the clock, because the run now waits for something else.
+    /// Clears the draft and restarts the clock, because the run now waits for another call.
     fn wait(&mut self, step: u32) {
         self.draft.clear();
         self.waiting = (Instant::now(), step);
     }
 
-    /// Removes a program that did not compile. Its repaired version is another call.
+    /// Removes the call of a program that did not compile. Its repaired version is a new call.
     fn drop_failed(&mut self, step: u32) {
         let is_open = |last: &mut Step| last.step == step && last.result.is_none();
         if let Some(failed) = self.record.steps.pop_if(is_open) {
@@ -185,7 +185,7 @@ impl View {
         }
     }
 
-    /// Prints the last line: the ending of the run, and its usage.
+    /// Prints the last line: the ending of the run, its duration and its usage.
     fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
         let steps = counted(steps as usize, "step");
         let mut parts = vec![match (self.mode, stop) {
@@ -206,7 +206,7 @@ impl View {
         }
     }
 
-    /// Ends the view, and clears the line of the call that the run waits for.
+    /// Ends the view, and clears the line for the call in progress.
     pub(super) fn end(&mut self) {
         if !self.has_ended {
             self.has_ended = true;
@@ -214,7 +214,7 @@ impl View {
         }
     }
 
-    /// Shows the call that the run waits for. Returns false if the view has ended.
+    /// Updates the line for the call in progress. Returns false if the view has ended.
     pub(super) fn tick(&mut self) -> bool {
         if self.has_ended {
             return false;

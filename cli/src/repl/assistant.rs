@@ -1,5 +1,5 @@
-//! The line editor's help while a user types: colours, completions, hints, and further lines for an
-//! incomplete input.
+//! The line editor's help while a user types: colours, completions, hints, and a new line if the
+//! input is incomplete.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub(super) struct Assistant {
 }
 
 impl Assistant {
-    /// Creates a helper that completes these names.
+    /// Creates a helper that completes the known names.
     pub(super) fn new(known: SharedKnown) -> Assistant {
         Assistant { known, is_idle: false }
     }
@@ -31,7 +31,7 @@ impl Assistant {
 
 impl Helper for Assistant {}
 
-/// The hint that is shown after the cursor.
+/// The hint after the cursor.
 pub(super) struct After {
     shown: String,
     /// The text that the right arrow key inserts.
@@ -56,7 +56,8 @@ impl Hinter for Assistant {
             return None;
         }
         let from_history = HistoryHinter::new().hint(line, at, context);
-        // A string with control characters, or of several lines, cannot be shown after the cursor.
+        // A string with control characters, or with several lines, cannot be shown after the
+        // cursor.
         if let Some(rest) = from_history.filter(|rest| !rest.contains(char::is_control)) {
             return Some(After { shown: rest.clone(), inserted: Some(rest) });
         }
@@ -83,7 +84,7 @@ impl Completer for Assistant {
 
 impl Highlighter for Assistant {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        // The colours must not change the width, and escapes of control characters would.
+        // Highlighting must not change the width of the line, but escaped control characters would.
         let is_plain = output::visible(line) != line;
         let text = line.trim_start();
         if self.is_idle || is_plain || !output::is_styled() {
@@ -127,7 +128,7 @@ impl Highlighter for Assistant {
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let input = context.input();
-        // Two blank lines end an input that would never be complete.
+        // Two blank lines end an input that would never become complete.
         let given_up = input.ends_with("\n\n");
         Ok(if !self.is_idle && !given_up && Input::of(input).is_open() {
             ValidationResult::Incomplete

@@ -1,4 +1,4 @@
-//! Completion: suggests continuations at the cursor.
+//! Suggests completions at the cursor.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::known::Known;
 use crate::output::highlight::{Kind, pieces};
 use crate::output::visible;
 
-/// Maximum number of entries of a folder that are read.
+/// Maximum number of entries read per folder.
 const MOST: usize = 1_000;
 
 /// Returns the completions of a line that ends at the cursor, and the start of the part that they
@@ -98,7 +98,7 @@ fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     (start, found)
 }
 
-/// Completes a name of a program, or a file name in a string.
+/// Completes a name in a program, or a file name in a string.
 fn program(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     let Some((range, kind)) = pieces(line).pop() else { return (line.len(), Vec::new()) };
     let word = line.get(range.clone()).unwrap_or_default();
@@ -152,10 +152,10 @@ fn form_names(word: &str) -> Vec<Pair> {
     fitting.map(|form| pair(form.name, &format!("{}  {}", form.name, form.usage))).collect()
 }
 
-/// Returns the files of the workdir, and of the session's changes, whose paths begin with a word.
+/// Returns the files in the workdir, and in the session's changes, whose paths begin with `word`.
 fn files(word: &str, known: &Known) -> Vec<Pair> {
     let (folder, name) = word.rsplit_once('/').map_or(("", word), |(folder, name)| (folder, name));
-    // Only the workdir is completed, also if a path would lead out of it.
+    // Paths that lead out of the workdir are not completed.
     if folder.split('/').any(|part| part == "..") || word.starts_with('/') {
         return Vec::new();
     }

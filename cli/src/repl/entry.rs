@@ -1,12 +1,12 @@
-//! The meaning of an input.
+//! Parses the inputs of a session.
 
 use super::commands::{self, Command};
 use super::open::QUOTES;
 use crate::fault::Fault;
 
-/// The request in one input.
+/// A parsed input.
 pub(super) enum Entry {
-    /// Nothing: the input is blank.
+    /// A blank input.
     Nothing,
     /// A message for the model.
     Message(String),
@@ -81,7 +81,7 @@ fn words(line: &str) -> Result<Vec<String>, Fault> {
     Ok(words)
 }
 
-/// Returns the character that an escape denotes.
+/// Returns the text that an escape denotes. An unknown escape is returned unchanged.
 fn escaped(c: Option<char>) -> String {
     match c {
         Some('n') => "\n".to_owned(),
@@ -95,7 +95,7 @@ fn escaped(c: Option<char>) -> String {
 mod tests {
     use super::*;
 
-    /// Describes the meaning of an input.
+    /// Describes a parsed input.
     fn meaning(input: &str) -> String {
         match read(input) {
             Ok(Entry::Nothing) => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! Running programs without the model.
+//! Runs programs without the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ struct Ready {
     tape: Option<Arc<InputTape>>,
 }
 
-/// The end of a program that was started.
+/// The result of running a program.
 enum Ended {
-    /// The program ran to its end.
+    /// The program ran to completion.
     Ran(Box<Outcome>),
-    /// The program did not run to its end, and this has been reported.
+    /// The program did not run to completion, and there is nothing more to report.
     Reported,
     /// The user left the session.
     Left,
@@ -36,7 +36,7 @@ impl Session {
     /// Runs a program of the catalog.
     ///
     /// # Errors
-    /// If there is no such program, its arguments are invalid, or it may not run.
+    /// If there is no such program, its arguments are invalid, or it cannot run.
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let catalog = self.setup.host.catalog();
         let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
@@ -55,7 +55,7 @@ impl Session {
     /// Runs an input as the continuation of the open program, and prints its results or its errors.
     ///
     /// # Errors
-    /// If the program may not run.
+    /// If the program cannot run.
     pub(super) async fn continue_program(&mut self, input: &str) -> Result<Next, Fault> {
         input.clone_into(&mut self.said);
         let mut whole = self.open.with(input);
@@ -115,8 +115,8 @@ impl Session {
     }
 
     /// Compiles a program, and prints its errors and warnings. If `earlier` is given, the program
-    /// is an input of the session: warnings about the lines of earlier inputs are not printed, and
-    /// a function that nothing calls causes no warning.
+    /// consists of the session's inputs, and the earlier inputs have this many lines. Warnings
+    /// about those lines and about unused functions are then omitted.
     async fn prepare(&self, source: &str, earlier: Option<usize>) -> Option<Program> {
         let is_shown = |warning: &&Diagnostic| match earlier {
             None => true,
@@ -184,7 +184,7 @@ impl Session {
     }
 }
 
-/// Returns grants that make programs use this tape.
+/// Returns grants that make programs use the tape.
 fn taped(grants: Arc<Grants>, tape: Option<Arc<InputTape>>) -> Arc<Grants> {
     match tape {
         Some(tape) => Arc::new(grants.as_ref().clone().taped(tape)),

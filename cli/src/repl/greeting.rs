@@ -1,4 +1,4 @@
-//! The first lines of a session, and the names that it knows.
+//! The first lines of a session, and the names that it can complete.
 
 use super::session::Session;
 use crate::output::{self, DIM, NAME, paint, visible, width};
@@ -15,7 +15,7 @@ No model is set up yet; programs, /catalog and /help work without one.
 A hosted model needs a key: set OPENROUTER_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY.
 A local model needs a name: wattle repl --provider ollama --model NAME";
 
-/// Prints the version, the model, the session and the root, and the first hint.
+/// Prints the version, the model, the session and the workdir, and the first hint.
 pub(super) fn greet(session: &Session) {
     let root = session.config().root.value.display().to_string();
     let mode = match session.config() {
@@ -44,7 +44,7 @@ pub(super) fn greet(session: &Session) {
     }
 }
 
-/// Returns the first and last characters of a long id.
+/// Abbreviates a long id to its first and last characters.
 fn short(id: &str) -> String {
     if width::width(id) <= 16 || !id.is_ascii() {
         return id.to_owned();
@@ -66,7 +66,7 @@ fn home_relative(root: &str) -> String {
 }
 
 impl Session {
-    /// Returns the name of the model, with the name of its provider if that is known.
+    /// Returns the name of the model, with the name of its provider if the provider is known.
     pub(super) fn model_name(&self) -> String {
         let config = self.config();
         if let Some(model) = &self.model {
@@ -91,13 +91,13 @@ impl Session {
         self.config().cassette.value.is_some() || setup::endpoint(self.config(), None).is_ok()
     }
 
-    /// Updates the names that the user may complete.
+    /// Updates the names that the line editor can complete.
     pub(super) async fn learn(&self) {
         let catalog = self.setup.host.catalog();
         let program =
             |entry: &wattle_agent::catalog::Entry| (entry.name().to_string(), entry.usage());
         let programs = catalog.iter().map(|entry| program(entry)).collect();
-        // Without its names, a completion is incomplete, but the session works.
+        // If the store cannot be read, only the completion of sessions is affected.
         let sessions = self.kept.store.sessions().await.unwrap_or_default();
         let changes = match self.files.is_overlay() {
             true => self.files.changes().unwrap_or_default(),

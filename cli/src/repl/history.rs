@@ -9,26 +9,26 @@ use wattle_agent::machine::{Message, Role};
 use super::session::Session;
 use crate::fault::Fault;
 
-/// A state of a session.
+/// A state of a session that `/undo` can restore.
 pub(super) struct Undo {
     /// A description of the action that followed.
     pub(super) what: &'static str,
     /// The conversation.
     pub(super) messages: Vec<Message>,
-    /// The changes of the files.
+    /// The state of the session's files.
     files: FilesState,
 }
 
-/// The changes of a session's files.
+/// The unapplied changes to a session's files.
 struct FilesState {
-    /// The changes, for [`Files::restore`]. `None` if there are none.
+    /// The changes in the format of [`Files::restore`], or `None` if there are none.
     delta: Option<String>,
-    /// Number of times that changes had been applied.
+    /// Number of times that changes had been applied at that point.
     applied: u64,
 }
 
 impl Session {
-    /// Returns the current state. Called before an action changes it.
+    /// Returns the current state. The caller saves it before an action changes the session.
     ///
     /// # Errors
     /// If the conversation cannot be read.
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// Restores the files of an earlier state. Returns false, and changes nothing, if changes have
-    /// been applied or written to the workdir since then.
+    /// since been applied or written to the workdir.
     ///
     /// # Errors
     /// If the root cannot be opened.
@@ -83,11 +83,12 @@ impl Session {
     }
 }
 
-/// Returns all changes of the files, for [`Files::restore`]. Returns `None` if there are none.
+/// Returns all changes to the files in the format of [`Files::restore`], or `None` if there are
+/// none.
 pub(super) fn delta(files: &Files) -> Option<String> {
     files.mark_all_changed();
     let delta = files.take_delta();
-    // A journal that follows must have the whole again.
+    // The next delta, which a journal may take, must contain all changes again.
     files.mark_all_changed();
     delta
 }

@@ -1,5 +1,5 @@
-//! Handles Ctrl-C. The first one asks the current work to stop, and a second one soon after it ends
-//! the session.
+//! Handles Ctrl-C. The first interrupt asks the current work to stop, and a second one soon
+//! afterwards ends the session.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ pub(super) struct Known {
     pub(super) models: Vec<String>,
     /// The paths of the session's changes.
     pub(super) changes: Vec<String>,
-    /// Number of steps of the last run.
+    /// Number of steps in the last run.
     pub(super) steps: u32,
     /// The source of the open program.
     pub(super) program: String,

@@ -31,7 +31,7 @@ const PROMPT: &str = "› ";
 pub(super) enum Line {
     /// A complete input.
     Text(String),
-    /// Ctrl-X Ctrl-E: the text is to be edited in the user's editor.
+    /// A text to edit in the user's editor, after Ctrl-X Ctrl-E.
     Edit(String),
     /// Ctrl-C.
     Interrupt,
@@ -50,12 +50,12 @@ enum Source {
         /// The text that the user wants to edit in the editor.
         wanted: Wanted,
     },
-    /// A program or a file. The lines of one input are joined.
+    /// A pipe or a file on stdin. The lines of one input are joined.
     Pipe,
 }
 
 impl Lines {
-    /// Opens an editor with a history if a user is at the terminal, otherwise stdin.
+    /// Opens a line editor with a history if a user is at the terminal, and stdin otherwise.
     ///
     /// # Errors
     /// If the terminal cannot be set up.
@@ -103,7 +103,7 @@ impl Lines {
     }
 
     /// Waits for the next input without blocking the threads that run programs, and adds the input
-    /// to the history. The user edits `initial`.
+    /// to the history. The line editor starts with the text `initial`.
     ///
     /// # Errors
     /// If the terminal or stdin cannot be read.
@@ -126,7 +126,7 @@ impl Lines {
         self.away(move |source| source.read(&question, "")).await
     }
 
-    /// Runs a function on the source, on a thread that may block.
+    /// Runs a function on the source, in a thread that may block.
     async fn away<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Source) -> Result<T, Fault> + Send + 'static,

@@ -44,7 +44,7 @@ struct Repl {
     editor: Option<EditorBroker>,
 }
 
-/// Runs the conversation until the user leaves. The agents receive the values of `context`.
+/// Runs the session until the user leaves. The agents receive the values of `context`.
 pub(crate) fn run(flags: Layer, context: Vec<ContextValue>, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[flags, outer])?;
     let editor = lines::is_terminal().then(EditorBroker::start).flatten();
@@ -100,14 +100,14 @@ async fn converse(
 }
 
 impl Repl {
-    /// Lets the user edit a text if there is an editor, and puts it on the next prompt.
+    /// Opens a text in the user's editor, if there is one, and puts the result on the next prompt.
     async fn edit(&mut self, text: String) -> Result<(), Fault> {
         let Some(mut editor) = self.editor.take() else {
             self.session.next = text;
             return Ok(());
         };
         let ending = if text.trim_start().starts_with(['(', ';']) { ".wat" } else { ".md" };
-        // An interrupt is for the editor.
+        // Interrupts are meant for the editor.
         let interrupt = tokio::signal::unix::SignalKind::interrupt();
         let _ignored = tokio::signal::unix::signal(interrupt);
         let edited = tokio::task::spawn_blocking(move || {
@@ -124,7 +124,7 @@ impl Repl {
     async fn perform(&mut self, text: &str) -> Result<Next, Fault> {
         let done = match entry::read(text)? {
             Entry::Nothing => return Ok(Next::Go),
-            // Only `/run` leaves new changes that the user has not seen.
+            // Of all commands, only `/run` can leave changes that the user has not seen.
             Entry::Command(command, arguments) if command.name != "/run" => {
                 return command.run(self, arguments).await;
             }
@@ -144,7 +144,7 @@ impl Repl {
         }
     }
 
-    /// Ends the session. Asks about changes that would be lost, unless the user interrupted it.
+    /// Ends the session. Unless the user interrupted it, asks about changes that would be lost.
     async fn leave(mut self, exit: Exit) -> Result<Exit, Fault> {
         if exit == Exit::Done {
             self.session.offer_last(&mut self.lines).await?;

@@ -19,7 +19,7 @@ enum Kind {
     Quoted {
         open: bool,
     },
-    /// The open fence, if any.
+    /// Prose, with its open fence, if any.
     Prose {
         fence: Option<Fence>,
     },
@@ -40,7 +40,7 @@ struct Fence {
     length: usize,
 }
 
-/// The delimiter of a message of several lines.
+/// The delimiter of a multi-line message.
 pub(super) const QUOTES: &str = "\"\"\"";
 
 impl Input {
@@ -113,7 +113,7 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
             (Within::Text | Within::Block, b'\\', _) => 2,
             (Within::Text, b'"', _) => enter(within, Within::Code, 1),
             (Within::Block, b'"', _) => {
-                // The last three of a longer run of quotes close the text.
+                // In a longer run of quotes, the last three close the string.
                 let quotes = rest.iter().take_while(|byte| **byte == b'"').count();
                 enter(within, if quotes >= 3 { Within::Code } else { Within::Block }, quotes)
             }
@@ -129,7 +129,7 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
     }
 }
 
-/// Changes the context and skips this many bytes.
+/// Changes the context, and returns the number of bytes to skip.
 fn enter(within: &mut Within, what: Within, bytes: usize) -> usize {
     *within = what;
     bytes

@@ -1,9 +1,9 @@
 //! The open program: the inputs of a session that continue each other.
 //!
-//! A program that is typed in several inputs is one program. Each input is compiled together with
-//! the previous ones, and all of them run from the start. The host calls of the earlier inputs are
-//! not made again: the program gets their recorded results. Thus every variable has the same value
-//! as before, and nothing is written or sent twice.
+//! Several inputs can form one program. Each input is compiled together with the previous ones, and
+//! all of them run from the start. The host calls of earlier inputs are not repeated: the program
+//! receives their recorded results. Therefore every variable has the same value as before, and
+//! nothing is written or sent twice.
 //!
 //! An input is kept only if it ran without a failure and another one can follow: its forms leave no
 //! value, and it does not end the program. Any other input also runs after the kept ones, but later
@@ -17,10 +17,10 @@ use wattle_agent::rt::{Outcome, Signatures, assemble};
 
 use crate::output::highlight::{Kind, pieces};
 
-/// The words that end a program before its last form.
+/// The forms after which no other input can follow.
 const ENDS: &[&str] = &["ret", "return", "fail", "done", "unreachable", "module", "func"];
 
-/// The kept inputs, and their effects.
+/// The kept inputs, and the results of their calls.
 #[derive(Debug, Default)]
 pub(super) struct OpenProgram {
     /// The source of the inputs.
@@ -39,14 +39,14 @@ impl OpenProgram {
         &self.text
     }
 
-    /// Returns the number of lines of the kept inputs.
+    /// Returns the number of lines in the kept inputs.
     pub(super) fn lines(&self) -> usize {
         self.text.lines().count()
     }
 
     /// Returns the program that consists of the kept inputs and another one.
     pub(super) fn with(&self, input: &str) -> String {
-        // A program of functions alone would be read as one function that is to run.
+        // A program that consists only of functions would be read as a single function to run.
         let end = if only_functions(input) { "\n(ret)" } else { "" };
         format!("{}{input}{end}", self.text)
     }
@@ -59,14 +59,14 @@ impl OpenProgram {
         Arc::new(InputTape { kept: self.calls.iter().map(key).collect(), ..InputTape::default() })
     }
 
-    /// Removes the output of the kept inputs from the outcome of the whole program.
+    /// Removes the kept inputs' output from the whole program's outcome.
     pub(super) fn only_new(&self, outcome: &mut Outcome) {
         outcome.results.drain(..self.results.min(outcome.results.len()));
         outcome.log.drain(..self.logged.min(outcome.log.len()));
     }
 
-    /// Keeps an input that ran without a failure, if another one can follow. `outcome` has only the
-    /// output of this input. Returns false if it is not kept.
+    /// Keeps an input that ran without a failure, if another one can follow. `outcome` contains
+    /// only the output of this input. Returns false if the input is not kept.
     pub(super) fn keep(
         &mut self,
         input: &str,
@@ -93,11 +93,11 @@ pub(super) fn declares(input: &str) -> bool {
     heads(input).any(|(_, head)| words.contains(&head))
 }
 
-/// Returns true if all forms of an input leave no value, and none ends the program.
+/// Returns true if no form of an input leaves a value or ends the program.
 fn can_continue(input: &str) -> bool {
     let ends = heads(input).any(|(_, head)| ENDS.contains(&bare(head)) || head.starts_with("br"));
     let mut tops = heads(input).filter(|(depth, _)| *depth == 1).peekable();
-    // Instructions of WAT may leave a value for the next form.
+    // WAT instructions may leave a value for the next form.
     let is_statement = |head: &str| {
         let head = bare(head);
         let is_form = head != "call" && wattle_agent::rt::forms().any(|form| form.name == head);
@@ -145,7 +145,7 @@ fn heads(input: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns true if there is anything outside of all lists.
+/// Returns true if an input contains anything outside its lists.
 fn has_flat(input: &str) -> bool {
     let mut depth = 0_usize;
     pieces(input).into_iter().any(|(range, kind)| {
@@ -170,7 +170,7 @@ pub(super) struct InputTape {
 }
 
 impl InputTape {
-    /// Returns the calls that were made and not replayed.
+    /// Returns the calls that were performed and not replayed.
     fn made(&self) -> Vec<(CallId, CallResult)> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -182,7 +182,7 @@ impl InputTape {
     }
 }
 
-/// Returns true if the id is that of the program itself or of the question about it, which differ
+/// Returns true if the id belongs to the program itself or to its approval question. Both differ
 /// for each input.
 fn is_whole(id: &CallId) -> bool {
     id.path.is_empty() && [PROGRAM, QUESTION].contains(&&*id.function)

@@ -1,5 +1,5 @@
-//! A session and its state between inputs: conversation, variables, the open program, and files
-//! that are not applied yet.
+//! A session and its state between inputs: the conversation, variables, the open program, and
+//! unapplied changes to files.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::output::{self, DIM, paint};
 use crate::progress::{Live, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
 
-/// Default maximum number of steps of a message.
+/// Default maximum number of steps per message.
 pub(super) const STEPS: u32 = 10;
 
-/// The continuation after an input.
+/// The next action after an input.
 pub(super) enum Next {
-    /// Read the next input.
+    /// The next input is read.
     Go,
-    /// End the session.
+    /// The session ends.
     Leave(Exit),
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Session {
     pub(super) files: Arc<Files>,
     /// The changes that the user declined to apply.
     declined: Vec<Change>,
-    /// The usage of each run of the session.
+    /// The usage of each run in the session.
     pub(super) spent: Vec<Usage>,
-    /// The last run.
+    /// A summary of the last run.
     pub(super) last: RunView,
     /// The source of the last program that ran without the model.
     pub(super) ran: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Session {
     pub(super) undo: Vec<Undo>,
     /// Number of times that changes were applied.
     pub(super) applied: u64,
-    /// The text that the user edits as the next input.
+    /// The initial text of the next input.
     pub(super) next: String,
     /// The last message or program, for `/edit`.
     pub(super) said: String,
@@ -62,8 +62,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Opens the session that the settings name, or a new one. Without a store, the session ends
-    /// with the process.
+    /// Opens the configured session, or a new one. Without a store, the session is lost when the
+    /// process ends.
     ///
     /// # Errors
     /// If the store or the root cannot be opened.
@@ -124,7 +124,7 @@ impl Session {
         self.setup.flush().await;
     }
 
-    /// Runs a message, and prints its events and its answer.
+    /// Runs the agent on a message, and prints its events and its answer.
     async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
         let settings = self.setup.run_settings(STEPS, &model)?;
@@ -243,7 +243,7 @@ impl Session {
         }
     }
 
-    /// Replaces the files with an empty overlay, after all changes were applied.
+    /// Replaces the files with an empty overlay, after all changes have been applied.
     ///
     /// # Errors
     /// If the root cannot be opened.
@@ -264,7 +264,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the number of changes that are not applied.
+    /// Returns the number of unapplied changes.
     pub(super) fn pending(&self) -> usize {
         self.declined.len()
     }

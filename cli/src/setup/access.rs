@@ -23,7 +23,8 @@ use crate::config::Places;
 use crate::fault::Fault;
 
 impl Setup {
-    /// Restricts the files to those that the policy allows for a shell outside of any program.
+    /// Restricts the files to those that the policy allows for a shell that runs outside of any
+    /// program.
     pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
         if self.preflight.policy().is_open() {
             return Arc::clone(files);
@@ -59,7 +60,7 @@ impl Setup {
 
     /// Assembles the resources that a run may access, according to `settings`: files, state, the
     /// network, and a model with the meter that counts its use by programs. Without a session, the
-    /// run has its own state. Tickets go to the workdir.
+    /// run has its own state. Tickets are written to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -113,8 +114,8 @@ impl Setup {
         })
     }
 
-    /// Returns the tenant's state. It opens the store on first use. Without a store, it ends with
-    /// the run.
+    /// Returns the tenant's variables. The store is opened on first use. Without a store, the
+    /// variables are lost when the run ends.
     fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
         match location(&self.config) {
             Ok(location) => {
@@ -125,8 +126,8 @@ impl Setup {
         }
     }
 
-    /// Returns the tenant's memory. It opens the store on first use. Without a store, it ends with
-    /// the run.
+    /// Returns the tenant's memory. The store is opened on first use. Without a store, the memory
+    /// is lost when the run ends.
     fn tenant_memory(&self) -> Arc<dyn Memory> {
         match location(&self.config) {
             Ok(_) => {
@@ -139,8 +140,8 @@ impl Setup {
     }
 }
 
-/// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no
-/// folder for caches.
+/// Returns the file of the search index for a tenant and a workdir, or `None` if there is no cache
+/// folder.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
     let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
     Some(index_file(&folder, &root.canonicalize().ok()?))

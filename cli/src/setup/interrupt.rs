@@ -1,4 +1,4 @@
-//! Interrupts by the user.
+//! Handles interrupts by the user.
 
 use tokio_util::sync::CancellationToken;
 

@@ -47,7 +47,7 @@ pub(crate) use store::{
 use remote::collector;
 use store::location;
 
-/// Default maximum number of steps of a run.
+/// Default maximum number of steps per run.
 pub(crate) const RUN_STEPS: u32 = 12;
 
 /// Maximum time that the process waits at exit for pending telemetry.
@@ -62,9 +62,9 @@ pub(crate) struct Setup {
     pub(crate) host: Host,
     /// The agents.
     pub(crate) agents: Agents,
-    /// The check of programs against the policy, which remembers answers until the process ends.
+    /// The policy check for programs, which remembers the user's answers until the process ends.
     preflight: Arc<Preflight>,
-    /// Values for the agents.
+    /// Context values for the agents.
     context: BTreeMap<String, String>,
 }
 
@@ -72,12 +72,12 @@ pub(crate) struct Setup {
 pub(crate) struct Session {
     /// The session's id.
     pub(crate) id: String,
-    /// The store that contains it.
+    /// The store that contains the session.
     pub(crate) store: TenantStore,
 }
 
 impl Setup {
-    /// Creates the engine, loads the catalog, and warns about programs that are invalid.
+    /// Creates the engine, loads the catalog, and warns about invalid programs.
     ///
     /// # Errors
     /// If the engine cannot be created.
@@ -105,8 +105,8 @@ impl Setup {
         Ok(setup.with_resolver())
     }
 
-    /// Adds the program that finds agents, if the settings name one. It may read the workdir and
-    /// the tenant's variables; the files that it writes are discarded.
+    /// Adds the program that finds agents, if it is configured. The program may read the workdir
+    /// and the tenant's variables. The files that it writes are discarded.
     fn with_resolver(self) -> Setup {
         let Some(program) = self.config.agent_resolver.value.clone() else { return self };
         let (host, own) = (self.host.clone(), self.clone());
@@ -120,7 +120,7 @@ impl Setup {
         Setup { agents: self.agents.with_resolver(resolver), ..self }
     }
 
-    /// Finds the agent that the settings name.
+    /// Loads the configured agent, or the default agent.
     ///
     /// # Errors
     /// If there is no such agent.
@@ -135,7 +135,7 @@ impl Setup {
         })
     }
 
-    /// Adds these values to the context of the agents.
+    /// Replaces the context values for the agents.
     pub(crate) fn with_context(self, values: Vec<ContextValue>) -> Setup {
         let context = values.into_iter().map(|ContextValue(key, value)| (key, value)).collect();
         Setup { context, ..self }
@@ -144,7 +144,8 @@ impl Setup {
     /// Returns the parts of an agent's runs. `base` contains the settings without the agent.
     ///
     /// # Errors
-    /// If one of its tools, traits or delegates does not exist, or its context lacks a value.
+    /// If one of the agent's tools, traits or delegates does not exist, or its context lacks a
+    /// value.
     pub(crate) fn agent_parts(
         &self,
         agent: &AgentSpec,
@@ -158,7 +159,8 @@ impl Setup {
     /// the agent.
     ///
     /// # Errors
-    /// If one of its tools or delegates does not exist.
+    /// If one of the agent's tools, traits or delegates does not exist, or its context lacks a
+    /// value.
     pub(crate) fn for_agent(
         &self,
         agent: &AgentSpec,
@@ -181,8 +183,8 @@ impl Setup {
         }
     }
 
-    /// Returns the settings of an agent. `max_steps` is the maximum number of steps if the
-    /// configuration does not set one.
+    /// Returns the settings of an agent. `max_steps` is the maximum number of steps unless the
+    /// configuration sets one.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
         let machine = machine::Settings {
@@ -254,7 +256,8 @@ impl Setup {
         Ok(Settings { moderation: Some(moderation), ..settings })
     }
 
-    /// Opens the model: a recording, or the endpoint, recorded if `record` is set.
+    /// Opens the model: a recording, or the model at the endpoint, whose answers are recorded if
+    /// `record` is set.
     ///
     /// # Errors
     /// If no setting names a model, or a setting is invalid.
@@ -297,7 +300,7 @@ impl Setup {
         Ok(base.protecting(host_files(&self.config)))
     }
 
-    /// Opens the session that the settings name.
+    /// Opens the configured session.
     ///
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
@@ -306,8 +309,7 @@ impl Setup {
         Ok(Some(Session { id, store: self.store()? }))
     }
 
-    /// Returns the session that the settings name, as a label only: its state is neither read nor
-    /// stored.
+    /// Returns the configured session as a label only: its state is neither read nor stored.
     ///
     /// # Errors
     /// If the id is invalid.
@@ -319,7 +321,7 @@ impl Setup {
         }
     }
 
-    /// Makes runs park at a call that needs approval, instead of asking.
+    /// Makes runs park at a call that needs approval instead of asking the user.
     pub(crate) fn park(&mut self) {
         self.preflight =
             Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
@@ -335,7 +337,7 @@ impl Setup {
             .ok()
     }
 
-    /// Creates a store that ends with the process.
+    /// Creates a store in memory, which is lost when the process ends.
     ///
     /// # Errors
     /// If the tenant's name is invalid, or there is not enough memory for a store.
@@ -345,7 +347,7 @@ impl Setup {
         Ok(store.tenant(&self.tenant()?))
     }
 
-    /// Returns the data for the journal that a later command needs to resume the run.
+    /// Returns the journal data that a later command needs to resume the run.
     pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| {
@@ -395,7 +397,7 @@ fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
-/// Loads the built-in programs and those of the folders in the settings, and warns about invalid
+/// Loads the built-in programs and the programs in the configured folders, and warns about invalid
 /// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
@@ -403,7 +405,7 @@ pub(crate) fn folders(config: &Config) -> Folders {
     folders
 }
 
-/// Loads the agents of the folders in the settings, and warns about invalid ones.
+/// Loads the agents in the configured folders, and warns about invalid ones.
 pub(crate) fn agents(config: &Config) -> Agents {
     let agents = Agents::open(&config.agents.value);
     agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));

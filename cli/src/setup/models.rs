@@ -17,7 +17,7 @@ use crate::fault::Fault;
 /// Maximum number of models that a process opens.
 const MAX_MODELS: usize = 256;
 
-/// The models of the configured endpoint and those of the classes.
+/// The model of the configured endpoint, and the models of the classes.
 struct ConfiguredModels {
     config: Config,
     egress: Egress,
@@ -81,11 +81,11 @@ impl Setup {
     }
 }
 
-/// The endpoint of a named model, with the effort of its class.
+/// The endpoint of a named model, with the reasoning effort of its class.
 pub(crate) struct NamedEndpoint {
     /// The endpoint.
     pub(crate) endpoint: Endpoint,
-    /// The default effort of requests.
+    /// The default reasoning effort of requests.
     pub(crate) thinking_effort: Option<ThinkingEffort>,
 }
 
@@ -104,7 +104,8 @@ pub(crate) fn endpoint(config: &Config, name: Option<&str>) -> Result<NamedEndpo
     let name = name.filter(|name| !name.starts_with(CLASS_PREFIX));
     let settings = match class {
         Some(class) if class.provider.is_some() || class.base_url.is_some() => EndpointSettings {
-            // Nothing is taken from the configured endpoint, whose key is meant for another host.
+            // The settings of the configured endpoint do not apply, because its key is meant for
+            // another host.
             provider: class.provider.as_deref(),
             base_url: class.base_url.as_deref(),
             model: Some(&class.model),
@@ -124,7 +125,8 @@ pub(crate) fn endpoint(config: &Config, name: Option<&str>) -> Result<NamedEndpo
     })
 }
 
-/// Returns a class, or `None` for the class that stands for the configured model.
+/// Returns the class with this name. Returns `None` for the class `balanced` if it denotes the
+/// configured model.
 fn find_class<'a>(config: &'a Config, name: &str) -> Result<Option<&'a ModelClass>, Fault> {
     let class = config.models.value.0.get(name);
     if class.is_some() || name == BALANCED_CLASS {

@@ -29,10 +29,11 @@ pub(super) fn endpoint_settings(config: &Config) -> EndpointSettings<'_> {
 pub(crate) const SHORT_KEY: &str =
     "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
-/// The variables whose keys were reported as too short.
+/// The variables whose keys have been reported as too short.
 static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Masks an endpoint's key in everything that the process records. Warns once if it is too short.
+/// Masks an endpoint's key in everything that the process records. Warns once per variable if the
+/// key is too short.
 pub(crate) fn mask_key(key: &ApiKey, variable: &str) {
     output::mask().add_key(key);
     let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,11 +63,11 @@ pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
 const SEARCH_OFF: &str = "web search is off; the operator sets `search.engine` to `page`, `searxng` \
                           or `brave` to switch it on";
 
-/// Creates the search engine that the settings name.
+/// Creates the configured search engine.
 ///
 /// # Errors
-/// If a setting is invalid. Searches report the fault, because everything else works without an
-/// engine.
+/// If a setting is invalid. Only searches report this error, because everything else works without
+/// an engine.
 pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
     let SearchEngine::Kind(kind) = config.search_engine.value else {
         return Err(SEARCH_OFF.to_owned());

@@ -15,7 +15,7 @@ use wattle_agent::{Meter, Report, Settings};
 use super::{Session, Setup};
 use crate::fault::Fault;
 
-/// The key, in the data of a run's request, of a session that is only a label.
+/// The key in a run's origin for a session that is only a label.
 pub(crate) const LABEL: &str = "label";
 
 /// The parts that the runs of one command or one interactive session share.
@@ -24,13 +24,13 @@ pub(crate) struct LocalRuns {
     pub(crate) setup: Arc<Setup>,
     /// The model.
     pub(crate) model: Arc<dyn Model>,
-    /// The settings of the loop.
+    /// The settings of the agent loop.
     pub(crate) settings: Settings,
-    /// The output that the runs must have.
+    /// The requirements on the runs' output.
     pub(crate) output: Option<OutputSettings>,
     /// The files of the runs.
     pub(crate) files: Arc<Files>,
-    /// Handles the files of a finished run, before its end is recorded.
+    /// The function that handles a finished run's files before the end of the run is recorded.
     pub(crate) settle: Option<SettleFiles>,
 }
 
@@ -54,7 +54,7 @@ impl LocalAssembler {
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
 
-    /// Returns the failure that occurred when the files of the last run were handled.
+    /// Returns and clears the failure that occurred when the files of the last run were handled.
     pub(crate) fn failure(&self) -> Option<Fault> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -74,7 +74,7 @@ impl LocalAssembler {
             &settings,
         )?;
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
-        // The run at the top handles the files that it shares with its child runs.
+        // The root run handles the files that it shares with its child runs.
         let settle = settle.clone().filter(|_| !is_child).map(|settle| {
             Box::new(move |report: &Report| {
                 if let Err(fault) = settle(&files, report) {
@@ -112,7 +112,7 @@ impl RunAssembler for LocalAssembler {
         "command line".to_owned()
     }
 
-    /// Returns nothing, because a command resumes only the run that it names.
+    /// Returns an empty list, because a command resumes only the run that it names.
     fn offers(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! The store of the settings, and the files beside it.
+//! The configured store, and the files next to it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,8 +20,8 @@ use crate::output;
 use super::models::{NamedEndpoint, endpoint};
 use super::remote::{mask_key, variable};
 
-/// Opens the store for the tenant of the settings, and creates it if it is absent. Records that
-/// contain a key or a secret are encrypted.
+/// Opens the configured store for the configured tenant, and creates the store if it is absent.
+/// Records that contain a key or a secret are encrypted.
 ///
 /// # Errors
 /// If no setting or home directory names a file, the file cannot be opened, or the tenant's name is
@@ -107,7 +107,7 @@ pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fau
     }
 }
 
-/// Returns false if the store is a file that is absent.
+/// Returns true if the store is a database or an existing file.
 fn may_exist(config: &Config) -> bool {
     location(config).is_ok_and(|location| location.file().is_none_or(Path::exists))
 }
@@ -116,7 +116,7 @@ fn no_store(error: StoreError) -> Fault {
     Fault::configuration(error.to_string()).hint("name another store with `--store FILE|URL`")
 }
 
-/// Returns the tenant of the settings.
+/// Returns the configured tenant.
 ///
 /// # Errors
 /// If the name is invalid.
@@ -156,15 +156,16 @@ pub(crate) async fn mask_settings(config: &Config) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns false if the tenant certainly has no secrets in the store. Opens and creates nothing.
+/// Returns false only if the tenant cannot have secrets in the store. Does not open or create
+/// anything.
 pub(crate) fn may_have_secrets(config: &Config) -> bool {
     may_exist(config)
         && tenant(config)
             .is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
 }
 
-/// Returns the keys that seal traces, next to the store's file or, for a database, next to the
-/// default file. Returns `None` if there is no store.
+/// Returns the keys that seal traces. They are stored next to the store's file or, for a database,
+/// next to the default file. Returns `None` if there is no store.
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     Some(Keys::new(location(config).ok()?.folder()?.join("keys")))
 }

@@ -97,7 +97,7 @@ pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
     }
 }
 
-/// Lists the keys that need trust, as part of a sentence.
+/// Lists the keys that need trust, separated by commas.
 fn names(project: &Project) -> String {
     project.untrusted().map(|request| format!("`{}`", request.key)).collect::<Vec<_>>().join(", ")
 }
@@ -117,7 +117,7 @@ fn refused(project: &Project, state: &State) -> Fault {
 }
 
 /// Returns the command that trusts a folder. A path that needs quoting in a shell is omitted,
-/// because the author of the folder chose its name.
+/// because the author of the folder chose the path.
 fn command(project: &Project) -> String {
     let folder = project.folder.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
@@ -165,7 +165,7 @@ const ANSWER: u64 = 1 << 10;
 
 fn is_yes() -> bool {
     let mut reply = Vec::new();
-    // An unreadable terminal counts as a no.
+    // If the terminal cannot be read, the answer is no.
     let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut reply);
     matches!(reply.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
 }

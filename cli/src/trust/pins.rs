@@ -1,4 +1,4 @@
-//! The trusted content: the hashes of the project file and of each program in its catalog folders.
+//! The trusted content: the hashes of the project file and each program in its catalog folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::fault::Fault;
 
 /// Maximum number of programs in a project's catalog folders.
 const MOST_PROGRAMS: usize = 2_000;
-/// Maximum total size of these programs, in bytes.
+/// Maximum total size of the programs in a project's catalog folders, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The hashes of a project's files, by their printed names.
+/// The hashes of a project's files, keyed by the file names that messages show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pins(BTreeMap<String, String>);
 
@@ -29,13 +29,14 @@ impl Pins {
             let shown = folder
                 .strip_prefix(project.path.parent().unwrap_or(Path::new("")))
                 .unwrap_or(folder);
-            // An unreadable folder has no programs; the catalog reports it when it is read.
+            // An unreadable folder adds no programs. The catalog reports it when the folder is
+            // loaded.
             for name in programs(folder, project)? {
                 let content = plain::in_folder(folder, &name, plain::LARGEST.min(left));
                 let pin = match &content {
                     Ok(Some(bytes)) => hash(bytes),
                     Ok(None) => continue,
-                    // The catalog rejects it for the same reason.
+                    // The catalog rejects the file for the same reason.
                     Err(why) => why.clone(),
                 };
                 left = left
@@ -49,7 +50,7 @@ impl Pins {
         Ok(Pins(pins))
     }
 
-    /// Returns the hash of all files.
+    /// Returns a single hash of all files.
     pub(crate) fn hash(&self) -> String {
         let lines = self.0.iter().map(|(name, pin)| format!("{pin}  {name}\n"));
         hash(lines.collect::<String>().as_bytes())
@@ -60,7 +61,7 @@ impl Pins {
         self.0.keys().map(String::as_str).filter(|name| *name != FILE)
     }
 
-    /// Returns a line for each file that differs.
+    /// Returns a line for each file that was added, changed or removed since `before`.
     pub(super) fn differences(&self, before: &Pins) -> Vec<String> {
         let changed = self.0.iter().filter_map(|(name, pin)| match before.0.get(name) {
             None => Some(format!("{name} is new")),
@@ -76,14 +77,14 @@ impl Pins {
     }
 }
 
-/// The name of the project file in the pins.
+/// The key of the project file in [`Pins`].
 const FILE: &str = crate::config::PROJECT_FILE;
 
 fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// Returns the sorted names of a folder's programs, selected in the same way as by the catalog.
+/// Returns the sorted names of a folder's programs. Selects the same files as the catalog.
 fn programs(folder: &Path, project: &Project) -> Result<Vec<String>, Fault> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut names = Vec::new();

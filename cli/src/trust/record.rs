@@ -37,7 +37,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns a line for each difference: first those of the settings, then those of the files.
+    /// Returns one line for each difference. Differences in settings come before those in files.
     pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
         let now = settings(project);
         let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(
@@ -58,7 +58,7 @@ fn settings(project: &Project) -> BTreeMap<String, Json> {
 }
 
 impl Records {
-    /// Reads the file. Without one, there are no records.
+    /// Reads the file. If it is absent, there are no records.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -96,8 +96,8 @@ impl Records {
         folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
     }
 
-    /// Changes the records and replaces the file atomically. A lock admits one process at a time,
-    /// and only the user can read the file.
+    /// Changes the records and replaces the file atomically. A lock ensures that only one process
+    /// does so at a time, and only the user can read the file.
     ///
     /// # Errors
     /// If the user has no data folder, or the file cannot be read or written.

@@ -1,4 +1,4 @@
-//! Systems without Landlock.
+//! Confinement on systems without Landlock.
 
 use super::{Rule, Walls};
 

@@ -110,7 +110,7 @@ mod tests {
                 "nothing is executed"
             );
             assert!(TcpListener::bind("127.0.0.1:0").is_err());
-            // The threads that it starts are confined too.
+            // The threads that it starts are also confined.
             assert!(
                 std::thread::spawn(move || fs::read(top.join("outside/a")))
                     .join()

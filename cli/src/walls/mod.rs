@@ -22,14 +22,14 @@ pub(crate) use rules::{Reach, Rule};
 /// The access that a command needs in addition to the access that its settings require.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
-    /// The files on the command line that are read.
+    /// The files that the command line names for reading.
     pub(crate) reads: Vec<PathBuf>,
-    /// The files on the command line that are written. Their folders are opened, because files are
-    /// replaced as a whole.
+    /// The files that the command line names for writing. The rules allow access to their folders,
+    /// because a write replaces the file.
     pub(crate) writes: Vec<PathBuf>,
     /// If true, the command changes nothing in the workdir.
     pub(crate) workdir_stays: bool,
-    /// If true, runs may be trusted ones, which commit and publish.
+    /// If true, runs may be trusted: they may commit and publish.
     pub(crate) trusted: bool,
     /// If true, the command listens on a port.
     pub(crate) listens: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Needs {
 pub(crate) enum Walls {
     /// All rules are enforced.
     Complete,
-    /// Some rules are enforced, because the kernel is older.
+    /// Some rules are not enforced, because the kernel is too old.
     Partial,
     /// No rule is enforced: the kernel has no Landlock, or it is disabled.
     Missing,

@@ -9,7 +9,7 @@ use super::Needs;
 use crate::config::{BlobLocation, Config, Places, StoreLocation};
 use crate::setup::make_private;
 
-/// A file or folder with everything below it, and the allowed access.
+/// A rule for a file, or for a folder with its contents, and the allowed access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// The path; a link denotes its target.
@@ -87,11 +87,11 @@ const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 /// The other files that `git` and `ssh` read.
 const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
 
-/// The variables that name the operator's certificates.
+/// The variables that contain the paths of the operator's certificates.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Returns the rules of a command with these settings. Creates Wattle's own folders if they are
-/// missing, so that a rule can name them.
+/// missing, because a rule needs an existing path.
 pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut add = |reach: Reach, paths: &[PathBuf]| {
@@ -114,7 +114,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
         .into_iter()
         .flatten()
         .collect::<Vec<_>>();
-    // A folder that cannot be created is reported when it is needed.
+    // If a folder cannot be created, the error is reported when the folder is used.
     ours.iter().for_each(|folder| drop(make_private(folder)));
     add(Reach::Write, &ours);
     add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
@@ -154,7 +154,7 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     );
     let path =
         std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
-    // A `git` elsewhere has its programs next to its own folder: `PREFIX/bin/git`,
+    // A `git` outside of these folders has its programs under the same prefix: `PREFIX/bin/git`,
     // `PREFIX/libexec/git-core`.
     let git = find_git(&path).and_then(|git| git.canonicalize().ok());
     let prefix = git

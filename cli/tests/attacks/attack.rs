@@ -9,7 +9,7 @@ use crate::server::{Served, TOKEN, status};
 use crate::text::Values;
 use crate::watch::Watch;
 
-/// Runs an attack, and returns the differences from its row.
+/// Runs an attack, and returns its faults: the differences from the expectations in its row.
 pub(crate) fn run(attack: &Attack) -> Vec<String> {
     let row = &*attack.row;
     let place = Place::new();
@@ -74,7 +74,7 @@ fn requests(served: Served, row: &Row, values: &Values, faults: &mut Vec<String>
     faults.extend(served.stop());
 }
 
-/// Returns the faults in an output: missing strings, and strings that must not appear.
+/// Returns the faults in an output: missing or forbidden strings, the secret, or a panic.
 fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> Vec<String> {
     let mut faults = Vec::new();
     let has = |text: &str| contains(output, &values.bytes(text));
@@ -91,7 +91,7 @@ fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> V
     faults
 }
 
-/// Adds the faults in the requests that reached the web server and the model.
+/// Checks the requests that reached the web server and the model, and adds the faults.
 fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults: &mut Vec<String>) {
     let received: Vec<String> =
         web.requests().iter().map(|one| format!("{} {}", one.method, one.path)).collect();

@@ -10,10 +10,10 @@ use crate::text::Values;
 /// The secret that no attack may read.
 pub(crate) const CANARY: &str = "CANARY-7f3a";
 
-/// The host's own files in a workdir.
+/// The files that the host itself writes to a workdir.
 const OWN: [&str; 4] = ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"];
 
-/// A home, a workdir, and a folder outside of both, which are removed after the attack.
+/// A home directory, a workdir, and a folder outside both. They are removed after the attack.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -46,8 +46,8 @@ impl Place {
         }
     }
 
-    /// Returns the files that must not change: those of the workdir, the configuration and the
-    /// outside folder.
+    /// Returns the paths and contents of the files that must not change: those in the workdir, the
+    /// configuration and the outside folder.
     pub(crate) fn state(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut state = BTreeMap::new();
         for folder in ["work", "home/.config", "outside"] {
@@ -56,7 +56,8 @@ impl Place {
         state
     }
 
-    /// Returns the faults in a later state: files that have changed and are not in the list.
+    /// Compares the current state with an earlier one. Returns the faults: files that have changed
+    /// and do not match `changed`, and files that now contain the secret.
     pub(crate) fn faults(
         &self,
         before: &BTreeMap<PathBuf, Vec<u8>>,
@@ -104,7 +105,7 @@ pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Collects the files below a folder with their bytes, and the links with their targets.
+/// Collects the files under a folder with their bytes, and the links with their targets.
 fn walk(top: &Path, folder: &Path, state: &mut BTreeMap<PathBuf, Vec<u8>>) {
     let Ok(entries) = std::fs::read_dir(top.join(folder)) else { return };
     for entry in entries {

@@ -26,10 +26,10 @@ pub(crate) struct Row {
     /// Text files in the workdir.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Text files of the home.
+    /// Text files in the home folder.
     #[serde(default)]
     pub(crate) home: BTreeMap<String, String>,
-    /// Symbolic links of the workdir, with their targets.
+    /// Symbolic links in the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
     /// Pages of a web server on the loopback interface.
@@ -69,11 +69,11 @@ pub(crate) struct Page {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Model {
-    /// A message.
+    /// The text of a message.
     pub(crate) text: Option<String>,
-    /// All bytes of the response, including status line and headers.
+    /// The bytes of the whole response, including the status line and the headers.
     pub(crate) raw: Option<String>,
-    /// A status without a body.
+    /// The status of a response without a body.
     pub(crate) status: Option<u16>,
 }
 
@@ -136,10 +136,10 @@ pub(crate) struct Request {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
-    /// Files in the workdir that may differ, as globs.
+    /// Globs of the files in the workdir that may change.
     #[serde(default)]
     pub(crate) changed: Vec<String>,
-    /// All requests that reach the web server, as `METHOD PATH`.
+    /// The expected requests to the web server, in order, as `METHOD PATH`.
     pub(crate) requests: Option<Vec<String>>,
 }
 
@@ -166,7 +166,7 @@ fn ok() -> u16 {
 
 /// An attack to run.
 pub(crate) struct Attack {
-    /// The row's name, with the position in the row's lists.
+    /// The row's name, with the index into the row's lists.
     pub(crate) label: String,
     /// The values of the row's variables for this attack.
     pub(crate) values: BTreeMap<String, String>,
@@ -185,7 +185,7 @@ pub(crate) fn read(path: &Path) -> Vec<Attack> {
     class.attack.into_iter().flat_map(attacks).collect()
 }
 
-/// Returns the attacks of a row, one for each position of its lists.
+/// Returns the attacks of a row, one for each index of its lists.
 fn attacks(row: Row) -> Vec<Attack> {
     let row = Rc::new(row);
     let Row { name, about, each, call, request, .. } = &*row;

@@ -1,10 +1,10 @@
 //! Attacks on the `wattle` binary, as data: `tests/attacks/CLASS.toml` contains the rows of a
 //! class.
 //!
-//! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher
-//! observes the whole process tree. A row has the attacker's goal, the expected strings and exit
-//! codes, the files that may change, and the limits on memory and time. No attack may read the file
-//! `outside/secret.txt`: its content must appear nowhere.
+//! Each attack runs in new folders: a home directory, a workdir, and a folder outside both. A
+//! watcher observes the whole process tree. A row contains the attacker's goal, the expected
+//! strings and exit codes, the files that may change, and the limits on memory and time. No attack
+//! may read the file `outside/secret.txt`: its content must appear nowhere.
 
 #![allow(
     clippy::unwrap_used,
@@ -82,7 +82,7 @@ macro_rules! classes {
     };
 }
 
-/// Minimum number of attacks. If there are fewer, rows were lost.
+/// Minimum number of attacks. A lower number means that rows have been lost.
 const LEAST: usize = 1_100;
 
 classes! {

@@ -14,7 +14,7 @@ use crate::text::Values;
 
 /// The result of a call.
 pub(crate) struct Done {
-    /// The exit code, or -1 if a signal ended the call.
+    /// The exit code, or -1 if a signal ended the process.
     pub(crate) code: i32,
     /// The bytes of stdout and stderr.
     pub(crate) output: Vec<u8>,
@@ -66,7 +66,7 @@ fn with_pipes(mut command: Command, stdin: &[u8]) -> Done {
     let mut child = command.spawn().unwrap();
     let mut feed = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // A binary that does not read its stdin closes it.
+        // Writing fails if the binary ends without reading its stdin.
         scope.spawn(move || feed.write_all(stdin));
         child.wait_with_output().unwrap()
     });

@@ -58,7 +58,7 @@ impl Served {
         answer
     }
 
-    /// Asks the server to end. Returns a fault if the server had already ended, or does not exit
+    /// Asks the server to stop. Returns a fault if the server has already ended, or does not exit
     /// successfully.
     pub(crate) fn stop(mut self) -> Option<String> {
         if let Some(ended) = self.child.try_wait().unwrap() {

@@ -41,7 +41,7 @@ impl Values {
             return self.bytes(text).repeat(count);
         }
         let value = self.0.get(inner).unwrap_or_else(|| panic!("no value is named {inner:?}"));
-        // The value of a row may refer to other values.
+        // A row's value may refer to other values.
         self.bytes(value)
     }
 }

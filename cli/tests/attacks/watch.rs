@@ -11,7 +11,7 @@ use crate::format::Bounds;
 /// Interval between two checks of the process tree.
 const EVERY: Duration = Duration::from_millis(15);
 
-/// A watcher of all processes that this one starts. It kills those that exceed the bounds.
+/// A watcher of all descendants of this process. It kills them if they exceed the bounds.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     watching: JoinHandle<Seen>,
@@ -39,7 +39,7 @@ impl Watch {
         Watch { stop, watching }
     }
 
-    /// Stops watching, and returns the exceeded bounds.
+    /// Stops watching. Returns the exceeded bounds and the unexpected processes.
     pub(crate) fn end(self, bounds: &Bounds) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         let seen = self.watching.join().unwrap();
@@ -98,8 +98,8 @@ fn tree(top: u32) -> Vec<Process> {
     let mut all: Vec<Process> = entries
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            // This is read before the name, because a fork of this process may start its program in
-            // between.
+            // The executable is read before the name, because a fork of this process may start its
+            // program in between.
             let exe = std::fs::read_link(entry.path().join("exe")).ok();
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;

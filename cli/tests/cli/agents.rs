@@ -116,7 +116,7 @@ fn a_program_finds_agents_that_no_file_declares() {
     for (agent, words) in [
         ("custom:support", "You support.\n"),
         ("custom:json", "You are made of JSON.\n"),
-        // A name is no question for the program.
+        // The resolver program is not called for a plain name.
         ("default", "You"),
     ] {
         let (done, prompt) = run(agent);
@@ -231,7 +231,7 @@ fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
     assert_eq!(provider.requests().len(), 4);
 }
 
-/// An agent with examples, whose recordings are beside its file.
+/// An agent with examples, whose recordings are next to its file.
 const COUNTER: &str = r#"
 name = "counter"
 prompt = "You count."
@@ -314,7 +314,7 @@ fn the_examples_of_an_agent_run_with_a_model() {
     let requests = provider.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests[0].messages_verbatim()[0].starts_with("You count.\n"));
-    // The recording of a model that calls functions is played in its own form.
+    // A recording with function calls is replayed as function calls.
     let functions = "{\"wattle_cassette\":1,\"model\":\"m\"}\n{\"reply\":{\"text\":\"\",\"calls\":\
                      [{\"id\":\"1\",\"name\":\"file_list\",\"arguments\":\"{\\\"path\\\":\\\"notes\\\"}\"}]}}\n\
                      {\"reply\":\"There are 2 notes.\"}\n";
@@ -323,7 +323,7 @@ fn the_examples_of_an_agent_run_with_a_model() {
         "agents/counter.toml",
         COUNTER.replace("notes.txt\"\nscene", "notes.jsonl\"\nscene"),
     );
-    // A configured endpoint is not asked if the recordings are wanted.
+    // With `--recorded`, a configured endpoint is not used.
     let done = place.wattle(test.iter().chain(&["--recorded", "--json"])).run();
     assert_eq!((done.code, provider.requests().len()), (0, 3), "{done:?}");
     let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
@@ -374,7 +374,8 @@ fn invalid_examples_are_named_by_their_agent_their_number_and_their_key() {
     assert!(done.stderr.contains("no example of these agents has a recording"), "{}", done.stderr);
 }
 
-/// Returns the blocks of the manual's page about agents: the kind and the content of each.
+/// Returns the code blocks of the manual's page about agents, each with its language and its
+/// content.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let manual = include_str!("../../../docs/agents.md");
     let blocks = manual.split("\n```").skip(1).step_by(2);
@@ -407,7 +408,7 @@ fn the_commands_of_the_manual_run() {
         if ran > 1 {
             continue;
         }
-        // After the first command, which begins an agent, the files are those of the page.
+        // The first command creates an agent. The later ones use the files on the page.
         for (_, content) in blocks().into_iter().filter(|(kind, _)| *kind == "toml") {
             let name = content.lines().next().unwrap().split('"').nth(1).unwrap();
             place.write(&format!("agents/{name}.toml"), content);

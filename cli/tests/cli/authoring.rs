@@ -2,14 +2,15 @@
 //! with the page.
 //!
 //! If a line ends with a file's name and a colon, the next block is the content of that file. A
-//! `console` block has commands after `$ `, each followed by its output: stdout, then stderr.
+//! `console` block contains commands after `$ `, each followed by its output: stdout, then stderr.
 //! `UPDATE=1` updates the outputs.
 
 use std::fmt::Write;
 
 use crate::place::Place;
 
-/// Plays the page, and returns it with the actual outputs.
+/// Runs the commands on a page. Returns the page with the actual outputs, and the number of
+/// commands.
 fn play(page: &str) -> (String, usize) {
     let place = Place::new();
     let (mut played, mut commands) = (String::new(), 0);

@@ -97,7 +97,7 @@ fn a_table_of_a_file_is_the_prefix_of_a_key() {
     let settings =
         shown(place.wattle(["config", "show", "--json", "--ai-calls", "8", "--tenant", "other"]));
     assert_eq!((&settings["ai.calls"], &settings["tenant"]), (&json!(8), &json!("other")));
-    // The output is a valid file.
+    // The output is a valid settings file.
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
     assert!(text.contains("\nai.calls = 7\n"), "{text}");
     let shown_keys: String = text

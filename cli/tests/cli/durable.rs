@@ -11,8 +11,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// Starts an endpoint whose answer depends on the number of earlier answers in the request. All
-/// other paths accept POST requests.
+/// Starts a model endpoint whose answer depends on the number of earlier answers in the request. It
+/// also accepts requests to all other paths.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -37,7 +37,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// Prepares a command that uses the place's store and may reach the endpoint.
+/// Prepares a `run` command with the test's store and the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
@@ -51,7 +51,8 @@ fn value(place: &Place, key: &str) -> Option<String> {
     value.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-/// Kills the processes of one run at random moments until one of them completes the run.
+/// Kills a run's processes after random delays, until a process completes the run. Returns the
+/// number of kills, and the result of the last process.
 fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, Done) {
     let host = provider.host();
     let begin = ["go", "--session", "s", "--write", "--allow-host", &host];
@@ -76,14 +77,14 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        // A run that was killed twice between two turns is parked. This test killed it, so it may
-        // be released.
+        // A run that was killed twice between two turns is parked. The test itself killed the run,
+        // so it may release it.
         child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
 
-/// The delays before processes are killed. They are the same each time the test runs. The delays
-/// within one run increase, so that it makes progress.
+/// The pseudo-random delays before processes are killed. They are the same each time the test runs.
+/// The maximum delay increases within a run, so that the run makes progress.
 struct Moments(u64, u64);
 
 impl Moments {
@@ -299,7 +300,7 @@ fn sessions_are_listed_copied_exported_and_removed() {
         .reports(&["a session id is"]);
 }
 
-/// Four processes add to one key of one session. None of 10,000 additions is lost.
+/// Four processes increment one key of one session. None of the 10,000 increments is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();
@@ -315,16 +316,16 @@ fn processes_that_share_a_key_lose_nothing() {
     assert_eq!(value(&place, "n").as_deref(), Some("10000"));
 }
 
-/// An endpoint that kills the asking process a given number of times.
+/// An endpoint that kills the client process a given number of times.
 struct Killer {
     provider: Provider,
-    /// The next process to ask.
+    /// The process id of the next client.
     child: std::sync::Arc<std::sync::Mutex<Option<u32>>>,
     kills: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Killer {
-    /// Creates an endpoint that kills the process that sends a message with the word.
+    /// Creates an endpoint that kills the client process if its request contains the word.
     fn of(word: &'static str) -> Killer {
         let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));

@@ -13,7 +13,7 @@ const MANUAL: &str = include_str!("../../../docs/eval.md");
 /// The endpoint in the manual.
 const ENDPOINT: &str = "http://127.0.0.1:11434/v1";
 
-/// Returns the files below a folder of the repository, by their paths.
+/// Returns the paths and contents of the files under a folder of the repository.
 fn tree(folder: &str) -> Vec<(String, String)> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut folders, mut files) = (vec![top.join(folder)], Vec::new());
@@ -33,7 +33,7 @@ fn tree(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-/// Creates a place with the set in its workdir.
+/// Creates the folders of a test, with the built-in tasks in the workdir.
 fn place() -> Place {
     let place = Place::new();
     tree("eval/tasks").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(
@@ -47,7 +47,7 @@ fn place() -> Place {
 /// Starts an endpoint that returns the recorded answers, task by task.
 fn provider(part: &str) -> Provider {
     let recordings = tree("eval/tasks/recordings").into_iter();
-    // In the order of the tasks' names, which differs from that of the files' names if one is a
+    // The recordings are sorted by task name. The order of the file names differs if one name is a
     // prefix of another.
     let mut chosen: Vec<(String, String)> = recordings
         .filter(|(name, _)| name.contains(part))
@@ -136,7 +136,7 @@ fn an_evaluation_is_resumed_only_on_request() {
         again.stderr
     );
 
-    // The script is used up, so the provider fails. The failures are reported as errors, not as
+    // The provider has no answers left, so it fails. Its failures are reported as errors, not as
     // failed tasks.
     let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
     let document: Json = serde_json::from_str(&fresh.stdout).unwrap();
@@ -451,7 +451,8 @@ fn the_commands_and_files_of_the_manual_work() {
     for line in
         blocks().iter().filter(|(info, _)| *info == "sh").flat_map(|(_, content)| content.lines())
     {
-        // The endpoint answers in order, so it is asked in order.
+        // The endpoint returns its answers in a fixed order, so the attempts must not run
+        // concurrently.
         let jobs = if line.contains(ENDPOINT) { " --jobs 1" } else { "" };
         let done = place.shell(&(line.replace(ENDPOINT, &whole.base_url()) + jobs)).run();
         assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);

@@ -1,9 +1,10 @@
-//! Tests programs that two writers wrote from the prompt alone, without running them: a careful
-//! one, and a hurried one with the habits of Python and Clojure. The programs are unchanged since
-//! then.
+//! Tests programs that two writers wrote from the prompt alone, without running them. One writer
+//! was careful. The other one was hurried, and used to Python and Clojure. The programs are
+//! unchanged since then.
 //!
-//! `first_try/tasks.md` has the tasks, `careful/` and `hurried/` the programs, `one/` and `two/`
-//! the files of two worlds, and `cases.txt` cases of this form:
+//! `first_try/tasks.md` contains the tasks, `careful/` and `hurried/` contain the programs, and
+//! `one/` and `two/` contain two sets of input files, called worlds. `cases.txt` contains cases of
+//! this form:
 //!
 //! ```text
 //! === task world
@@ -20,7 +21,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_try")
 }
 
-/// Copies the files of a folder and of the folders in it.
+/// Copies a folder recursively.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -27,7 +27,7 @@ fn the_settings_are_saved_after_the_model_answered() {
     assert!(!text.contains(key), "the file names the variable, not the key");
     assert_eq!(provider.requests()[0].header("authorization"), Some("Bearer sk-test-0123456789"));
 
-    // The commands of the README work from then on.
+    // The commands in the README now work.
     let done = place.wattle(["run", "are you there?"]).env("OWN_KEY", key).run().code(0);
     assert_eq!(done.stdout, "ready\n");
 }

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 /// The folders of one test. They are removed when it ends.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
-    /// The store of the commands, if the switch of the tests is set. Otherwise a file in the home
-    /// folder.
+    /// The database that the commands use as their store, if the tests are switched to PostgreSQL.
+    /// Otherwise, the store is a file in the home folder.
     store: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Done {
 }
 
 impl Place {
-    /// Creates the folders.
+    /// Creates the home folder and the workdir.
     pub(crate) fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
@@ -51,7 +51,7 @@ impl Place {
         self.dir.path().join("work")
     }
 
-    /// Writes a file of the workdir and creates its folders.
+    /// Writes a file in the workdir, and creates its parent folders.
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -64,7 +64,7 @@ impl Place {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
 
-    /// Returns every file below the test's folders, with its content.
+    /// Returns all files under the test's folders, with their contents.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let (mut folders, mut files) = (vec![self.dir.path().to_owned()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -87,7 +87,7 @@ impl Place {
         Call { command, stdin: Vec::new() }
     }
 
-    /// Prepares a shell line in the workdir. In the line, `wattle` is the binary.
+    /// Prepares a shell line in the workdir. In the line, `wattle` denotes the binary.
     pub(crate) fn shell(&self, line: &str) -> Call {
         let folder = Path::new(env!("CARGO_BIN_EXE_wattle")).parent().unwrap();
         let mut command = Command::new("/bin/sh");
@@ -110,24 +110,24 @@ impl Call {
         Call { stdin: bytes.into(), ..self }
     }
 
-    /// Starts the binary.
+    /// Starts the command, and writes its stdin.
     pub(crate) fn start(mut self) -> Child {
         let piped =
             self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
-        // A binary that does not read its stdin closes it.
+        // Writing fails if the binary ends without reading its stdin.
         let _ = child.stdin.take().unwrap().write_all(&self.stdin);
         child
     }
 
-    /// Starts the binary and waits for its end.
+    /// Runs the command, and waits until it ends.
     pub(crate) fn run(self) -> Done {
         Done::of(self.start())
     }
 }
 
 impl Done {
-    /// Waits for a command to end.
+    /// Waits until a command ends, and collects its output.
     pub(crate) fn of(child: Child) -> Done {
         let output = child.wait_with_output().unwrap();
         Done {
@@ -142,7 +142,7 @@ impl Done {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Fails unless the command exited with this code.
+    /// Fails unless the command ended with this exit code.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Done {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);

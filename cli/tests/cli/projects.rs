@@ -1,5 +1,5 @@
-//! Tests project files: the settings that an untrusted folder may change, and how trust is given
-//! and removed.
+//! Tests project files: the settings that an untrusted folder may change, and how trust is granted
+//! and revoked.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -195,7 +195,7 @@ fn trust_applies_to_one_folder_and_its_content() {
     ok(&["untrust"]);
     place.wattle(["exec", "a"]).run().code(3).reports(&["not trusted"]);
 
-    // The target of a link is trusted.
+    // A link to a trusted folder is trusted.
     symlink(place.work(), place.home().join("link")).unwrap();
     ok(&["trust", place.home().join("link").to_str().unwrap()]);
     ok(&["exec", "a"]);

@@ -1,4 +1,4 @@
-//! Tests several servers that share a store in PostgreSQL. At random times, they are killed,
+//! Tests several servers that share a store in PostgreSQL. At random times, servers are killed,
 //! paused, stopped, drained, or cut off from the database, and the database itself is restarted or
 //! crashes. Every accepted run ends exactly once, its stream contains each event once, no effect is
 //! repeated, and the ledger can be verified.
@@ -34,7 +34,7 @@ const MOMENTS: usize = 60;
 const STARTING: Duration = Duration::from_secs(60);
 /// Duration of a pause, which is longer than a lease.
 const PAUSE: Duration = Duration::from_secs(20);
-/// Timeout for all runs to end.
+/// Maximum time to wait for all runs to end.
 const PATIENCE: Duration = Duration::from_secs(240);
 const TOKEN: &str = "a-token-of-the-test-0123456789abcdef";
 
@@ -48,7 +48,7 @@ struct Replica {
     port: u16,
 }
 
-/// A disturbance of a server or of the database.
+/// A disturbance of a server or the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
     Kill,
@@ -73,7 +73,7 @@ impl Moment {
         Moment::CrashDatabase,
     ];
 
-    /// Returns how long the disturbance lasts, or `None` if it is over at once.
+    /// Returns the duration of the disturbance, or `None` if it takes no time.
     fn duration(self, random: &mut fastrand::Rng) -> Option<Duration> {
         match self {
             Moment::Pause => Some(PAUSE),
@@ -90,12 +90,12 @@ struct World {
     /// The proxy between each server and the database.
     proxies: [Proxy; SERVERS],
     provider: Provider,
-    /// The ports of the servers. 0 for a server that is not running.
+    /// The port of each server, or 0 if the server is not running.
     ports: [AtomicU16; SERVERS],
 }
 
 impl World {
-    /// Starts a server. A server that fails because the database is down is started again.
+    /// Starts a server. Tries again if the server fails because the database is down.
     fn start(&self, at: usize) -> Replica {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -129,7 +129,7 @@ impl World {
             }
             seen.push(line);
         };
-        // The log is read so that the server never blocks on writing it.
+        // The log is drained so that the server never blocks on writing it.
         thread::spawn(move || lines.for_each(drop));
         Ok(Replica { child, port })
     }
@@ -140,8 +140,8 @@ impl World {
         format!("postgres://wattle@127.0.0.1:{port}/postgres?sslmode=disable&schema={schema}")
     }
 
-    /// Starts a run whose program posts a form. Returns the run and the form. Each attempt uses its
-    /// own form, because a request without a response may have started a run.
+    /// Starts a run whose program posts a form. Returns the ids of the run and the form. Each
+    /// attempt uses a new form, because a request without a response may have started a run.
     fn post(&self, random: &mut fastrand::Rng, number: usize) -> (String, String) {
         let deadline = Instant::now() + PATIENCE;
         for attempt in 0.. {
@@ -243,7 +243,7 @@ fn follow(world: &World, run: &str, seed: u64) -> Vec<u64> {
     panic!("the run {run} has no last event: {seen:?}");
 }
 
-/// Starts a model provider. Its first answer posts a form, and the second one ends the run.
+/// Starts a model provider. Its first answer posts a form, and its second answer ends the run.
 fn provider() -> Provider {
     Provider::answering(|request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -270,7 +270,7 @@ fn signal(replica: &Replica, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// The servers, with the disturbances that are in progress.
+/// The servers, with their current disturbances.
 struct Disturbed {
     replicas: Vec<Replica>,
     lasting: [Option<(Moment, Instant)>; SERVERS],
@@ -278,7 +278,7 @@ struct Disturbed {
 
 impl Disturbed {
     /// Disturbs the servers and the database `moments` times. Returns how often each disturbance
-    /// was used.
+    /// occurred.
     fn disturb(
         &mut self,
         world: &World,
@@ -295,7 +295,7 @@ impl Disturbed {
                 }
             }
             let (at, moment) = (random.usize(..SERVERS), Moment::ALL[random.usize(..8)]);
-            // At least one server is always left undisturbed.
+            // At least one server is always undisturbed.
             let others = self.lasting.iter().filter(|lasting| lasting.is_some()).count();
             let lasts = moment.duration(random);
             if done == moments || self.lasting[at].is_some() || (lasts.is_some() && others > 1) {
@@ -330,7 +330,7 @@ impl Disturbed {
         }
     }
 
-    /// Ends the disturbance that is in progress at a server.
+    /// Ends the current disturbance of a server.
     fn end(&mut self, world: &World, at: usize) {
         if let Some((Moment::Pause, _)) = self.lasting[at].take() {
             signal(&self.replicas[at], Signal::CONT);
@@ -339,7 +339,7 @@ impl Disturbed {
         world.proxies[at].open();
     }
 
-    /// Ends a server with a signal, and starts another one in its place.
+    /// Ends a server with a signal, and starts another one in its slot.
     fn replace(&mut self, world: &World, at: usize, by: Signal) {
         world.ports[at].store(0, Ordering::SeqCst);
         signal(&self.replicas[at], by);
@@ -349,7 +349,8 @@ impl Disturbed {
     }
 }
 
-/// Waits until a run has ended, and releases it if it was parked because its servers were killed.
+/// Waits until a run has ended. Releases the run each time it is parked because its servers were
+/// killed.
 fn wait_for_end(world: &World, random: &mut fastrand::Rng, run: &str) -> (Json, usize) {
     let (deadline, mut releases) = (Instant::now() + PATIENCE, 0);
     loop {
@@ -389,7 +390,7 @@ fn start_runs(
     (accepted, followers)
 }
 
-/// Returns how often each form was posted.
+/// Returns the number of times that each form was posted.
 fn posts(world: &World) -> BTreeMap<String, usize> {
     let mut posts = BTreeMap::new();
     for request in world.provider.requests() {

@@ -55,7 +55,7 @@ fn an_answer_with_a_schema_is_printed_as_json() {
     }
 }
 
-/// Starts a run with a catalog step, an inline step that is repaired, and the answer.
+/// Performs a run with a catalog step, an inline step that is repaired, and an answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();
@@ -114,7 +114,7 @@ fn json_prints_the_events_in_order() {
         kinds.join(" "),
         "thinking tool_start tool_result thinking tool_start retry tool_start tool_result response"
     );
-    // A live event has the number of the kept event before it.
+    // A live event has the number of the previous recorded event.
     let mut newest = 0;
     for event in &events {
         let is_kept = event["type"] != "delta";
@@ -185,8 +185,7 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's answer runs and reaches the user unchanged. The records of the answer do not contain
-/// the key.
+/// The model's program and answer are used unchanged. Their records do not contain the key.
 #[test]
 fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     let place = Place::new();
@@ -209,7 +208,8 @@ fn the_models_text_is_unchanged_and_its_records_have_no_key() {
         let found = content.windows(KEY.len()).any(|bytes| bytes == KEY.as_bytes());
         assert!(!found, "the key is in {}", path.display());
     }
-    // The session is exact for the user and for the next run, and its export can be shared.
+    // The session keeps the exact text for the user and for the next run. Its export is masked, so
+    // that it can be shared.
     let shown = place.wattle(["session", "show", "s"]).run().code(0);
     assert!(shown.stdout.contains(&format!("your key is {KEY}")), "{shown:?}");
     let exported = place.wattle(["session", "export", "s"]).env("WATTLE_API_KEY", KEY);
@@ -218,7 +218,7 @@ fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     assert!(exported.stdout.contains("your key is ***") && !exported.stdout.contains(KEY));
 }
 
-/// A key that is too short is not masked in other text, and the operator is warned.
+/// A key that is too short is not masked, and the operator is warned.
 #[test]
 fn a_short_key_masks_nothing_and_causes_a_warning() {
     let place = Place::new();

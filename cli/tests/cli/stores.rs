@@ -6,7 +6,7 @@ fn wattle(place: &Place, args: &[&str]) -> Done {
     place.wattle(args).env("WATTLE_STORE", "s.db").run()
 }
 
-/// Creates a store with a variable, a memory and a session.
+/// Creates a store with a variable, a memory item and a session.
 fn filled() -> Place {
     let place = Place::new();
     wattle(&place, &["vars", "set", "v", "value"]).code(0);

@@ -122,7 +122,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("untrust", Without("as `status`")),
 ];
 
-/// Returns the commands without subcommands, as the binary lists them.
+/// Returns the commands without subcommands, as listed in the binary's help.
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
     let help =
         place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
@@ -196,7 +196,7 @@ fn no_command_shows_or_changes_another_tenants_data() {
         all.map(|done| done.stdout)
     };
     let before = state();
-    // Every user of the workdir sees its files, which are not part of the store.
+    // The files in the workdir are not part of the store, and every user of the workdir sees them.
     for file in ["_steps.jsonl", "_ledger.jsonl", "events.org"] {
         let _ = std::fs::remove_file(place.work().join(file));
     }

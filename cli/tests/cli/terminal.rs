@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Collects the source files below a folder, with their contents.
+/// Collects the source files under a folder, with their contents.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

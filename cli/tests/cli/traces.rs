@@ -15,7 +15,7 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// Creates a place and performs the recorded run in it.
+/// Creates the folders of a test, and performs the recorded run in them.
 fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
@@ -31,7 +31,7 @@ fn wattle(place: &Place, args: &[&str]) -> Done {
     place.wattle(args).run()
 }
 
-/// Returns the output with the run's id replaced.
+/// Returns stdout, with the run's id replaced by `RUN`.
 fn scrubbed(place: &Place, done: &Done) -> String {
     let first = place.read("_steps.jsonl").lines().next().unwrap().to_owned();
     let run: Json = serde_json::from_str(&first).unwrap();
@@ -217,7 +217,7 @@ fn variables_belong_to_the_tenant() {
     wattle(&place, &["vars", "rm", "city"]).code(1).reports(&["there is no variable `city`"]);
 }
 
-/// Performs the recorded run, with its telemetry sent to that collector.
+/// Performs the recorded run, and sends its telemetry to a collector.
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();

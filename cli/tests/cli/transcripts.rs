@@ -1,8 +1,8 @@
 //! Tests transcripts: commands and their exact output.
 //!
-//! A transcript in `tests/transcripts` contains calls. Each is a line that begins with `$ `,
+//! A transcript in `tests/transcripts` contains calls. Each call is a line that begins with `$ `,
 //! followed by the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless
-//! it is 0. `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the
+//! it is 0. `@ NAME` begins a file in the workdir, which ends with `@`. `UPDATE=1` updates the
 //! transcripts.
 
 use std::fmt::Write;
@@ -31,8 +31,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of output looks like the empty line between calls, so outputs are
-            // written without empty lines.
+            // An empty line of output looks like the empty line between calls, so empty lines are
+            // omitted from outputs.
             let _ = writeln!(played, "{line}");
         }
     }

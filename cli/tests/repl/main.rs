@@ -22,7 +22,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use terminal::{Place, content};
 
-/// A program that prints a number that no test contains.
+/// A program that computes and prints 42. Its source does not contain the number.
 const ANSWER: &str =
     "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
 
@@ -70,7 +70,7 @@ fn a_program_runs_at_once_without_a_model() {
     terminal.types(ANSWER);
     terminal.shows_line("42");
     terminal.prompts();
-    // A later program finds the state of an earlier one.
+    // A later program sees the state of an earlier one.
     terminal.types("(call $kv.incr \"n\" (i32.const 40)) (drop) (drop) (i32.const 0)");
     terminal.prompts();
     terminal.types(
@@ -174,7 +174,7 @@ fn an_interrupt_stops_the_work_and_keeps_its_results() {
         said.iter().any(|text| text == "begin") && said.iter().any(|text| text.contains("42")),
         "{said:?}"
     );
-    // An interrupt stops a program too.
+    // An interrupt also stops a program.
     terminal
         .types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
     // The program's file shows that the program is running. Before that, the line editor may still

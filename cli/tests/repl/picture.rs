@@ -1,8 +1,8 @@
-//! Renders a screen as a picture.
+//! Renders a screen as an SVG picture.
 
 use std::fmt::Write;
 
-/// Width of a column and height of a line, in pixels.
+/// Column width and line height, in pixels.
 const COLUMN: f32 = 8.4;
 const LINE: usize = 19;
 /// Space around the text, in pixels.
@@ -25,7 +25,7 @@ struct Look {
 }
 
 impl Look {
-    /// Applies the numbers of an escape sequence.
+    /// Applies the parameters of an escape sequence that sets styles.
     fn apply(&mut self, numbers: &str) {
         let mut numbers = numbers.split(';').map(|number| number.parse::<usize>().unwrap_or(0));
         while let Some(number) = numbers.next() {
@@ -47,7 +47,7 @@ impl Look {
         }
     }
 
-    /// Returns the attributes of the look.
+    /// Returns the SVG attributes of the style.
     fn attributes(self) -> String {
         let mut all = String::new();
         let mut add = |is_on: bool, attribute: &str| {
@@ -66,7 +66,7 @@ impl Look {
     }
 }
 
-/// Renders a screen with escape sequences as a picture. `shown` returns the text to show for a
+/// Renders a screen with escape sequences as an SVG picture. `shown` returns the text to show for a
 /// line.
 pub(crate) fn svg(styled: &str, columns: usize, shown: impl Fn(&str) -> String) -> String {
     let mut look = Look::default();
@@ -129,8 +129,7 @@ fn replaced(line: Vec<(char, Look)>, shown: impl Fn(&str) -> String) -> Vec<(cha
     shown(text.trim_end()).trim_end().chars().enumerate().map(look).collect()
 }
 
-/// Splits a line into the longest parts with one style, each with its column and without trailing
-/// spaces.
+/// Splits a line into runs of one style, each with its column and without trailing spaces.
 fn runs(line: &[(char, Look)]) -> Vec<(usize, &[(char, Look)])> {
     let is_blank = |(c, _): &&(char, Look)| *c == ' ';
     let mut column = 0;

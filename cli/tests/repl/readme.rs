@@ -1,4 +1,4 @@
-//! Tests the session in the README: it must be the same as on a screen.
+//! Tests that the session in the README matches a real session on a screen.
 
 use wattle_tests::provider::{Answer, Provider};
 
@@ -7,12 +7,12 @@ use crate::terminal::Place;
 use crate::tmux::Screen;
 use crate::{acts, responds};
 
-/// Number of columns of the screen.
+/// Width of the screen, in columns.
 const COLUMNS: usize = 96;
 
 const README: &str = include_str!("../../../README.md");
 
-/// The lines before and after the session in the README.
+/// The lines that enclose the session in the README.
 const BEGIN: &str = "<!-- session -->\n```text\n";
 const END: &str = "```\n";
 
@@ -70,7 +70,7 @@ fn the_session_in_the_readme_is_one_on_a_screen() {
     assert_eq!(shown, written, "the session in the README is stale; `UPDATE=1` writes it");
 }
 
-/// Removes the parts of a line that differ between sessions: ids, folders, times, tokens.
+/// Replaces the parts of a line that differ between sessions: ids, folders, times and tokens.
 fn steady(line: &str) -> String {
     let line = if line.starts_with("wattle ") {
         let (about, _) = line.rsplit_once(' ').unwrap();
@@ -78,7 +78,7 @@ fn steady(line: &str) -> String {
     } else if line.ends_with("(read-only, changes stay in this session)") {
         "~/data (read-only, changes stay in this session)".to_owned()
     } else if line.starts_with('●') {
-        // A slow machine needs seconds.
+        // On a slow machine, the time is in seconds.
         let time = line.trim_end_matches([' ', 'm', 's']);
         let call = time.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         format!("{:<1$}4 ms", call.trim_end(), COLUMNS - "4 ms".len())

@@ -6,8 +6,8 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::terminal::Place;
 
-/// Characters, and control sequences in their C0 and C1 forms, that clear, rename, overwrite or
-/// reverse text, or access the clipboard.
+/// Text with control characters and with control sequences in their C0 and C1 forms. They clear the
+/// screen, access the clipboard, change colours, or overwrite, reorder or hide text.
 const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
                        u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
@@ -31,7 +31,7 @@ fn output_of(mut command: std::process::Command, typed: &str) -> String {
         session.send(typed).unwrap();
         session.flush().unwrap();
     }
-    // Each byte is read as one character.
+    // The session reads each byte as one character.
     let bytes: Vec<u8> =
         session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
     String::from_utf8(bytes).unwrap()

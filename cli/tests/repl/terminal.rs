@@ -10,10 +10,10 @@ use rexpect::session::{PtySession, spawn_with_options};
 /// Maximum time to wait for an expected string, in milliseconds.
 const NEVER: u64 = 30_000;
 
-/// The prompt. The reader of the terminal treats each byte as one character.
+/// The prompt, in the form that the session reads: each byte as one character.
 const PROMPT: &str = "\u{e2}\u{80}\u{ba} ";
 
-/// A home and a workdir for the sessions of one test, which are removed at its end.
+/// A home directory and a workdir for the sessions of a test. They are removed when the test ends.
 pub(crate) struct Place(tempfile::TempDir);
 
 /// A session in a terminal.
@@ -86,7 +86,8 @@ impl Terminal {
         self.shows(PROMPT);
     }
 
-    /// Waits for the end of the session with this exit code. Returns the rest of the output.
+    /// Waits until the session ends, and fails unless it ends with this exit code. Returns the
+    /// remaining output.
     #[track_caller]
     pub(crate) fn ends(mut self, code: i32) -> String {
         let rest = self.0.exp_eof().unwrap();
@@ -98,7 +99,7 @@ impl Terminal {
     }
 }
 
-/// Returns the text of a file. A missing file is empty.
+/// Returns the content of a file, or an empty string if the file is missing.
 pub(crate) fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A screen of tmux. Tests read its content as a user sees it.
+//! A tmux screen. Tests read its content as a user sees it.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -44,7 +44,8 @@ impl Screen {
             return None;
         }
         let home = place.home("");
-        // A server that is about to end would take the next screen with it.
+        // Each screen has its own server. A shared server that is shutting down would end the next
+        // screen, too.
         let number = SCREENS.fetch_add(1, Ordering::Relaxed);
         let socket = home.join(format!("tmux-{number}.sock")).to_str().unwrap().to_owned();
         let screen = Screen { socket, columns };
@@ -83,8 +84,9 @@ impl Screen {
         self.run(&["send-keys", "-l", "--", text]);
     }
 
-    /// Types a line. Waits for a prompt, and until the line is shown, so that a later wait does not
-    /// mistake this prompt for the next one. During a run, neither appears.
+    /// Types a line. First waits for a prompt, and then waits until the line is shown, so that a
+    /// later wait does not mistake this prompt for the next one. During a run, neither appears, and
+    /// both waits time out.
     pub(crate) fn types(&self, line: &str) {
         let prompts = |content: &str| {
             content.trim_end().lines().last().is_some_and(|last| last.starts_with('›'))
@@ -97,7 +99,7 @@ impl Screen {
         self.press(&["Enter"]);
     }
 
-    /// Waits for a condition, for a limited time.
+    /// Waits for a condition, for at most [`SETTLED`].
     fn settles(&self, is_met: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !is_met(&self.content()) && begun.elapsed() < SETTLED {
@@ -125,7 +127,7 @@ impl Screen {
         String::from_utf8(shown).unwrap().replace("\u{1b}[49m", "")
     }
 
-    /// Returns the id of the session's process.
+    /// Returns the process id of the session.
     pub(crate) fn process(&self) -> String {
         let shown = self.run(&["display-message", "-p", "#{pane_pid}"]).stdout;
         String::from_utf8(shown).unwrap().trim().to_owned()
@@ -165,7 +167,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A server whose session has ended is gone already.
+        // If the session has ended, its server has ended, too.
         let _ = self.tmux(&["kill-server"]).output();
     }
 }

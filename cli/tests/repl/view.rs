@@ -9,7 +9,7 @@ use crate::terminal::Place;
 use crate::tmux::Screen;
 use crate::{ANSWER, acts, responds};
 
-/// Starts a session whose model is a fake provider. Returns from the test if tmux is not installed.
+/// Starts a session on a screen of the given width. Returns from the test if tmux is not installed.
 macro_rules! screen {
     ($place:expr, $columns:expr, $($arg:expr),*) => {
         match Screen::start(&$place, $columns, &[$($arg),*]) {
@@ -59,7 +59,7 @@ fn names_are_completed() {
     screen.press(&["C-u"]);
     screen.text("(str.from_");
     screen.press(&["Tab"]);
-    // Several functions fit, and are listed with their signatures.
+    // Several functions match, and are listed with their signatures.
     screen.shows("(str.from_int n");
     screen.press(&["C-u"]);
     screen.text("(out (str.find ");
@@ -165,7 +165,7 @@ fn a_saved_program_can_be_called_and_tested() {
     screen.shows("\nHI\n");
     screen.types("/save shout");
     screen.shows("saved tools/shout.wat · `wattle catalog test shout` runs its example");
-    // The folders are read again at most once a second.
+    // The catalog reloads its folders at most once a second.
     std::thread::sleep(Duration::from_millis(1_100));
     screen.types("/run shout");
     screen.waits("the second result", |content| content.matches("\nHI\n").count() == 2);
@@ -398,7 +398,7 @@ fn an_input_is_edited_in_the_users_editor() {
     screen.press(&["Enter"]);
     screen.shows("\ntwo\n");
     screen.prompts();
-    // The key opens the typed text, even if it is incomplete.
+    // Ctrl-X Ctrl-E opens the typed text in the editor, even if the input is incomplete.
     screen.text("say one");
     screen.shows("› say one");
     screen.press(&["C-x", "C-e"]);

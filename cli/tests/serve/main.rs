@@ -60,7 +60,7 @@ impl Served {
             }
             if let Some(address) = line.strip_prefix("listening on http://") {
                 served.address = address.to_owned();
-                // Reads the remaining lines, so that the server never blocks on a full pipe.
+                // The remaining lines are read so that the server never blocks on a full pipe.
                 std::thread::spawn(move || lines.for_each(drop));
                 return served;
             }
@@ -100,7 +100,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Fails only if the server has ended already.
+        // Fails only if the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -208,8 +208,8 @@ fn a_server_that_cannot_start_reports_why() {
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
 }
 
-/// A server that is killed during a model request leaves the run open. The next server resumes it,
-/// and the session continues.
+/// A run stays open if its server is killed during a model request. The next server resumes the
+/// run, and the session continues.
 #[test]
 fn a_server_resumes_the_runs_of_a_killed_one() {
     let home = tempfile::tempdir().unwrap();

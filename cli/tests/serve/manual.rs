@@ -8,7 +8,8 @@ use super::Served;
 
 const MANUAL: &str = include_str!("../../../docs/http.md");
 
-/// Returns true if some line has all parts of `expected`, in order. The parts are separated by `…`.
+/// Returns true if some line contains all parts of `expected`, in order. The parts are separated by
+/// `…`.
 fn has_line(output: &str, expected: &str) -> bool {
     output.lines().any(|line| {
         let mut rest = Some(line);
@@ -101,7 +102,7 @@ fn the_manual_has_every_route() {
                 is_chat || MANUAL.contains(&format!("| `{route}` | {scope} |")),
                 "`{route}` with the scope {scope} is not in a table"
             );
-            // The part of the path before its first parameter.
+            // The part of the path before the first parameter.
             let begin = path.split('{').next().unwrap();
             assert!(examples.contains(&format!("$SERVER{begin}")), "`{route}` has no example");
             routes += 1;

@@ -9,7 +9,7 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use super::{Served, ended, wattle};
 
-/// Returns the runs of the store below `home`.
+/// Returns the runs in the store under `home`.
 fn runs(home: &std::path::Path) -> Json {
     let done = wattle(home, &["session", "runs", "--json"]).output().unwrap();
     serde_json::from_slice(&done.stdout).unwrap()

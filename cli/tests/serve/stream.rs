@@ -28,7 +28,7 @@ fn send(
     BufReader::new(stream)
 }
 
-/// Reads the next event of a stream, and its id if the event is a kept one.
+/// Reads the next event of a stream, with its id if the event is persisted.
 fn event(stream: &mut BufReader<TcpStream>) -> Option<(Option<u64>, Json)> {
     let mut id = None;
     loop {

@@ -11,7 +11,7 @@ use super::{Served, wattle};
 /// The number of times that the server is killed.
 const KILLS: u32 = 30;
 
-/// The answer of the agent at the top.
+/// The answer of the root agent.
 const ANSWER: &str = "lead a: wa1+wa2+wa3+wa4; lead b: wb1+wb2+wb3+wb4; lead c: \
                       wc1+wc2+wc3+wc4; lead d: wd1+wd2+wd3+wd4";
 
@@ -37,7 +37,7 @@ fn respond(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// Returns the answer of the agent that is asked. The answers depend only on the conversation.
+/// Returns the answer of the requested agent. The answer depends only on the conversation.
 fn answer(request: &Recorded) -> Answer {
     let messages = request.messages();
     let (prompt, last) = (&messages[0], messages.last().unwrap());
@@ -86,7 +86,7 @@ fn start(served: &Served, token: &str) -> String {
     started["id"].as_str().unwrap().to_owned()
 }
 
-/// Returns the run once it has ended.
+/// Waits until the run is neither running nor queued, and returns it.
 fn ended(served: &Served, token: &str, run: &str) -> Json {
     for _ in 0..400 {
         let view = api(served, token, &format!("GET /api/run/{run}"), "").unwrap();
@@ -120,7 +120,7 @@ fn a_tree_whose_server_is_killed_at_random_moments_ends_as_it_would_have() {
         let view = api(&served, &token, &format!("GET /api/run/{run}"), "").unwrap();
         match view["status"].as_str().unwrap() {
             "running" | "queued" => {}
-            // It was killed three times without any progress.
+            // The run was killed three times without any progress.
             "parked" => {
                 let release = format!("POST /api/run/{run}/release");
                 api(&served, &token, &release, "").unwrap();
@@ -146,7 +146,8 @@ fn a_tree_whose_server_is_killed_at_random_moments_ends_as_it_would_have() {
         .iter()
         .map(|child| (&child["agent"], &child["prompt"], &child["usage"]["completion"]))
         .collect();
-    // The requests differ: they show the files that exist when a run begins.
+    // Only completion tokens are compared. The requests differ, because they show the files that
+    // exist when a run begins.
     let written = |view: &Json| view["usage"]["completion"].clone();
     assert_eq!(written(&view), written(&expected), "each answer counts once: {used:?}");
     assert!(children.iter().all(|child| child["status"] == "done"), "{children:?}");

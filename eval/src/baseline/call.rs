@@ -1,5 +1,5 @@
-//! Programs that consist of one call. Each tool call runs in the sandbox, with the same grants and
-//! guards as any program.
+//! Programs that consist of a single call. Each tool call runs in the sandbox, with the same grants
+//! and guards as any other program.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub(super) enum Argument {
     Map(Json),
 }
 
-/// A program that calls one function and outputs its result: a string unchanged, an i32 in digits,
-/// a wider number as eight bytes, an array or a map as JSON. If the function returns nothing and
-/// changes an array or a map, the program outputs that array or map.
+/// A program that calls one function and outputs its result: a string unchanged, an i32 in decimal
+/// digits, a wider number as eight bytes, an array or a map as JSON. If the function returns
+/// nothing but changes an array or a map, the program outputs that array or map.
 pub(super) struct OneCall {
     source: String,
     args: Vec<String>,
@@ -101,7 +101,8 @@ fn namespace(ty: Ty) -> &'static str {
     if ty == Ty::Arr { "arr" } else { "map" }
 }
 
-/// Writes a call to a function that returns (value, err). The value is stored in the local `name`.
+/// Generates a call to a function that returns (value, err). The call stores the value in the local
+/// `name`.
 fn fallible(call: &str, name: &str, ty: ValType) -> String {
     format!(
         "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set \
@@ -109,7 +110,7 @@ fn fallible(call: &str, name: &str, ty: ValType) -> String {
     )
 }
 
-/// Returns the code that outputs the local `name`.
+/// Generates the code that outputs the local `name`.
 fn output_of(ty: Ty, name: &str) -> String {
     match ty {
         Ty::Int | Ty::Bool | Ty::Addr => {

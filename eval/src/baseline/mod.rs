@@ -1,9 +1,9 @@
-//! The baseline: the model works on the same tasks by calling host functions one by one, as JSON
+//! The baseline: the model solves the same tasks by calling host functions one by one, as JSON
 //! tools.
 //!
-//! The baseline has the same grants, limits and costs as the programs that are compared with it:
-//! every call runs in the sandbox, as a program of one call. The baseline is a small separate loop
-//! that shares no code with the agent's loop.
+//! The baseline has the same grants, limits and costs as the programs that it is compared with,
+//! because every call runs in the sandbox as a program with one call. The baseline has its own
+//! small loop, which shares no code with the agent's loop.
 
 mod call;
 mod tool;
@@ -28,11 +28,11 @@ const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool 
                       and objects of strings; a tool that changes one returns it. When the task \
                       is done, answer with the result only, without calling a tool.";
 
-/// The message that asks for an answer when no steps are left.
+/// The message that requests an answer when all steps are used up.
 const CONCLUDE: &str =
     "All steps are used up. Answer now with what you know; no more tools can be called.";
 
-/// Runs a task with tools until it ends, like [`wattle_agent::run`] with programs.
+/// Runs a task with tools until it ends. The counterpart with programs is [`wattle_agent::run`].
 pub(crate) async fn run(
     host: &Host,
     settings: &Settings,
@@ -86,7 +86,8 @@ impl<'a> Conversation<'a> {
         Conversation { host, settings, model, grants, tools, messages, steps: 0, count }
     }
 
-    /// Asks the model and makes its calls, until the model answers or its steps are used up.
+    /// Asks the model and makes the calls that it requests, until the model answers or its steps
+    /// are used up.
     async fn run(&mut self) -> Ending {
         while self.steps < self.settings.machine.max_steps {
             let reply = match self.ask(true).await {

@@ -1,4 +1,4 @@
-//! Host functions as JSON tools: their schemas, and the parsing of calls.
+//! Host functions as JSON tools: the schemas of the tools, and the parsing of calls.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::manual::schema;
@@ -7,10 +7,11 @@ use wattle_agent::rt::{Function, Grants, Param, Runtime, Signature, Ty};
 
 use super::call::{Argument, OneCall};
 
-/// Functions that are only useful inside a program: its arguments, results and memory.
+/// Functions that are useful only within a program, because they handle its arguments, results and
+/// memory.
 const INTERNAL: &[&str] = &["sys.argc", "sys.argv", "sys.resv", "sys.alloc"];
 
-/// The tools of one run: the functions of the granted capabilities.
+/// The tools of a run: the functions of the granted capabilities.
 pub(super) struct Toolbox {
     schemas: Vec<FunctionTool>,
     signatures: Vec<Signature>,
@@ -27,12 +28,12 @@ impl Toolbox {
         Toolbox { schemas, signatures }
     }
 
-    /// Returns the schemas of the tools for the model.
+    /// Returns the schemas of the tools, for the model.
     pub(super) fn schemas(&self) -> &[FunctionTool] {
         &self.schemas
     }
 
-    /// Returns the program that makes a call.
+    /// Returns the program that makes a call to the tool `name`.
     pub(super) fn program(&self, name: &str, arguments: &str) -> Result<OneCall, String> {
         let at = self.schemas.iter().position(|tool| tool.name == name);
         let signature = at
@@ -62,7 +63,7 @@ impl Toolbox {
 
 fn describe(function: &Function) -> FunctionTool {
     FunctionTool {
-        // Endpoints reject dots and slashes in a name.
+        // Endpoints reject dots and slashes in names.
         name: function.name.replace(['.', '/'], "_"),
         description: function.about.to_owned(),
         parameters: schema(&function.signature),
@@ -82,7 +83,7 @@ fn words(ty: Ty) -> &'static str {
 }
 
 /// Converts a JSON value to an argument. Models often put numbers in quotes, or write other values
-/// where a string is expected. Both are accepted.
+/// where a string is expected. Both mistakes are accepted.
 fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
     let given = given.filter(|value| !value.is_null());
     let Some(value) = given else { return ty.missing().map(Argument::Int) };
@@ -97,7 +98,7 @@ fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
         Ty::Bool => Argument::Int(i32::from(value.as_bool()?)),
         Ty::Arr => Argument::Array(value.as_array()?.clone().into()),
         Ty::Map | Ty::OptMap => Argument::Map(value.as_object()?.clone().into()),
-        // A parameter of type any takes arrays and maps as handles, and any other value as its
+        // A parameter of type `any` takes arrays and maps as handles, and any other value as its
         // text.
         Ty::Any if value.is_array() => Argument::Array(value.clone()),
         Ty::Any if value.is_object() => Argument::Map(value.clone()),

@@ -1,14 +1,15 @@
 //! Removes the decoration that models put around a value: Markdown, quotes, a code fence.
 
-/// Returns a string with `\n` as its only line ending, and without leading whitespace, trailing
-/// whitespace, and whitespace at the ends of lines. All rules ignore these differences.
+/// Returns a string without leading whitespace, trailing whitespace and whitespace at line ends,
+/// and with `\n` as its only line ending. All rules ignore these differences.
 pub(super) fn normalised(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim().to_owned()
 }
 
-/// Returns the text inside the only code fence, or the whole text if it has none or several.
+/// Returns the text inside the only code fence, or the whole text if there is no fence or more than
+/// one.
 pub(super) fn unfenced(text: &str) -> &str {
     let mut parts = text.split("```");
     let (Some(_), Some(inside), Some(_), None) =
@@ -23,8 +24,8 @@ pub(super) fn unfenced(text: &str) -> &str {
     }
 }
 
-/// Returns a line of text without emphasis, backquotes and double quotes, with simple spaces,
-/// hyphens and apostrophes.
+/// Removes emphasis, backquotes and double quotes from a text, and replaces typographic spaces,
+/// hyphens and apostrophes with ASCII characters.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -41,7 +42,7 @@ pub(super) fn plain(text: &str) -> String {
     lines.map(|words| words.collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns an item of a list without decoration and without the punctuation at its ends.
+/// Returns a list item without decoration and without punctuation at its ends.
 pub(super) fn bare(item: &str) -> String {
     let plain = plain(item);
     let trimmed = plain.trim().trim_end_matches([',', ';']).trim_end();
@@ -50,7 +51,7 @@ pub(super) fn bare(item: &str) -> String {
         .and_then(|rest| rest.strip_suffix('\''))
         .unwrap_or(trimmed)
         .trim();
-    // A full stop ends a sentence; in `a.` of an abbreviation such as `e.g.` it belongs to it.
+    // A final full stop is removed, unless the item contains another one, as in `e.g.`.
     match inner.strip_suffix('.') {
         Some(rest) if !rest.contains('.') => rest.to_owned(),
         _ => inner.to_owned(),

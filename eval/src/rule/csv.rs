@@ -1,10 +1,10 @@
-//! The rule `csv`: the cells of a table, with any quoting.
+//! The rule `csv`, which compares the cells of a table and ignores how they are quoted.
 
 use super::clean::{normalised, unfenced};
 use super::item::{Item, is_near, joined};
 use super::quoted;
 
-/// Returns the reason why the text is not the expected table.
+/// Returns the reason why the text is not the expected table, or `None` if it is.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -31,8 +31,8 @@ pub(super) fn wrong(
     })
 }
 
-/// Returns true if a cell has the expected value. A number, unlike a string, may be written in
-/// another notation, but only in one that programs can parse: `12.50` and `12.5`, not `12.5 EUR`.
+/// Returns true if a cell has the expected value. A number may have another notation, but only one
+/// that programs can parse: `12.50` and `12.5`, not `12.5 EUR`. A string must match exactly.
 fn is_cell(cell: &str, item: &Item, within: f64) -> bool {
     match item {
         Item::Text(text) => cell.trim() == text.trim(),
@@ -42,8 +42,8 @@ fn is_cell(cell: &str, item: &Item, within: f64) -> bool {
     }
 }
 
-/// Returns the rows of a string in the format of RFC 4180, or `None` if a quote is not closed.
-/// Empty lines are not rows.
+/// Parses a table in the format of RFC 4180. Returns its rows, or `None` if a quote is not closed.
+/// Empty lines are skipped.
 fn parse(text: &str) -> Option<Vec<Vec<String>>> {
     let mut rows = Vec::new();
     let (mut row, mut cell) = (Vec::new(), String::new());

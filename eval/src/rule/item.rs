@@ -1,4 +1,4 @@
-//! The items of a rule. Each is a string or a number.
+//! The items that rules expect. An item is a string or a number.
 
 use serde::Deserialize;
 
@@ -16,13 +16,13 @@ pub(super) enum Item {
 }
 
 impl Item {
-    /// Returns true if `found` is this item and nothing else.
+    /// Returns true if `found` consists of this item.
     pub(super) fn is(&self, found: &str, within: f64) -> bool {
         match self {
             Item::Text(text) => bare(found) == bare(text),
             Item::Number(number) => {
                 let found = bare(found);
-                // Two words at most, for a unit: `12 km`.
+                // At most two words are allowed, so that a unit may follow: `12 km`.
                 matches!(numbers(&found).as_slice(), [one] if is_near(*one, *number, within))
                     && found.split_whitespace().count() <= 2
             }
@@ -30,8 +30,8 @@ impl Item {
     }
 }
 
-/// Returns true if two numbers differ by at most `within`, apart from the rounding of decimal
-/// fractions.
+/// Returns true if two numbers differ by at most `within`, plus a tolerance for the rounding of
+/// decimal fractions.
 pub(super) fn is_near(found: f64, expected: f64, within: f64) -> bool {
     (found - expected).abs() <= within + expected.abs() * 1e-9
 }
@@ -45,12 +45,12 @@ impl std::fmt::Display for Item {
     }
 }
 
-/// Joins items for a message.
+/// Joins items with commas, for a message.
 pub(super) fn joined(items: &[Item]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// One item or several.
+/// A single item or several items.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a string, a number, or an array of them")]
 pub(super) enum Items {

@@ -9,8 +9,8 @@ use super::clean::unfenced;
 use super::item::is_near;
 use super::quoted;
 
-/// A JSON value written in TOML. TOML has no null, so a document with a null is written as a
-/// [`Document`].
+/// A JSON value written as TOML. TOML has no null, so a document that contains a null is written as
+/// a [`Document`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "toml::Value")]
 pub(super) struct Value(pub(super) Json);
@@ -54,8 +54,8 @@ impl TryFrom<String> for Document {
     }
 }
 
-/// Returns the reasons why the text is not JSON with these values at these pointers, or is not this
-/// document.
+/// Returns the differences between the text and the expected JSON: the values at the given
+/// pointers, or the whole document.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -81,7 +81,7 @@ pub(super) fn wrong(
     expected.iter().filter_map(wrong).chain(whole).collect()
 }
 
-/// Returns true if two values are equal. The notation of numbers and the order of keys are ignored.
+/// Returns true if two values are equal. Ignores the notation of numbers and the order of keys.
 fn is_same(a: &Json, b: &Json, within: f64) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_f64(), b.as_f64()) {

@@ -1,4 +1,4 @@
-//! The rules `list` and `set`: the items of a list in any notation.
+//! The rules `list` and `set`, which compare the items of a list in any notation.
 
 use serde_json::Value as Json;
 
@@ -6,8 +6,8 @@ use super::clean::{bare, normalised, unfenced};
 use super::item::{Item, joined};
 use super::quoted;
 
-/// Returns the reason why the text is not a list of these items. If `ordered` is true, their order
-/// counts.
+/// Returns the reason why the text is not a list of these items, or `None` if it is. If `ordered`
+/// is true, the order of the items must match.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -39,7 +39,7 @@ fn is_permutation(found: &[String], expected: &[Item], within: f64) -> bool {
     each_is_there && left.is_empty()
 }
 
-/// Returns the items of a list, for each notation that the string may have.
+/// Returns the items of a list, once for each notation in which the text can be read.
 fn readings(text: &str) -> Vec<Vec<String>> {
     let text = normalised(unfenced(text));
     if let Ok(Json::Array(items)) = serde_json::from_str(&text) {
@@ -73,7 +73,7 @@ fn readings(text: &str) -> Vec<Vec<String>> {
     readings
 }
 
-/// Reads a list on one line, with and without the words before its colon.
+/// Reads a list on a single line, with and without the words before its colon.
 fn single_line(line: &str, readings: &mut Vec<Vec<String>>) {
     let led = line.split_once(": ").map(|(_, rest)| rest);
     for line in std::iter::once(line).chain(led) {
@@ -86,7 +86,7 @@ fn single_line(line: &str, readings: &mut Vec<Vec<String>>) {
                 readings.push(parts().filter(|part| !part.is_empty()).collect());
             }
         }
-        // `a, b and c` and `a, b, and c`
+        // Handles `a, b and c` and `a, b, and c`.
         let joined = line.replace(", and ", ", ").replace(" and ", ", ");
         if joined != line {
             readings.push(joined.split(',').map(|part| part.trim().to_owned()).collect());
@@ -94,7 +94,7 @@ fn single_line(line: &str, readings: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Returns the lines without bullets, or without numbers if they count from 1.
+/// Returns the lines without their bullets, or without their numbers if these count up from 1.
 fn unmarked(lines: &[&str]) -> Vec<String> {
     let numbered = |(at, line): (usize, &&str)| {
         let digits = line.chars().take_while(char::is_ascii_digit).count();

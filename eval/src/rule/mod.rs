@@ -17,8 +17,8 @@ use crate::number::readings;
 use clean::normalised;
 use item::{Item, Items, is_near};
 
-/// Conditions that a string must meet. Leading and trailing whitespace, whitespace at the ends of
-/// lines, and the kind of line ending are ignored.
+/// Conditions on a string. Leading and trailing whitespace, whitespace at line ends, and the kind
+/// of line ending are ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
@@ -30,9 +30,9 @@ pub struct Rule {
     lacks: Texts,
     /// A regular expression that must match somewhere in the text.
     matches: Option<Pattern>,
-    /// The values that a short answer names, in order, and no others.
+    /// The values that a short answer must name, in order, and no others.
     says: Option<Items>,
-    /// Values that would make such an answer ambiguous.
+    /// Values that a short answer must not name in addition.
     among: Texts,
     /// The items of a list, in order.
     list: Option<Vec<Item>>,
@@ -42,17 +42,17 @@ pub struct Rule {
     csv: Option<Vec<Vec<Item>>>,
     /// The only number in the text.
     number: Option<f64>,
-    /// Maximum difference of each number from the expected one.
+    /// Maximum difference between a number and its expected value.
     within: f64,
-    /// Values in the text's JSON, by JSON pointer. `""` is the whole document.
+    /// Values in the text's JSON, by JSON pointer. The pointer `""` is the whole document.
     json: BTreeMap<String, json::Value>,
-    /// The whole document, written as JSON.
+    /// The whole JSON document, written as JSON.
     document: Option<json::Document>,
     /// If true, the file or key must not exist.
     absent: bool,
 }
 
-/// One string or several.
+/// A single string or several strings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(untagged, expecting = "expected a string or an array of strings")]
 enum Texts {
@@ -85,7 +85,7 @@ impl TryFrom<String> for Pattern {
 }
 
 impl Rule {
-    /// Returns true if every string meets the rule.
+    /// Returns true if the rule has no conditions, so that every string meets it.
     pub(crate) fn is_empty(&self) -> bool {
         let Rule { equals, contains, lacks, matches, says, among: _, list, set, csv, .. } = self;
         let Rule { number, within: _, json, document, absent, .. } = self;
@@ -95,8 +95,8 @@ impl Rule {
         texts && values && parts && json.is_empty() && document.is_none() && !absent
     }
 
-    /// Returns the conditions that the text does not meet, one sentence each. `None` is a file or
-    /// key that does not exist.
+    /// Returns the unmet conditions, one sentence each. A `text` of `None` stands for a file or key
+    /// that does not exist.
     #[must_use]
     pub fn problems(&self, subject: &str, text: Option<&str>) -> Vec<String> {
         let Some(text) = text else {
@@ -128,7 +128,7 @@ impl Rule {
         problems
     }
 
-    /// Returns the problems with conditions on the exact text.
+    /// Returns the unmet conditions on the exact text.
     fn verbatim(&self, subject: &str, text: &str) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(expected) =
@@ -158,12 +158,12 @@ impl Rule {
     }
 }
 
-/// Returns a string in quotes, for a message.
+/// Quotes a string for a message, and truncates it to 200 characters.
 fn quoted(text: &str) -> String {
     quote(text, 200)
 }
 
-/// Returns the reason why no reading of the text has exactly this number.
+/// Returns an error message if no reading of the text consists of exactly the expected number.
 fn wrong_number(subject: &str, text: &str, expected: f64, within: f64) -> Option<String> {
     let mut readings = readings(text);
     readings.iter_mut().for_each(Vec::dedup);

@@ -1,11 +1,11 @@
-//! The rule `says`: a short answer names a value, or several in order, and no other.
+//! The rule `says`: a short answer names one value, or several values in order, and no others.
 
 use super::clean::{plain, unfenced};
 use super::item::{Item, is_near, joined};
 use super::quoted;
 use crate::number::numbers;
 
-/// Maximum number of words around the values.
+/// Maximum number of words other than the values.
 const MAX_OTHER_WORDS: usize = 40;
 
 /// Words that evade the question or express doubt.
@@ -15,7 +15,7 @@ const HEDGES: &[&str] = &[
     "wasn't", "don't", "doesn't", "didn't", "guess", "failed", "error",
 ];
 
-/// Returns the reason why the text does not name exactly these items.
+/// Returns the reason why the text does not name exactly these items, or `None` if it does.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -72,8 +72,8 @@ pub(super) fn wrong(
     })
 }
 
-/// Returns the position of a phrase, if it is not part of a longer word or name: `north` is not in
-/// `north-east`, and `b.txt` is not in `a/b.txt`.
+/// Returns the offset of an occurrence of a phrase that is not part of a longer word or name:
+/// `north` is not found in `north-east`, and `b.txt` is not found in `a/b.txt`.
 fn find_phrase(text: &str, phrase: &str, from: usize) -> Option<usize> {
     if phrase.is_empty() {
         return None;

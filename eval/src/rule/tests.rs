@@ -1,8 +1,8 @@
-//! Tests the rules with right answers in many forms, and wrong answers in the right form.
+//! Tests the rules with right answers in many forms, and with wrong answers in the right form.
 
 use super::Rule;
 
-/// Returns the number of problems of a string.
+/// Returns the number of problems that a rule finds in a string.
 fn problems(rule: &str, text: &str) -> usize {
     let rule: Rule = toml::from_str(rule).unwrap_or_else(|why| panic!("{rule}: {why}"));
     assert!(!rule.is_empty(), "{rule:?}");

@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The effect of a host function outside the program. It decides what happens to the call when the
+/// The effect of a host function outside the program. It determines what happens to a call when the
 /// program is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallEffect {
     /// No effect: the result depends only on the arguments. The call is performed again.
     None,
-    /// Reads without changing anything. The call may be repeated until its result is recorded.
+    /// A read that changes nothing. The call may be repeated until its result is recorded.
     Reads,
-    /// Changes something. The call is idempotent.
+    /// An idempotent change.
     Repeatable,
-    /// Changes something. The call is not idempotent.
+    /// A change that is not idempotent.
     Once,
-    /// Changes the run's files. The call is idempotent.
+    /// An idempotent change to the run's files.
     Writes,
-    /// Changes the run's files. The call is not idempotent, unless the files are in the run's
+    /// A change to the run's files that is not idempotent, unless the files are in the run's
     /// memory.
     Changes,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// An error code: 0 is success, and any other number is a kind of failure.
+/// An error code. 0 is success, and any other number is a kind of failure.
 ///
 /// Codes below 16 are common to all runtimes of this kind. The others are specific to Wattle. A
 /// program may return a number without a name, for which [`Code::name`] returns `None`.
@@ -17,8 +17,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub i32);
 
-/// The meaning of a number without a name. For example, a program that pops value and err in the
-/// wrong order returns a pointer.
+/// The meaning of a number without a name. For example, a program that pops the value and `err` in
+/// the wrong order returns a pointer.
 const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a \
                        string that should be returned with `(ret …)`, or a value popped instead \
                        of err (err is on top of the value and is popped first)";
@@ -69,7 +69,7 @@ codes! {
     EKIND = 20, "an entry or a value of another kind";
 }
 
-/// Names of codes on other systems, each with the nearest code.
+/// Names of codes on other systems, each with its nearest equivalent.
 const OTHER_NAMES: &[(&str, Code)] = &[
     ("EINVAL", Code::EPARSE),
     ("EILSEQ", Code::EPARSE),
@@ -159,8 +159,8 @@ const OTHER_NAMES: &[(&str, Code)] = &[
 ];
 
 impl Code {
-    /// Returns the code that a name means. The name may be that of the code, in any case, or of a
-    /// code on another system, such as `EINVAL`.
+    /// Returns the code for a name, ignoring case. The name may belong to a code on another system,
+    /// such as `EINVAL`.
     pub(crate) fn meant(name: &str) -> Option<Code> {
         let upper = name.to_ascii_uppercase();
         let other =

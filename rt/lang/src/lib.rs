@@ -7,9 +7,9 @@
 //!    └────────────── explain ◀──────────┴───────────── locate ◀─────────────┘
 //! ```
 //!
-//! Each step to the module is one linear pass, and no step records source positions. Positions are
-//! mapped back only after a failure, by repeating the steps while recording positions. An assembled
-//! module therefore contains no information about its source.
+//! Each step towards the module is one linear pass, and no step records source positions. After a
+//! failure, positions are mapped back by repeating the steps, this time recording positions. An
+//! assembled module therefore contains no information about its source.
 //!
 //! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
 
@@ -51,8 +51,8 @@ use self::syntax::tree::{self, Tree};
 /// The module of a program.
 #[derive(Clone, Debug)]
 pub struct AssembledModule {
-    /// The module in WAT. It depends only on the source. Comments and spaces within lines do not
-    /// affect it.
+    /// The module in WAT. It depends only on the source, and is not affected by comments or by
+    /// spaces within lines.
     pub module: String,
     /// The imported host functions: exactly those that the program names, in the order of first
     /// use.
@@ -63,7 +63,7 @@ pub struct AssembledModule {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// A map with names as keys. Its hash function is fast and has a new random seed in each process.
+/// A map with names as keys. Its hash function is fast and uses a new random seed in each process.
 type NameMap<K, V> = HashMap<K, V, RandomState>;
 
 /// Maximum number of warnings. Each one requires a search for its line.
@@ -90,8 +90,8 @@ const MAX_WARNINGS: usize = 16;
 ///
 /// # Errors
 ///
-/// If a fault prevents the translation, such as a parenthesis that is not closed or an unknown
-/// function. The error is the first such fault.
+/// If a fault prevents the translation, such as an unclosed parenthesis or an unknown function. The
+/// error is the first such fault.
 pub fn assemble(source: &str, host: &Signatures) -> Result<AssembledModule, Box<Diagnostic>> {
     let BuiltModule { module, .. } = build(source, host, false)
         .map_err(|fault| Box::new(reason::diagnose(*fault, source, host)))?;
@@ -118,8 +118,8 @@ impl AssembledModule {
     }
 }
 
-/// Removes the custom sections, which come last. Nothing reads the names in them: [`locate`] does
-/// not need them.
+/// Removes the custom sections, which come last. Nothing reads the names in them, not even
+/// [`locate`].
 fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
     let mut at = 8; // after the magic number and the version
     while let Some([id, size @ ..]) = binary.get(at..) {
@@ -151,7 +151,7 @@ impl std::error::Error for EncodeError {}
 /// Returns the first fault of a program, or `None` if it is valid. This includes the faults that
 /// [`assemble`] cannot find.
 ///
-/// Takes much longer than [`assemble`], so call it after a failure or for a check.
+/// Takes much longer than [`assemble`], so call it only after a failure or for a check.
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;
@@ -167,7 +167,7 @@ pub fn is_too_long(source: &str) -> bool {
 /// The reason why compiling or checking a program did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// The queue was full, or did not advance. The same program may be submitted again.
+    /// The queue was full or did not advance. The same program may be submitted again.
     Busy,
     /// The work exceeded its time limit.
     Overdue,
@@ -202,7 +202,7 @@ pub fn locate(
     locate_all(source, host, &[module_offset]).pop()?
 }
 
-/// Locates several offsets at the cost of one. See [`locate`].
+/// Locates several offsets at the cost of locating one. See [`locate`].
 #[must_use]
 pub fn locate_all(
     source: &str,
@@ -220,7 +220,7 @@ pub fn locate_all(
     found.unwrap_or_else(|| vec![None; offsets.len()])
 }
 
-/// A program at all stages of the translation.
+/// The results of all stages of the translation of a program.
 struct BuiltModule<'s> {
     tree: Tree<'s>,
     program: lower::program::Program<'s>,

@@ -9,11 +9,11 @@ use crate::NameMap;
 /// A WebAssembly value type that host functions or a program's locals use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValType {
-    /// 32-bit integer: numbers, pointers, handles and codes.
+    /// 32-bit integer, which represents numbers, pointers, handles and codes.
     I32,
     /// 64-bit integer.
     I64,
-    /// 32-bit float. Only a program's locals use it, and no host function.
+    /// 32-bit float. It is used only by a program's locals, not by host functions.
     F32,
     /// 64-bit float.
     F64,
@@ -71,9 +71,9 @@ pub enum Ty {
     Float,
     /// 0 or 1.
     Bool,
-    /// Handle of an array on the host.
+    /// Handle to an array on the host.
     Arr,
-    /// Handle of a map on the host.
+    /// Handle to a map on the host.
     Map,
     /// Like [`Ty::Map`], or 0 for no map.
     OptMap,
@@ -84,7 +84,7 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// Returns the value type on the wire.
+    /// Returns the value type that represents the value on the stack.
     #[must_use]
     pub const fn val(self) -> ValType {
         match self {
@@ -115,7 +115,8 @@ impl Ty {
         }
     }
 
-    /// Returns the number that represents a missing value, or `None` if the value is not optional.
+    /// Returns the number that represents a missing value, or `None` for a type that is not
+    /// optional.
     #[must_use]
     pub const fn missing(self) -> Option<i32> {
         match self {
@@ -132,31 +133,31 @@ impl Ty {
     }
 }
 
-/// A kind of resource outside the program, which authority and policy refer to.
+/// A kind of resource outside the program, to which authority and policy refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// An absolute URL, whose host is contacted.
     Url,
-    /// A path of the run's files that is read.
+    /// A path among the run's files that is read.
     Read,
-    /// A path that is read, with everything below it.
+    /// A path that is read, including everything below it.
     ReadTree,
     /// A path that is written, created or removed.
     Write,
-    /// A path that is read and written, with everything below it.
+    /// A path that is read and written, including everything below it.
     Tree,
     /// A key of the session's state.
     Key,
-    /// A prefix. All keys that begin with it are read.
+    /// A prefix. All keys that start with it are read.
     Keys,
     /// The name of a catalog program that is run. Empty for a program without a name.
     Program,
     /// The name of an agent that is called.
     Agent,
-    /// The name of a tool of the application that is called.
+    /// The name of an application tool that is called.
     Tool,
     /// A service that the operator configured. Programs do not name it. The resource's name is
-    /// empty, or the URL of the service.
+    /// empty or is the URL of the service.
     Service(Service),
 }
 
@@ -191,7 +192,7 @@ pub enum Names {
     Inside(&'static [Target]),
 }
 
-/// A resource that every call to a function uses, regardless of its arguments.
+/// A resource that every call to a function uses, regardless of the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// The kind of resource.
@@ -205,20 +206,20 @@ pub struct Touch {
 pub struct Param {
     /// The name in signatures.
     pub name: &'static str,
-    /// The meaning.
+    /// The meaning of the value.
     pub ty: Ty,
     /// The resources outside the program that the argument names.
     pub names: Names,
 }
 
-/// The signature of a host function: enough to check a call, to import the function and to describe
-/// it.
+/// The signature of a host function. It contains everything that is needed to check a call, to
+/// import the function and to describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The function's capability: `str` in `str.len`.
+    /// The function's capability, such as `str` in `str.len`.
     pub module: &'static str,
-    /// The function's own name: `len` in `str.len`. An overload has a suffix: `sort/2` is called
-    /// by a form `(arr.sort …)` with two operands, while `sort` keeps its parameters.
+    /// The function's own name, such as `len` in `str.len`. An overload has a suffix: a form
+    /// `(arr.sort …)` with two operands calls `sort/2`, and one with a single operand calls `sort`.
     pub name: &'static str,
     /// The parameters in order.
     pub params: &'static [Param],
@@ -248,7 +249,7 @@ impl Signature {
         )
     }
 
-    /// Returns true if a call may have that many operands.
+    /// Returns true if a call may have this many operands.
     #[must_use]
     pub fn takes(&self, operands: usize) -> bool {
         let missing = self.params.get(operands..);
@@ -261,14 +262,14 @@ impl Signature {
         !self.errors.is_empty()
     }
 
-    /// Returns true if calls use any resource outside the program.
+    /// Returns true if calls may use resources outside the program.
     #[must_use]
     pub const fn reaches_out(&self) -> bool {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
     /// Asserts that the row declares the resources that its calls use. If a function waits or has
-    /// an effect, it must declare resources, or name one in an argument.
+    /// an effect, it must declare resources or name one in an argument.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {
@@ -301,9 +302,9 @@ const fn names_anything(params: &[Param]) -> bool {
 }
 
 impl Signature {
-    /// Returns the usage as a form, as in `(str.find s needle from) → int`. Optional parameters are
-    /// in brackets. Arrays and maps are shown as their type, and numbers other than ints with their
-    /// type. Results that are strings are omitted.
+    /// Returns the usage as a form, such as `(str.find s needle from) → int`. Optional parameters
+    /// are in brackets. Arrays and maps are shown by type, and numbers other than ints are shown
+    /// with their type. String results are omitted.
     ///
     /// ```
     /// # use wattle_lang::{Code, Names, Param, Signature, Ty};
@@ -375,8 +376,8 @@ impl fmt::Display for Signature {
     }
 }
 
-/// The host functions that programs may call, by full name (`str.len`), in the order of their
-/// declarations.
+/// The host functions that programs may call, by full name (such as `str.len`), in declaration
+/// order.
 #[derive(Clone, Debug, Default)]
 pub struct Signatures {
     list: Vec<Signature>,
@@ -384,7 +385,7 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// Builds the index. If a name occurs twice, the first one counts.
+    /// Builds the index. If a name occurs twice, the first signature is used.
     #[must_use]
     pub fn new(list: impl IntoIterator<Item = Signature>) -> Self {
         let mut index = Signatures::default();
@@ -402,8 +403,8 @@ impl Signatures {
         self.list.get(*self.by_name.get(full_name)?)
     }
 
-    /// Returns the function that a form with that many operands calls: the named one or, if that
-    /// takes another number, an overload of it.
+    /// Returns the function that a form with this many operands calls: the named function or, if
+    /// that does not take this many operands, an overload that does, if there is one.
     ///
     /// ```
     /// # use wattle_lang::{Names, Param, Signature, Signatures, Ty};
@@ -430,7 +431,7 @@ impl Signatures {
         if named.takes(operands) { Some(named) } else { overload().or(Some(named)) }
     }
 
-    /// Returns all functions in the order of their declarations.
+    /// Returns all functions in declaration order.
     pub fn iter(&self) -> impl Iterator<Item = &Signature> {
         self.list.iter()
     }

@@ -11,7 +11,7 @@ fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
 
-/// Covers programs that a naive diagnosis would need more than linear time for.
+/// Covers programs for which a naive diagnosis would take more than linear time.
 #[test]
 fn diagnosing_takes_time_in_proportion_to_the_text() {
     let host = common::host();

@@ -1,4 +1,4 @@
-//! Tests broken programs: the diagnostic of each, and the program after its safe fixes.
+//! Tests the diagnostic of each broken program, and the program after its safe fixes.
 //! `tests/diagnostics/*.txt` contain cases of this form:
 //!
 //! ```text

@@ -1,5 +1,5 @@
-//! Compares programs with their modules. Each `tests/expand/*.wat` has its module in a `.out` file
-//! next to it. `UPDATE=1` rewrites the modules.
+//! Compares the modules of programs with the expected modules. The expected module of each
+//! `tests/expand/*.wat` is in the `.out` file next to it. `UPDATE=1` rewrites these files.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

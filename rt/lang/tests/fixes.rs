@@ -13,7 +13,8 @@ use proptest::test_runner::TestRunner;
 use wattle_cases::{files, read, split};
 use wattle_lang::{Diagnostic, FixResult, Signatures, assemble, explain, fix};
 
-/// Returns the valid programs of this repository that use only the functions of these tests.
+/// Returns the valid programs in this repository that use only the functions defined for these
+/// tests.
 fn valid_programs(host: &Signatures) -> Vec<String> {
     let accepted = read("tests/accepted.txt");
     let accepted = split(&accepted).1.into_iter().map(|case| case.input.trim_end().to_owned());
@@ -55,9 +56,9 @@ fn a_valid_program_needs_no_fix_and_no_warning() {
 /// The parts of a program that a fix must keep.
 #[derive(Debug, Default)]
 struct Parts {
-    /// Words of strings, and digits of numbers.
+    /// The words in strings and the digits of numbers, each with its count.
     literals: BTreeMap<String, usize>,
-    /// The first words of lists.
+    /// The first words of lists, each with its count.
     calls: BTreeMap<String, usize>,
 }
 
@@ -67,7 +68,7 @@ fn count(words: &mut BTreeMap<String, usize>, word: &str) {
     }
 }
 
-/// Splits a source into tokens: strings, parentheses, and words. Comments are left out.
+/// Splits a source into tokens: strings, parentheses and words. Comments are omitted.
 fn tokens(source: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut rest = source;
@@ -104,13 +105,13 @@ fn tokens(source: &str) -> Vec<&str> {
     all
 }
 
-/// Returns the words of a string, without the format specifications in placeholders.
+/// Returns the words of a string without the format specifications in placeholders.
 fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut rest = text.chars().peekable();
     let mut in_format = false;
     while let Some(c) = rest.next() {
-        // `{0}`, `{s}`, `{i}`: only the position of the value counts.
+        // `{0}`, `{s}`, `{i}`: only the position of the value matters.
         let mut after = rest.clone();
         let is_short = c == '{'
             && after.next().is_some_and(|c| c.is_alphanumeric())
@@ -163,7 +164,7 @@ fn all_words(source: &str, separates: impl Fn(char) -> bool) -> BTreeMap<String,
     all
 }
 
-/// Words that are not calls, and calls without an effect, which a fix may remove.
+/// Words that a fix may remove because they are not calls or are calls without an effect.
 const REMOVABLE: &[&str] = &[
     "elif",
     "else",
@@ -178,12 +179,12 @@ const REMOVABLE: &[&str] = &[
     "memory",
 ];
 
-/// Returns a literal or a call that a fix loses, if there is one.
+/// Returns a literal or a call that was lost during fixing, if there is one.
 fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     let parts = parts(before);
     let literals = all_words(after, |c| !c.is_alphanumeric());
     let mut pieces = literals.clone();
-    // The words of strings, as they were counted before.
+    // Count the words of strings in the same way as in the original.
     let mut strings = BTreeMap::new();
     words(after).iter().for_each(|word| count(&mut strings, word));
     for (word, n) in strings {
@@ -207,7 +208,7 @@ fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     }
     let calls = all_words(after, |c| c.is_whitespace() || "()[]{}\"".contains(c));
     for (name, n) in &parts.calls {
-        // Only the part before the arrow is what a fix replaces.
+        // A fix may rename a call, which its description shows with an arrow.
         let is_renamed = changes.iter().any(|change| {
             change.split(" → ").any(|part| part.contains(name.as_str())) && change.contains('→')
         });
@@ -224,7 +225,7 @@ fn check_fixes(source: &str, host: &Signatures) -> Result<(), String> {
     let Some(fault) = explain(source, host) else { return Ok(()) };
     if let Some(fix) = &fault.fix {
         let fixed = fix.apply(source);
-        // Outside the edits, the text stays the same.
+        // Outside the edits, the text must stay the same.
         let (mut at, mut to) = (0, 0);
         for edit in &fix.edits {
             let (start, end) = (edit.span.start as usize, edit.span.end as usize);
@@ -264,7 +265,7 @@ fn no_fix_of_the_corpus_loses_anything() {
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
 }
 
-/// Damages a program at one token.
+/// Removes, duplicates or swaps one token of a program, depending on `kind`.
 fn damaged(source: &str, at: usize, kind: usize) -> Option<String> {
     let spans: Vec<(usize, usize)> = tokens(source)
         .iter()

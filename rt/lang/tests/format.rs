@@ -1,7 +1,7 @@
 //! Tests the formatter's output and its properties.
 //!
-//! Each `tests/format/*.txt` contains programs after `=== title`, each followed by its layout after
-//! `---`. `UPDATE=1` rewrites the layouts.
+//! Each `tests/format/*.txt` contains programs, each after a line `=== title`, and followed by
+//! `---` and the expected layout. `UPDATE=1` rewrites the layouts.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,8 +12,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use wattle_cases::{Comparison, files};
 
-/// Returns every program of this repository that is a file, and every program of the diagnostics
-/// tests.
+/// Returns the programs in `tests/expand`, in the catalog and in the diagnostics tests.
 fn corpus() -> Vec<String> {
     let programs =
         files("tests/expand", "wat").into_iter().chain(files("../../catalog/programs", "wat"));
@@ -34,7 +33,7 @@ fn bytes(source: &str) -> Option<Vec<u8>> {
     wattle_lang::assemble(source, &common::host()).ok()?.encode().ok()
 }
 
-/// Formats a program, and checks the properties of every layout.
+/// Formats a program, and checks the properties that every layout must have.
 fn checked(source: &str) -> Option<String> {
     let formatted = wattle_lang::format(source).ok()?;
     assert_eq!(
@@ -107,7 +106,8 @@ fn between() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Generates a program whose tokens are separated by other whitespace and comments.
+/// Generates a program, and the same program with different whitespace and comments between its
+/// tokens.
 fn rearranged() -> impl Strategy<Value = (String, String)> {
     let plain = |text: &str| !["\"\"\"", "(;", "```"].iter().any(|mark| text.contains(mark));
     let fits = |text: &String| {

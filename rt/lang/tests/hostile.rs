@@ -7,7 +7,7 @@ mod common;
 use proptest::prelude::*;
 use wattle_lang::{FixResult, Signatures, assemble, check, explain, fix, locate};
 
-/// Passes a source through all stages. The walk and the validator must agree about its validity.
+/// Passes a source through all stages. The walk and the validator must agree on its validity.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let diagnostic = explain(source, host);
     if source.len() <= 1 << 16 {
@@ -115,7 +115,7 @@ fn unusual_characters_end_in_a_diagnostic() {
     }
 }
 
-/// Pieces that form valid programs more often than random letters do.
+/// Pieces of source that form valid programs more often than random characters do.
 const PIECES: &[&str] = &[
     "(",
     "(",
@@ -251,7 +251,7 @@ proptest! {
         let _ = take(&pieces.join(" "), &common::host());
     }
 
-    /// Covers a program with one token removed, duplicated, or swapped with the next one.
+    /// Covers programs with one token removed, duplicated or swapped with the next one.
     #[test]
     fn damaged_programs_end_in_a_module_or_a_diagnostic(at in 0_usize..200, kind in 0_usize..3) {
         let source = include_str!("expand/helpers.wat");

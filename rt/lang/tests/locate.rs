@@ -7,7 +7,7 @@ mod common;
 use wasmparser::{Operator, Parser, Payload};
 use wattle_lang::{Position, assemble, locate};
 
-/// Returns the source lines of the program's operators that `wanted` selects.
+/// Returns the source lines of the program's operators that satisfy `wanted`.
 fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
     let host = common::host();
     let binary = assemble(source, &host).unwrap().encode().unwrap();

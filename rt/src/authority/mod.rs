@@ -1,13 +1,14 @@
 //! Authority: the resources that a compiled program can access, determined without running it.
 //!
-//! This is an abstract interpretation of the module's binary. A value is an address of static data,
-//! an argument of the program, a string composed of such parts, or unknown. The result is sound:
+//! This is an abstract interpretation of the module's binary. A value is an address in the static
+//! data, an argument of the program, a string composed of such parts, or unknown. The result is
+//! sound:
 //!
 //! - Where branches meet, the values of both branches are kept.
 //! - If memory may have been overwritten, or if the walk takes too long, nothing is known.
 //! - A function whose reference is taken is assumed to be called with any arguments.
 //!
-//! Unreachable code is left out.
+//! Unreachable code is ignored.
 
 mod module;
 mod value;
@@ -17,8 +18,8 @@ use std::fmt;
 
 use crate::{Names, Signature, Target, Touch};
 
-/// The resources that a program can access: every call to a host function that it may make, with
-/// everything that is known about the arguments.
+/// The resources that a program can access: every host function call that it may make, with
+/// everything known about the arguments.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -59,14 +60,14 @@ pub struct Use {
 /// The known values of a call's argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// One of these strings. If the argument is none of them, it is not a valid string, and the
+    /// A string from this list. If the argument is none of them, it is not a valid string, and the
     /// call fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,
 }
 
-/// A string that may be known only in part.
+/// A string that may be only partly known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text(Vec<Part>);
 
@@ -105,7 +106,7 @@ impl Use {
         Use { function, arguments: vec![Argument::Unknown; function.params.len()], offset: None }
     }
 
-    /// Returns the resources outside the program that the call may access, if any.
+    /// Returns the resources outside the program that the call may access.
     pub fn reaches(&self) -> impl Iterator<Item = Reach<'_>> {
         let named = self.function.params.iter().zip(&self.arguments);
         let named = named.filter_map(|(param, argument)| match param.names {
@@ -122,7 +123,7 @@ impl Use {
 pub enum Reach<'a> {
     /// The resource that this argument names.
     Named(Target, &'a Argument),
-    /// Any resource of these kinds. The names are inside an argument.
+    /// Any resource of these kinds. The names are contained in an argument and are not known.
     Any(&'static [Target]),
     /// A resource that every call to the function accesses.
     Always(Touch),
@@ -150,7 +151,7 @@ impl Text {
         &self.0
     }
 
-    /// Returns the whole string, if all of it is known.
+    /// Returns the whole string if all of it is known.
     #[must_use]
     pub fn whole(&self) -> Option<&str> {
         match self.0.as_slice() {

@@ -27,7 +27,8 @@ pub(super) struct Module<'b> {
     pub(super) globals: Vec<Value>,
     /// The functions that the host calls.
     pub(super) roots: Vec<u32>,
-    /// The functions whose reference the module takes, so that they can be called through a table.
+    /// The functions whose references the module takes, which can therefore be called through a
+    /// table.
     pub(super) table_functions: Vec<u32>,
     data: Data,
 }
@@ -137,8 +138,8 @@ impl<'b> Module<'b> {
         Some(())
     }
 
-    /// Evaluates a constant expression. If it takes the reference of a function, the function can
-    /// be called through a table.
+    /// Evaluates a constant expression. If the expression takes a reference to a function, the
+    /// function is added to `table_functions`.
     fn constant(&mut self, expression: &ConstExpr<'_>) -> Option<Value> {
         let mut operators = expression.get_operators_reader();
         let mut value = Value::Any;
@@ -160,7 +161,7 @@ impl<'b> Module<'b> {
         self.ty(*self.functions.get(index as usize)?)
     }
 
-    /// Returns the function type with an index.
+    /// Returns the function type with this index.
     pub(super) fn ty(&self, index: u32) -> Option<&FuncType> {
         let CompositeInnerType::Func(ty) = &self.types.get(index as usize)?.composite_type.inner
         else {
@@ -174,7 +175,7 @@ impl<'b> Module<'b> {
         (function as usize).checked_sub(self.imports.len())
     }
 
-    /// Returns the string at an address of static data, if it has at most `limit` bytes.
+    /// Returns the string at an address in the static data, if it has at most `limit` bytes.
     pub(super) fn text(&self, address: i32, limit: usize) -> StaticText<'_> {
         let start = address.cast_unsigned();
         if start < abi::MIN_ADDRESS {
@@ -195,8 +196,8 @@ impl<'b> Module<'b> {
     }
 }
 
-/// The arity of operators that do not branch. The walk handles branches itself, so there are no
-/// labels here.
+/// The arity of operators that do not branch. The walk handles branches itself, so no labels are
+/// tracked here.
 impl ModuleArity for Module<'_> {
     fn sub_type_at(&self, index: u32) -> Option<&SubType> {
         self.types.get(index as usize)
@@ -227,9 +228,9 @@ impl ModuleArity for Module<'_> {
     }
 }
 
-/// A string at an address of static data.
+/// The string at an address in the static data, as far as it is known.
 pub(super) enum StaticText<'a> {
-    /// There cannot be a string at the address, so a call with it fails.
+    /// No string can be at the address, so a call with this address fails.
     Invalid,
     /// The initial bytes, and the range of addresses that they occupy together with their length.
     Bytes(&'a [u8], Range<u64>),

@@ -4,28 +4,28 @@ use std::rc::Rc;
 
 use super::walk::Effort;
 
-/// Maximum number of known values. A value with more possibilities is unknown.
+/// Maximum number of possible values. A value with more possibilities is unknown.
 const MAX_ATOMS: usize = 8;
 /// Maximum number of pieces of a string. The rest of a longer string is unknown.
 const MAX_PIECES: usize = 64;
 
-/// The set of values that a 32-bit value may have. A join only adds possibilities: its result
-/// represents every value that either side represents.
+/// The set of values that a 32-bit value may take. A join only adds possibilities: its result
+/// represents every value that either operand represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// Any value.
     Any,
-    /// Any one of the listed values, which are sorted. An empty list means that no execution
-    /// computes the value.
+    /// A value from this list, which is sorted. If the list is empty, no execution computes the
+    /// value.
     OneOf(Rc<[Atom]>),
 }
 
 /// A known value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Atom {
-    /// A number, which may be the address of static data.
+    /// A number, which may be an address in the static data.
     Number(i32),
-    /// The address of a string that the host composed of these pieces, or null if the host failed
+    /// The address of a string that the host composed from these pieces, or null if the host failed
     /// to compose it.
     Text(Rc<[Piece]>),
     /// An address in a block of `size` bytes that the host allocated, `at` bytes from its start.
@@ -35,7 +35,7 @@ pub(super) enum Atom {
 /// A piece of a string that the host composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
-    /// The string at this address of static data.
+    /// The string at this address in the static data.
     At(i32),
     /// The program's argument with this index.
     Argument(u32),
@@ -44,7 +44,7 @@ pub(super) enum Piece {
 }
 
 impl Value {
-    /// Returns the value that no execution computes. It is the start of every join.
+    /// Returns the empty set of values, which no execution computes. Every join starts from it.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }
@@ -98,15 +98,15 @@ impl Value {
         pieces.sum::<usize>().max(1)
     }
 
-    /// Applies an operation to each known value. Returns `None` if the value is unknown or the
-    /// operation returns `None` for one of them.
+    /// Applies an operation to each possible value. Returns `None` if the value is unknown or if
+    /// any application returns `None`.
     pub(super) fn map(&self, operate: impl Fn(&Atom) -> Option<Atom>) -> Option<Value> {
         let Value::OneOf(atoms) = self else { return None };
         atoms.iter().map(operate).collect::<Option<Vec<Atom>>>().map(Value::of)
     }
 
-    /// Applies an operation to each pair of known values. The result is unknown if either value is
-    /// unknown or the operation returns `None` for a pair.
+    /// Applies an operation to each pair of possible values. The result is unknown if either value
+    /// is unknown or if the operation returns `None` for any pair.
     fn pairs(&self, other: &Value, operate: impl Fn(&Atom, &Atom) -> Option<Atom>) -> Value {
         let (Value::OneOf(left), Value::OneOf(right)) = (self, other) else { return Value::Any };
         let all: Option<Vec<Atom>> = left
@@ -142,7 +142,7 @@ impl Value {
         Value::of(all.map(Atom::Text))
     }
 
-    /// Returns the strings whose address the value may be.
+    /// Returns the strings that the value may point to.
     pub(super) fn texts(&self) -> Vec<Rc<[Piece]>> {
         let Value::OneOf(atoms) = self else { return vec![Rc::new([Piece::Unknown])] };
         let texts = atoms.iter().map(|atom| match atom {

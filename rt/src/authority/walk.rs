@@ -19,8 +19,8 @@ const MAX_TEXT: usize = 16 << 10;
 /// Maximum length of all string literals together, in bytes.
 const MAX_TEXTS: usize = 4 << 20;
 
-/// The effort that the walk may still spend: one unit for an instruction, for a copied value and
-/// for each atom or piece that a join compares.
+/// The effort that the walk may still spend: one unit for each instruction, each copied value, and
+/// each atom or piece that a join compares.
 pub(super) struct Effort(u64);
 
 impl Effort {
@@ -53,8 +53,8 @@ struct Walk<'m, 'b> {
     globals: Vec<Value>,
     /// The state at the head of each loop, by the loop's offset in the binary.
     loops: BTreeMap<u64, body::State>,
-    /// The arguments of the calls of imported functions, by offset and function. The offset is
-    /// `None` for calls through a table.
+    /// The arguments of calls to imported functions, by offset and function. The offset is `None`
+    /// for calls through a table.
     calls: BTreeMap<(Option<u64>, u32), Vec<Value>>,
     writes: Writes,
     /// If true, the current round has found something new.
@@ -62,8 +62,8 @@ struct Walk<'m, 'b> {
     effort: Effort,
 }
 
-/// Returns the calls of host functions that a module can make. Returns `None` if the walk has to
-/// stop before it is complete.
+/// Returns the host function calls that a module can make. Returns `None` if the walk has to stop
+/// before it is complete.
 pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use>> {
     let signature = |at: usize| {
         let (namespace, name) = module.imports.get(at)?;
@@ -124,7 +124,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         Some(walk)
     }
 
-    /// Walks over all functions that can run until nothing new is found.
+    /// Walks over all functions that can run, repeatedly, until nothing new is found.
     fn run(&mut self) -> Option<()> {
         loop {
             self.grew = false;
@@ -211,7 +211,7 @@ impl<'m, 'b> Walk<'m, 'b> {
                 self.effort.spend(left.weight().saturating_mul(right.weight()))?;
                 Some(left.concatenated(right))
             }
-            // The string may grow again later, so only its beginning is known.
+            // The string may grow again later, so only its prefix is known.
             (("str", "append"), [left, ..]) => {
                 self.effort.spend(left.weight())?;
                 Some(left.concatenated(&Value::Any))
@@ -245,8 +245,8 @@ impl<'m, 'b> Walk<'m, 'b> {
         }
     }
 
-    /// Resolves a string argument once the walk is done. `room` is the number of bytes of string
-    /// literals that may still be copied. Returns `None` if the effort is used up.
+    /// Resolves a string argument once the walk is done. `room` is the number of bytes that may
+    /// still be copied from string literals. Returns `None` if the effort is used up.
     fn argument(&mut self, value: &Value, room: &mut usize) -> Option<Argument> {
         if self.writes.is_anywhere() || *value == Value::Any {
             return Some(Argument::Unknown);

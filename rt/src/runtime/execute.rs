@@ -1,4 +1,4 @@
-//! Running programs: from a prepared program to its outcome.
+//! Runs prepared programs and returns their outcomes.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -24,18 +24,18 @@ struct Launch {
     args: Vec<String>,
     /// Maximum running time.
     time: Duration,
-    /// The level of nesting. 0 for a program that no other program started.
+    /// The level of nesting, which is 0 for a top-level program.
     level: usize,
     tape: Option<TapeCursor>,
     account: Account,
-    /// The latest time for the program to end, if another program started it.
+    /// The deadline of the parent program, if there is one.
     deadline: Option<Deadline>,
 }
 
-/// The offsets in the module that belong to an outcome. Their positions in the author's source are
-/// looked up after the instance has been dropped.
+/// The module offsets that belong to an outcome. Their positions in the author's source are looked
+/// up after the instance has been dropped.
 struct Offsets {
-    /// Candidates for the trap's position, most precise first. The first one that belongs to the
+    /// Candidates for the trap's position, most precise first. The first one that maps to the
     /// author's source counts.
     trap: Vec<Option<usize>>,
     /// The offset of the host call that explains the exit.
@@ -46,7 +46,7 @@ impl Runtime {
     /// Runs a program with its grants and returns its outcome. A program that fails or traps also
     /// has an outcome.
     ///
-    /// Dropping the future ends the program within a few milliseconds.
+    /// If the future is dropped, the program ends within a few milliseconds.
     ///
     /// # Errors
     /// [`RunError::Denied`] if a grant is missing and [`RunError::Refused`] if the run's guard
@@ -169,7 +169,7 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Runs the program in a new instance, once a slot of its level of nesting is free.
+    /// Runs the program in a new instance, once a slot at its level of nesting is free.
     async fn execute(
         &self,
         program: &Program,
@@ -177,7 +177,7 @@ impl Inner {
         launch: Launch,
         opened: Option<&(TapeCursor, CallId)>,
     ) -> Result<(Outcome, Offsets), RunError> {
-        // An exhausted instance pool is an error, so wait here instead. The semaphore is never
+        // Exhausting the instance pool is an error, so wait here instead. The semaphore is never
         // closed.
         let _slot = match self.slots.get(launch.level) {
             Some(slots) => slots.acquire().await.ok(),
@@ -196,8 +196,8 @@ impl Inner {
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
         let call = AssertUnwindSafe(call_run(&mut store, program.compiled())).catch_unwind();
         let call = account.metered(call);
-        // After a panic the store may be in any state. Only the name of the last function called is
-        // read from it, and then it is dropped.
+        // After a panic, the store may be in any state. Only the name of the last function called
+        // is read from it before it is dropped.
         let ended = call.await.map_err(|payload| self.bug(store.data(), payload))?;
         let duration = started.elapsed();
         let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
@@ -226,7 +226,7 @@ impl Inner {
         Ok(store)
     }
 
-    /// Converts a panic of a host function into the bug that ends the run. A bug of a nested
+    /// Converts a panic in a host function into the bug that ends the run. A bug in a nested
     /// program is passed on unchanged.
     fn bug(&self, run: &Run, payload: Box<dyn Any + Send>) -> Bug {
         match payload.downcast::<Bug>() {
@@ -270,8 +270,8 @@ impl Inner {
         } else {
             return Err(EngineError(error));
         };
-        // A stack overflows before the first instruction of a function. The position is then that
-        // of the call, which is in the second frame.
+        // A stack overflow occurs before the first instruction of a function. The position is then
+        // that of the call, which is in the second frame.
         let frames =
             error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
         let offsets = frames.iter().take(2).map(wasmtime::FrameInfo::module_offset).collect();
@@ -333,7 +333,7 @@ impl Inner {
         let function = Some(self.name(function)).filter(|name| *name != FAIL);
         if let Some(before) = before.filter(|_| function.is_none()) {
             let name = self.name(before.function);
-            // A program may pass the reason on.
+            // A program may pass on the reason of an earlier failure.
             if name != FAIL && !failure.reason.contains(&before.failure.reason) {
                 failure.reason += &format!(" (before that, `{name}` failed: {})", before.failure);
             }

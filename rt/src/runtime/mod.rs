@@ -15,7 +15,8 @@ use crate::pool::{Bounds, Pool};
 use crate::run::LEVELS;
 use crate::{Account, Capability, Function, Run, Signatures};
 
-/// Compiles and runs programs. A process has one; it is cheap to clone and shared by all runs.
+/// A compiler and executor of programs. A process has one runtime, which is cheap to clone and
+/// shared by all runs.
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
@@ -32,10 +33,10 @@ struct Inner {
     /// The account of the process.
     account: Account,
     pool: Pool,
-    /// Slots for programs at each level of nesting. A program holds a slot of its own level and
-    /// waits only for slots of the next level.
+    /// Slots for programs at each level of nesting. A program holds a slot at its own level, and
+    /// its nested programs wait for slots at the next level.
     slots: [Semaphore; LEVELS],
-    /// Hash of everything that determines the result of compilation, except the module: the
+    /// Hash of everything other than the module that determines the result of compilation: the
     /// versions of the capabilities and the compiler's settings.
     settings: Key,
 }
@@ -74,7 +75,7 @@ fn list(names: &[&str]) -> String {
 
 impl Runtime {
     /// Creates the engine and links every capability once. The [`Grants`](crate::Grants) of a run
-    /// determine which of them it may use.
+    /// determine which capabilities it may use.
     ///
     /// # Errors
     /// If the engine cannot be created (for lack of address space or threads), or if two
@@ -135,7 +136,7 @@ impl Runtime {
     }
 }
 
-/// Hashes everything that determines the result of compilation, except the module.
+/// Hashes everything other than the module that determines the result of compilation.
 fn settings(engine: &Engine, capabilities: &[Capability]) -> Key {
     let mut hasher = settings_hasher(engine);
     for capability in capabilities {

@@ -20,7 +20,7 @@ const MAX_INLINE: usize = 16 << 10;
 enum PrepareError {
     /// The source is not a valid program.
     Invalid(Box<Diagnostic>),
-    /// The work on the source was not finished.
+    /// The processing of the source did not finish.
     Unfinished(Interruption),
 }
 
@@ -28,8 +28,8 @@ impl Runtime {
     /// Prepares a program from its source, or returns it from the cache. The program's authority is
     /// known before any of it runs.
     ///
-    /// A pool of threads processes sources that are long or expensive to compile. Dropping the
-    /// future ends the wait.
+    /// A pool of threads processes sources that are long or expensive to compile. If the future is
+    /// dropped, the wait ends.
     ///
     /// # Errors
     /// If the source is invalid. The error is a diagnostic for its author, with a position in the
@@ -111,8 +111,8 @@ impl Runtime {
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
     }
 
-    /// Returns the faults of a source like [`check`](crate::check), using a thread of the pool. If
-    /// checking takes too long, returns a single finding that says so.
+    /// Returns the faults of a source, like [`check`](crate::check), using a thread of the pool. If
+    /// the check takes too long, returns a single diagnostic that says so.
     pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
         let check =
             move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
@@ -120,8 +120,8 @@ impl Runtime {
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
 
-    /// Fixes a source like [`fix`](crate::fix), on a thread of the pool. If this takes too long,
-    /// the source is not changed.
+    /// Fixes a source, like [`fix`](crate::fix), on a thread of the pool. If this takes too long,
+    /// the source is returned unchanged.
     pub async fn fix(&self, source: &str) -> FixResult {
         let fixed =
             self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
@@ -172,8 +172,8 @@ impl Runtime {
     }
 }
 
-/// Returns true if the source is small enough for the calling thread. A source that exceeds the
-/// maximum length counts as small, because its length alone is a reason to reject it.
+/// Returns true if the source is small enough for the calling thread. A source over the maximum
+/// length counts as small, because it is rejected without further work.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }

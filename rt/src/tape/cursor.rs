@@ -10,7 +10,7 @@ use crate::{CallEffect, Code, Exit, Failure, Outcome, Position, Trap, TrapKind};
 /// The number of a program's first call.
 const FIRST_CALL: u32 = 2;
 
-/// The position of a program on a tape: its path, and the call that it makes next.
+/// The position of a program on a tape: its path and the number of its next call.
 #[derive(Clone)]
 pub(crate) struct TapeCursor {
     pub(crate) tape: Arc<dyn Tape>,
@@ -24,9 +24,9 @@ pub(crate) struct TapeCursor {
 #[derive(Clone, Copy)]
 struct CurrentCall {
     number: u32,
-    /// Number of times that it has started programs.
+    /// Number of times that the call has started programs.
     starts: u32,
-    /// Number of keys that it has received.
+    /// Number of keys that the call has received.
     keys: u32,
     /// If true, the call waits for a person's answer, and is made again when the run is resumed.
     is_suspended: bool,
@@ -100,8 +100,8 @@ impl TapeCursor {
         self.id(number, function, effect, args)
     }
 
-    /// Ends the recorded call in progress. Returns true if it waits for a person and therefore has
-    /// no result.
+    /// Ends the recorded call in progress. Returns true if the call waits for a person and
+    /// therefore has no result.
     pub(crate) fn end_call(&mut self) -> bool {
         self.current.take().is_some_and(|call| call.is_suspended)
     }
@@ -132,8 +132,8 @@ impl TapeCursor {
     }
 
     /// Records that the program begins. If the program timed out or was refused in an earlier run,
-    /// also returns that end, because the clock would not stop the program at the same instruction
-    /// again.
+    /// also returns how it ended, because the clock would not stop the program at the same
+    /// instruction again.
     pub(crate) fn open(
         &self,
         source: &str,
@@ -170,14 +170,14 @@ impl TapeCursor {
     }
 }
 
-/// The end of a program in an earlier run. The program is not run again.
+/// The way in which a program ended in an earlier run. The program is not run again.
 #[derive(Debug)]
 pub(crate) enum PriorEnd {
     TimedOut(TimedOut),
     Refused(String),
 }
 
-/// The end of a program whose time ran out.
+/// The trap and the results of a program that timed out in an earlier run.
 #[derive(Debug)]
 pub(crate) struct TimedOut {
     pub(crate) trap: Trap,
@@ -185,7 +185,7 @@ pub(crate) struct TimedOut {
 }
 
 impl TimedOut {
-    /// Records the message of the trap, its position as `LINE COLUMN`, and the results.
+    /// Encodes the trap's message, its position as `LINE COLUMN`, and the results.
     fn encode(trap: &Trap, results: &[Vec<u8>]) -> RecordedValue {
         let position = trap.position.map_or(String::new(), |p| format!("{} {}", p.line, p.column));
         let head = [trap.message.clone().into_bytes(), position.into_bytes()];

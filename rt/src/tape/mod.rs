@@ -1,14 +1,14 @@
 //! The tape of a program: the results of its host functions, in the order of its calls.
 //!
-//! Every host function with an effect outside the program passes through here before it does
+//! Every host function with an effect outside the program consults the tape before it does
 //! anything. A recording tape records the call before it is performed, and its result afterwards. A
 //! replaying tape returns the recorded result, and the call is not performed. Apart from these
 //! results, a program is a function of its source and its arguments, so a replay repeats the run
 //! exactly.
 //!
-//! A call is identified by the program's own [`path`](CallId::path) and the number of the call
-//! within the program. The path of a nested program extends the path of the call that starts it, so
-//! the relative progress of concurrent programs does not matter.
+//! A call is identified by the program's [`path`](CallId::path) and the number of the call within
+//! the program. The path of a nested program extends the path of the call that starts it, so the
+//! relative progress of concurrent programs does not matter.
 
 mod args;
 mod cursor;
@@ -28,11 +28,12 @@ pub use encoding::{decode, encode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallId {
     /// The path of the program, which is empty for the program that the run itself called. For each
-    /// level of nesting it has three numbers: the call that started the program, how many times
-    /// that call had started programs before, and the program's index among those started together.
+    /// level of nesting, it contains three numbers: the call that started the program, how many
+    /// times that call had started programs before, and the program's index among those started
+    /// together.
     pub path: Arc<[u32]>,
-    /// The number within the program: 0 for the program itself, 1 for the guard's question about
-    /// it, and 2 onwards for its calls in order.
+    /// The number of the call within the program: 0 for the program itself, 1 for the guard's
+    /// question about it, and 2 onwards for its calls in order.
     pub number: u32,
     /// The function's full name, or [`PROGRAM`] or [`QUESTION`].
     pub function: Cow<'static, str>,
@@ -44,9 +45,9 @@ pub struct CallId {
     pub args: String,
 }
 
-/// The function name for the program itself on the tape.
+/// The function name that represents the program itself on a tape.
 pub const PROGRAM: &str = "program";
-/// The function name for a guard's question about a program on the tape.
+/// The function name that represents a guard's question about a program on a tape.
 pub const QUESTION: &str = "question";
 
 /// A value that a host function returned to a program.
@@ -104,10 +105,10 @@ pub struct Halt(pub String);
 /// The boxed future that [`Tape::flush`] returns.
 pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>;
 
-/// The tape of one program that a run calls, and of its nested programs. Programs that run at the
-/// same time share it.
+/// The tape shared by a program that a run calls and all of its nested programs, even if they
+/// execute concurrently.
 pub trait Tape: Send + Sync {
-    /// Records that a call begins, and decides if it is performed.
+    /// Records that a call begins, and decides whether it is performed.
     ///
     /// # Errors
     /// If the program must not continue. The tape is then [halted](Tape::halted).

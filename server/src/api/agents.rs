@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The agents.
+/// A list of agents.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AgentList {
     /// The agents, sorted by name.
@@ -40,13 +40,13 @@ struct AgentList {
 struct AgentView {
     /// The name.
     name: String,
-    /// The name that people see. May be empty.
+    /// The display name. May be empty.
     title: String,
-    /// What the agent is for. May be empty.
+    /// The purpose of the agent. May be empty.
     description: String,
-    /// The version that its author gave it. May be empty.
+    /// The version set by the author. May be empty.
     version: String,
-    /// The names of the agents that it may ask.
+    /// The names of the agents to which this agent may delegate.
     delegates: Vec<String>,
 }
 
@@ -77,8 +77,8 @@ async fn show(
     Ok(Json(agent.as_ref().into()))
 }
 
-/// Returns the agent that a request names, or the default one, with the values of the request, and
-/// checks that it can be used.
+/// Returns the agent named in a request, or the default agent, with the request's context values.
+/// Checks that the agent can be used.
 pub(crate) async fn choose(
     shared: &Shared,
     name: Option<&str>,

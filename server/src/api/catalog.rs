@@ -1,4 +1,4 @@
-//! The catalog: list, show, run.
+//! Catalog routes: list, show, run.
 
 use std::sync::Arc;
 
@@ -56,13 +56,13 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A selection of programs.
+/// A filter for programs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
-    /// Only programs that match these words, the best first.
+    /// Words that the programs must match. The best matches are listed first.
     q: Option<String>,
-    /// Only programs of this family.
+    /// The family of the programs.
     family: Option<String>,
 }
 
@@ -73,7 +73,7 @@ struct ProgramList {
     programs: Vec<Program>,
 }
 
-/// A program of the catalog.
+/// A catalog program.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Program {
     /// The name.
@@ -82,7 +82,7 @@ struct Program {
     description: String,
     /// The part of the name before the first `_`.
     family: String,
-    /// `built-in`, or the file.
+    /// `built-in`, or the path of the program's file.
     origin: String,
     /// The arguments, in order.
     args: Vec<Argument>,
@@ -100,22 +100,22 @@ struct Argument {
     /// The type: `string`, `int`, `float`, `bool`, `json`, `path` or `url`.
     #[serde(rename = "type")]
     type_name: String,
-    /// The format in a few words.
+    /// A short description of the format.
     format: Option<String>,
     /// The description.
     description: String,
-    /// The default.
+    /// The default value.
     default: Option<String>,
-    /// If true, the argument must be given.
+    /// If true, the argument is required.
     required: bool,
 }
 
-/// A program of the catalog with its text.
+/// A catalog program with its source.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProgramDetail {
     #[serde(flatten)]
     program: Program,
-    /// The text, with its front matter.
+    /// The source, including its front matter.
     source: String,
     /// The examples.
     examples: Vec<ProgramExample>,
@@ -126,7 +126,7 @@ struct ProgramDetail {
 struct ProgramExample {
     /// The arguments.
     args: Vec<String>,
-    /// The environment of the example.
+    /// The fixtures, which are the example's environment.
     fixtures: FixtureSet,
 }
 
@@ -137,7 +137,8 @@ struct RunBody {
     /// The arguments, in order.
     #[serde(default)]
     args: Vec<String>,
-    /// The session whose state and files the program uses. Without it, the program has its own.
+    /// The session whose state and files the program uses. Without it, the program gets a new
+    /// session.
     session_id: Option<SessionId>,
 }
 

@@ -1,8 +1,8 @@
-//! `GET /api/runs/stream`: sends the changes of the tenant's runs as they happen.
+//! `GET /api/runs/stream`: sends changes to the tenant's runs as they happen.
 //!
-//! A client never resumes a stream at a position. Each stream first sends `ready`, and then each
-//! run that changes after that. A client therefore reads the list of runs after each `ready`. Each
-//! stream reads the store at most five times a second, regardless of the number of changes.
+//! A client cannot resume a stream at a position. Each stream first sends `ready`, and then every
+//! run that changes. A client therefore reads the list of runs after each `ready`. Each stream
+//! reads the store at most five times a second, regardless of the number of changes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::frames;
 
-/// Minimum time between two reads of the store.
+/// Minimum interval between two reads of the store.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Maximum time between two reads. The start and the end of a run of this server are noticed at
-/// once. Its steps, and the runs of other processes, are found by the next read.
+/// Maximum interval between two reads. The start or the end of a run on this server causes an
+/// earlier read. Steps and the runs of other processes are found by the next regular read.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of runs in one read.
 const MAX_RUNS: u32 = 200;
-/// Time before the newest change that each read covers again, in milliseconds. This is needed
-/// because a change may be recorded some time after its timestamp.
+/// Period before the newest change that each read covers again, in milliseconds. The overlap is
+/// needed because a change may be recorded some time after its timestamp.
 const OVERLAP_MS: u64 = 2_000;
-/// Maximum duration of a stream. The client connects again, and its token is checked again.
+/// Maximum duration of a stream. The client then reconnects, and its token is checked again.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
 pub(super) fn routes() -> Vec<Route> {
@@ -56,16 +56,16 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A change of the runs.
+/// A message of the stream.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum RunChange {
-    /// From now on, the stream has every change. A client that reads the list of runs now misses
-    /// nothing. Also sent if more runs changed than the stream sends.
+    /// The stream includes every later change, so a client that reads the list of runs now misses
+    /// nothing. Also sent if too many runs changed to send them individually.
     Ready,
-    /// A run is new, or changed.
+    /// A run is new or has changed.
     Run {
-        /// The run as it is now.
+        /// The current state of the run.
         run: Box<RunLine>,
     },
 }
@@ -85,7 +85,8 @@ struct Changes {
     ends: Instant,
 }
 
-/// The parts of a run's state that are compared to detect a change.
+/// The part of a run's state that is compared to detect changes: its status, time of the newest
+/// change, and steps.
 type Sent = (RunStatus, u64, u32);
 
 async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {
@@ -102,7 +103,7 @@ async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Res
         caller,
         shared: Arc::clone(&shared),
     };
-    // Changes that happened just before are in the list that the client reads.
+    // The list that the client reads contains earlier changes, so they are not sent.
     changes.look().await?;
     changes.ready.truncate(1);
     let changes = stream::unfold(changes, |mut changes| async {
@@ -131,7 +132,7 @@ impl Changes {
             self.notices.mark_unchanged();
             self.looked = Instant::now();
             if let Err(cause) = self.look().await {
-                // The client connects again.
+                // The client reconnects.
                 tracing::error!(%cause, "failed to look for changed runs");
                 return None;
             }

@@ -1,4 +1,4 @@
-//! `POST /chat`: runs one message of a session and responds with the events of its run.
+//! `POST /chat`: runs a message in a session and responds with the events of the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,14 +27,15 @@ use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::{CancelOnDrop, sse};
 
-/// The header that reports if a requested trusted run is allowed: `granted` or `not permitted`.
+/// The header that reports whether a requested trusted run is allowed: `granted` or `not
+/// permitted`.
 pub(super) const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
 /// The header with the run's id.
 const RUN: HeaderName = HeaderName::from_static("x-run-id");
 /// The header with the session's id.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 
-/// Default maximum number of steps of a message.
+/// Default maximum number of steps per message.
 const STEPS: u32 = 10;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -53,25 +54,25 @@ pub(super) fn routes() -> Vec<Route> {
 struct ChatRequest {
     /// The message.
     message: MessageText,
-    /// The session that the message continues or starts. Without it, the server creates one.
+    /// The session that the message continues or starts. Without it, the server creates a session.
     session_id: Option<SessionId>,
-    /// The agent: a name of `GET /api/agents`. Default: `default`.
+    /// The agent's name, as listed by `GET /api/agents`. Default: `default`.
     agent: Option<String>,
-    /// Values for the tools, the traits and the memory of the agent. No model sees them.
+    /// Values for the agent's tools, traits and memory. They are never sent to a model.
     #[serde(default)]
     context: BTreeMap<String, String>,
-    /// If true, requests a trusted run, which the operator has to allow.
+    /// If true, the run is trusted. The operator must allow trusted runs.
     exec: Option<bool>,
-    /// What happens to the run when the client disconnects.
+    /// The effect of a client disconnect on the run.
     #[serde(default)]
     on_disconnect: OnDisconnect,
 }
 
-/// What happens to a run when its client disconnects.
+/// The effect of a client disconnect on its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OnDisconnect {
-    /// The run goes on.
+    /// The run continues.
     #[default]
     Continue,
     /// The run is cancelled.
@@ -98,7 +99,7 @@ async fn chat(
     let mut response = sse(events, shared.limits.heartbeat, shared.stopping.clone(), guard);
     let headers = response.headers_mut();
     for (name, value) in [(RUN, &run), (SESSION, &session)] {
-        // Both are valid in headers.
+        // Both ids are valid header values.
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(name, value);
         }

@@ -1,4 +1,5 @@
-//! The files of a session: list, read, write, remove, and all changes as a tar archive.
+//! Routes for the files of a session: list, read, write, remove, and download all changes as a tar
+//! archive.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -58,10 +59,10 @@ pub(super) fn routes() -> Vec<Route> {
 
 const NOT_A_PATH: (u16, &str) = (422, "The path cannot be used.");
 
-/// The files that a session changed.
+/// A list of files that a session changed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FileList {
-    /// The files, by path.
+    /// The files, sorted by path.
     files: Vec<SessionFile>,
 }
 
@@ -74,11 +75,11 @@ pub(super) struct SessionFile {
     size: u64,
     /// Time of the last write, in milliseconds since 1970.
     modified: Option<u64>,
-    /// If true, the session removed the file from its base.
+    /// If true, the session deleted this file of its base folder.
     deleted: bool,
 }
 
-/// Checks that a session exists, and opens its files.
+/// Opens the files of a session. Fails if the session does not exist.
 async fn open(shared: &Shared, caller: &Caller, session: &str) -> Result<Files, ApiError> {
     let is_known =
         SessionId::new(session.to_owned()).is_some() && caller.store.has_session(session).await?;
@@ -110,7 +111,7 @@ pub(super) async fn list_files(
     Ok(changes.map(file).collect())
 }
 
-/// Writes files of a session. Creates the session if it does not exist.
+/// Writes files to a session. Creates the session if it does not exist.
 pub(super) async fn write_all<'a>(
     shared: &Shared,
     caller: &Caller,
@@ -124,7 +125,7 @@ pub(super) async fn write_all<'a>(
     save(caller, session, &files).await
 }
 
-/// Adds the changes of an open overlay to the session's files.
+/// Saves the changes of an open overlay to the session's files.
 async fn save(caller: &Caller, session: &str, files: &Files) -> Result<(), ApiError> {
     if let Some(delta) = files.take_delta() {
         caller.store.add_session_files(session, delta).await?;
@@ -148,8 +149,8 @@ async fn read(
     Ok(download(open(&shared, &caller, &id).await?.read(&path)?))
 }
 
-/// Returns a response that browsers save as a file. Its content is untrusted, so browsers must not
-/// treat it as a page of this server.
+/// Returns a response that browsers save as a file. The content is untrusted, so browsers must not
+/// render it as a page of this server.
 pub(super) fn download(bytes: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
@@ -200,7 +201,7 @@ async fn archive(
     Ok((headers, Body::from(bytes)).into_response())
 }
 
-/// Packs the changed files of a session. Removed files are left out.
+/// Packs the changed files of a session into a tar archive. Omits removed files.
 fn pack(files: &Files) -> Result<Vec<u8>, ApiError> {
     let mut archive = tar::Builder::new(Vec::new());
     for change in files.changes()? {

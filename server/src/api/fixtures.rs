@@ -1,4 +1,4 @@
-//! Fixtures: the environment of a program that cannot access anything outside.
+//! Fixtures: the environment of a program that has no access to external resources.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 
-/// The complete environment of a program: a call that no fixture answers fails. The fields are those
-/// of an `[[example]]` in a program's front matter.
+/// The complete environment of a program. A call without a matching fixture fails. The fields are
+/// the same as in an `[[example]]` of a program's front matter.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FixtureSet {
-    /// Texts of files by path.
+    /// File contents by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, String>,
-    /// Values of state keys.
+    /// State values by key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     kv: BTreeMap<String, String>,
-    /// Items of memory, the oldest first.
+    /// Memory items, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     memory: Vec<String>,
-    /// Responses to HTTP requests. Those for the same method and URL are used in order.
+    /// Responses to HTTP requests. Responses to the same method and URL are used in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     http: Vec<HttpFixture>,
-    /// The time of the clock, in RFC 3339. Default: the real time.
+    /// The clock's time, in RFC 3339 format. Default: the real time.
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<String>,
-    /// Random numbers, used in order. Default: unpredictable ones.
+    /// Random numbers, used in order. Default: unpredictable numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     random: Vec<u32>,
     /// The model's answers to programs.
@@ -37,7 +37,7 @@ pub(super) struct FixtureSet {
     shell: Vec<ShellFixture>,
 }
 
-/// A response to HTTP requests.
+/// A response to an HTTP request.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct HttpFixture {
@@ -57,15 +57,15 @@ struct HttpFixture {
     body: String,
 }
 
-/// An answer of the model.
+/// An answer from the model.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "an answer is a text, or an object with `when` and `reply`")]
 enum AiFixture {
     /// The answer to the next question.
     Next(String),
-    /// The answer to every question that contains a text.
+    /// The answer to every question that contains a string.
     When {
-        /// The text.
+        /// The string that the question contains.
         when: String,
         /// The answer.
         reply: String,

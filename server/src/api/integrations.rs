@@ -28,7 +28,7 @@ use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::sse;
 
-/// Maximum number of steps of a message.
+/// Maximum number of steps per message.
 const STEPS: u32 = 10;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -85,13 +85,14 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewIntegration {
-    /// The name, which becomes a part of its address.
+    /// The name, which becomes part of the integration's URL.
     name: SessionId,
     /// Text that is added to the prompt.
     system_prompt: Option<String>,
-    /// The agent: a name of `GET /api/agents`. Default: `default`.
+    /// The agent's name, as listed by `GET /api/agents`. Default: `default`.
     agent: Option<String>,
-    /// The session of all its messages. Without it, each message has its own unless it names one.
+    /// The session for all messages. Without it, each message that names no session starts a new
+    /// one.
     session_id: Option<SessionId>,
 }
 
@@ -100,20 +101,20 @@ struct NewIntegration {
 struct IntegrationView {
     /// The name.
     name: String,
-    /// Its address.
+    /// The path of the integration's URL.
     path: String,
     /// Text that is added to the prompt.
     system_prompt: Option<String>,
-    /// The agent.
+    /// The agent's name.
     agent: Option<String>,
-    /// The session of all its messages.
+    /// The session for all messages, if one is set.
     session_id: Option<String>,
 }
 
-/// The integrations.
+/// A list of integrations.
 #[derive(Debug, Serialize, JsonSchema)]
 struct IntegrationList {
-    /// The integrations, by name.
+    /// The integrations, sorted by name.
     integrations: Vec<IntegrationView>,
 }
 
@@ -123,7 +124,7 @@ struct IntegrationList {
 struct IntegrationMessage {
     /// The message.
     message: MessageText,
-    /// The session that the message continues, if the integration has none of its own.
+    /// The session that the message continues, if the integration has no fixed session.
     session_id: Option<SessionId>,
 }
 
@@ -134,7 +135,7 @@ struct IntegrationAnswer {
     text: String,
     /// The run's id.
     run_id: String,
-    /// The session.
+    /// The session's id.
     session_id: String,
 }
 
@@ -201,7 +202,7 @@ async fn find(caller: &Caller, name: &str) -> Result<Integration, ApiError> {
     found.ok_or_else(|| ApiError::not_found("integration", name))
 }
 
-/// Queues the run of a message. Returns its id and its session.
+/// Queues a run for a message. Returns the run's id and its session.
 async fn send(
     shared: &Shared,
     caller: &Caller,

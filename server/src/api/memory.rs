@@ -1,4 +1,4 @@
-//! The tenant's memory, which the programs of all its sessions search.
+//! Routes for the tenant's memory, which programs in all its sessions can search.
 
 use std::sync::Arc;
 
@@ -40,46 +40,46 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The selection of items.
+/// A filter for items.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MemoryQuery {
-    /// Words of the items. Without them, all items are listed.
+    /// The words to search for. Without them, all items are listed.
     words: Option<String>,
-    /// Maximum number of items: 1 to 1000, default 100.
+    /// Maximum number of items: 1 to 1,000. Default: 100.
     limit: Option<usize>,
 }
 
-/// Items of the memory.
+/// A list of memory items.
 #[derive(Debug, Serialize, JsonSchema)]
 struct MemoryList {
     /// The items.
     items: Vec<MemoryItem>,
 }
 
-/// An item of the memory.
+/// A memory item.
 #[derive(Debug, Serialize, JsonSchema)]
 struct MemoryItem {
-    /// The number of the item.
+    /// The item's id.
     id: i32,
     /// The text.
     text: String,
-    /// The time of adding, in milliseconds since 1970.
+    /// The time at which the item was added, in milliseconds since 1970.
     made: i64,
 }
 
-/// A new item.
+/// A new memory item.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewMemory {
-    /// The text; at most 4,000 characters.
+    /// The text, at most 4,000 characters long.
     text: String,
 }
 
 /// The id of an added item.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AddedMemory {
-    /// The number of the item.
+    /// The item's id.
     id: i32,
 }
 

@@ -1,4 +1,4 @@
-//! The server itself: health, readiness, metrics, settings, traces, the OpenAPI document.
+//! Routes about the server: health, readiness, metrics, settings, traces, the OpenAPI document.
 
 use std::sync::Arc;
 
@@ -55,26 +55,26 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The state of the server.
+/// The health of the server.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Health {
     /// Always `ok`.
     status: String,
-    /// The version.
+    /// The server's version.
     version: String,
 }
 
-/// A server that accepts no further runs.
+/// The state of a server that no longer accepts runs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Drain {
     /// Number of runs that are still active on this server.
     active: usize,
 }
 
-/// The settings of the server and of the caller.
+/// The server's settings and the caller's permissions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Settings {
-    /// The version.
+    /// The server's version.
     version: String,
     /// The model's name.
     model: String,
@@ -88,14 +88,14 @@ struct Settings {
     scope: String,
     /// If true, the caller may request trusted runs.
     exec: bool,
-    /// Default maximum number of steps of a message.
+    /// Default maximum number of steps per message.
     max_steps: u32,
     /// Maximum size of a JSON body, in bytes.
     body_bytes: usize,
     /// Maximum size of a file, in bytes.
     file_bytes: usize,
-    /// The operator's settings with their origins, in the order of the manual. Only administrators
-    /// of the server's own tenant see them.
+    /// The operator's settings with their origins, in the order of the manual. Empty unless the
+    /// caller is an administrator of the server's own tenant.
     settings: Vec<SettingLine>,
 }
 
@@ -121,7 +121,7 @@ async fn drain(
     if !shared.service.is_stopping() {
         let draining = Arc::clone(&shared);
         tokio::spawn(async move { draining.drain().await });
-        // The service refuses runs from the first moment of the task.
+        // Lets the task start, so that the service refuses runs from now on.
         tokio::task::yield_now().await;
     }
     Ok((StatusCode::ACCEPTED, Json(Drain { active: shared.service.active() })))

@@ -47,15 +47,15 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-/// Errors of routes with an id in their path.
+/// The error of routes with an id in their path.
 pub(crate) const NOT_FOUND: (u16, &str) = (404, "There is no such resource.");
-/// Errors of routes with a body or a query.
+/// The error of routes with a body or a query.
 pub(crate) const INVALID: (u16, &str) = (422, "A field is unknown, missing or invalid.");
-/// Errors of routes with a JSON body.
+/// The error of routes with a JSON body.
 pub(crate) const NOT_JSON: (u16, &str) = (400, "The body is not JSON in UTF-8.");
-/// Errors of routes for the administrators of the server's own tenant.
+/// The error of routes that are restricted to administrators of the server's own tenant.
 pub(crate) const NOT_OPERATOR: (u16, &str) = (403, "The token belongs to another tenant.");
-/// Errors of routes that start runs.
+/// The error of routes that start runs, if a limit of the caller is reached.
 pub(crate) const BUSY: (u16, &str) = (429, "Too many requests, or messages of this session.");
-/// Errors of routes that start runs.
+/// The error of routes that start runs, if the server is full or about to stop.
 pub(crate) const FULL: (u16, &str) = (503, "The server is full or about to stop.");

@@ -1,4 +1,4 @@
-//! Programs without a model: check and run.
+//! Routes that check and run programs without a model.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::origin::RunOrigin;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// Maximum number of diagnostics of a check.
+/// Maximum number of diagnostics that a check returns.
 const MAX_DIAGNOSTICS: usize = 32;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -52,7 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A program.
+/// A program to check.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckBody {
@@ -67,9 +67,9 @@ struct Checked {
     ok: bool,
     /// Errors and warnings, in the order of the text.
     diagnostics: Vec<Finding>,
-    /// What a valid program may touch outside its run.
+    /// The resources outside its run that a valid program may access.
     authority: Option<Touched>,
-    /// The formatted text, if it differs and the program is valid.
+    /// The formatted text, if the program is valid and not yet formatted.
     formatted: Option<String>,
 }
 
@@ -78,34 +78,34 @@ struct Checked {
 struct Finding {
     /// `error` or `warning`.
     severity: String,
-    /// The code, for programs that read diagnostics.
+    /// The machine-readable code.
     code: String,
     /// The first line, counted from 1.
     line: u32,
     /// The first column, in characters, counted from 1.
     column: u32,
-    /// The last line.
+    /// The last line, counted from 1.
     end_line: u32,
     /// The column after the last character.
     end_column: u32,
     /// The message.
     message: String,
-    /// What to do about it.
+    /// A suggested correction.
     hint: Option<String>,
-    /// The text after the fix, if there is one.
+    /// A fix, if there is one.
     fix: Option<Fixed>,
 }
 
 /// A fix.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Fixed {
-    /// What the fix does.
+    /// A description of the fix.
     description: String,
-    /// The whole text after the fix.
+    /// The complete program after the fix.
     text: String,
 }
 
-/// The host functions.
+/// A list of host functions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Language {
     /// The functions, by namespace.
@@ -117,9 +117,9 @@ struct Language {
 struct HostFunction {
     /// The name, such as `fs.read`.
     name: String,
-    /// The call with its parameters and results.
+    /// The function's signature: its parameters and results.
     signature: String,
-    /// What the function does.
+    /// A description of the function, in one sentence.
     sentence: String,
 }
 
@@ -132,9 +132,11 @@ struct ExecBody {
     /// The arguments, in order.
     #[serde(default)]
     args: Vec<String>,
-    /// The session whose state and files the program uses. Without it, the program has its own.
+    /// The session whose state and files the program uses. Without it, the program gets a new
+    /// session.
     session_id: Option<SessionId>,
-    /// The program's whole environment. With it, the program reaches nothing outside.
+    /// The program's complete environment. With it, the program has no access to external
+    /// resources.
     fixtures: Option<FixtureSet>,
 }
 
@@ -143,7 +145,7 @@ struct ExecBody {
 pub(super) struct Performed {
     /// If true, the program ran and its exit code is 0.
     success: bool,
-    /// The exit code, or null if the program did not end by itself.
+    /// The exit code, or null if the program did not run to completion.
     exit_code: Option<i32>,
     /// The results, one per line.
     output: String,
@@ -166,7 +168,7 @@ async fn check(
     let found = match &prepared {
         Ok(program) => program.warnings().to_vec(),
         Err(first) => match runtime.check(&body, MAX_DIAGNOSTICS).await {
-            // Only the engine rejects it.
+            // The checks found no error, so only the engine rejects the program.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,
         },
@@ -222,7 +224,8 @@ async fn rehearse(shared: &Shared, fixtures: Fixtures, call: &Call) -> Result<Pe
     Ok(performed(&execution.map_err(ApiError::internal)?))
 }
 
-/// Runs a program with the grants of a plain run. In a session, the files that it changes are kept.
+/// Runs a program with the grants of a plain run. If a session is given, changes to its files are
+/// kept.
 pub(super) async fn perform(
     shared: &Shared,
     caller: &Caller,

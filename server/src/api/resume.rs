@@ -1,4 +1,4 @@
-//! Continuing runs: answers to their questions, releases, forks, replays.
+//! Routes that continue runs: approvals, releases, forks, replays.
 
 use std::sync::Arc;
 
@@ -74,21 +74,21 @@ pub(super) fn routes() -> Vec<Route> {
 struct AnswerBody {
     /// If true, the call is approved.
     approve: bool,
-    /// How long the approval holds.
+    /// The scope of the approval.
     #[serde(default)]
     scope: AnswerScope,
-    /// The reason of a denial, which the model reads.
+    /// The reason for a denial, which the model reads.
     reason: Option<String>,
 }
 
-/// How long an approval holds.
+/// The scope of an approval.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AnswerScope {
-    /// For this program.
+    /// The approval applies to this program.
     #[default]
     Once,
-    /// For all later programs of the session, until the server restarts.
+    /// The approval applies to all later programs of the session, until the server restarts.
     Session,
 }
 
@@ -98,20 +98,20 @@ enum AnswerScope {
 struct ForkBody {
     /// The last step that both runs share. 0 is the start of the run.
     step: u32,
-    /// A message that the new run goes on with. Without it, the model is asked again.
+    /// A message with which the new run continues. Without it, the model is asked again.
     message: Option<MessageText>,
 }
 
 /// The result of a replay.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Replayed {
-    /// If true, the replay did the same as the run.
+    /// If true, the replay matches the recorded run.
     same: bool,
-    /// Number of turns that were replayed.
+    /// Number of replayed turns.
     turns: usize,
     /// Number of programs that ran again.
     programs: usize,
-    /// The first difference: its step, what differs, the recorded and the new value.
+    /// The first difference, if any.
     difference: Option<ReplayDifference>,
 }
 
@@ -120,11 +120,11 @@ struct Replayed {
 struct ReplayDifference {
     /// The step.
     step: u32,
-    /// What differs.
+    /// A description of the difference.
     what: String,
     /// The recorded value.
     was: String,
-    /// The value of the replay.
+    /// The value in the replay.
     is: String,
 }
 

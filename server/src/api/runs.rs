@@ -1,4 +1,4 @@
-//! Runs: start, show, list, cancel, events, calls.
+//! Routes for runs: start, show, list, cancel, events, calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// Default for the maximum number of steps.
+/// Default maximum number of steps.
 pub(super) const STEPS: u32 = 40;
-/// Maximum number of steps that a request may ask for.
+/// Highest step limit that a request may set.
 const MAX_STEPS: u32 = 10_000;
-/// The name of a schema that a request supplies without a name.
+/// The name given to a schema that a request supplies without one.
 const ANSWER: &str = "answer";
 /// Default number of runs on a page.
 const PAGE: u32 = 50;
@@ -89,28 +89,28 @@ pub(super) fn routes() -> Vec<Route> {
 struct RunBody {
     /// The message.
     prompt: MessageText,
-    /// The session that the run continues or starts. Without it, the server creates one.
+    /// The session that the run continues or starts. Without it, the server creates a session.
     session_id: Option<SessionId>,
-    /// The model: the server's own, by name, or a class, such as `class:fast`.
+    /// The model: the name of the server's own model, or a class, such as `class:fast`.
     model: Option<String>,
-    /// The agent: a name of `GET /api/agents`. Default: `default`.
+    /// The agent's name, as listed by `GET /api/agents`. Default: `default`.
     agent: Option<String>,
-    /// Values for the tools, the traits and the memory of the agent. No model sees them.
+    /// Values for the agent's tools, traits and memory. They are never sent to a model.
     #[serde(default)]
     context: BTreeMap<String, String>,
-    /// Maximum number of steps. Default: the agent's, or 40.
+    /// Maximum number of steps. Default: the agent's limit, or 40.
     #[schemars(range(min = 1, max = 10_000))]
     max_steps: Option<u32>,
     /// Maximum duration, in milliseconds.
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
-    /// If true, requests a trusted run, which the operator has to allow.
+    /// If true, the run is trusted. The operator must allow trusted runs.
     exec: Option<bool>,
-    /// Files that are written to the session before the run begins: texts by path.
+    /// Files to write to the session before the run begins: contents by path.
     files: Option<BTreeMap<String, String>>,
-    /// The JSON Schema of the answer. With it, the run has `data`.
+    /// The JSON Schema of the answer. If the answer matches it, the run's `data` is its value.
     output_schema: Option<Value>,
-    /// The priority among the queued runs of the tenant. Default: `normal`.
+    /// The priority among the tenant's queued runs. Default: `normal`.
     #[serde(default)]
     priority: Priority,
 }
@@ -133,9 +133,10 @@ pub(super) struct Run {
     line: RunLine,
     /// The programs that the run used.
     tools: Vec<ToolUse>,
-    /// What its programs left for the application. `GET /api/run/{id}/artifacts/{name}` has the data.
+    /// The artifacts of the run. `GET /api/run/{id}/artifacts/{name}` returns the data of an
+    /// artifact.
     artifacts: Vec<ArtifactLine>,
-    /// The approvals that the run waits for.
+    /// The pending approvals of the run.
     waiting: Vec<PendingApproval>,
     /// The run as an outline in Org format.
     events_org: String,
@@ -150,7 +151,7 @@ pub(super) struct RunLine {
     session_id: Option<String>,
     /// The status.
     status: RunStatus,
-    /// The message.
+    /// The message of the request.
     prompt: String,
     /// The model's name. Empty before the run begins.
     model: String,
@@ -166,53 +167,53 @@ pub(super) struct RunLine {
     result: Option<String>,
     /// The value of the answer, if the request had a schema and the answer matches it.
     data: Option<Value>,
-    /// The violations of the schema by an answer that does not match it.
+    /// The schema violations of an answer that does not match.
     errors: Vec<String>,
-    /// The reason for the end of a run with a result.
+    /// The reason why the run ended. Null if it failed with an error or has not ended.
     stop: Option<Stop>,
-    /// Model usage. Zero before the run has ended.
+    /// Model usage. Zero until the run ends.
     usage: Usage,
-    /// The reason why an operator has to release the run, if it is parked for that.
+    /// The reason why an operator must release the run, if it is parked for that reason.
     reason: Option<String>,
-    /// The run and the step at which this run was forked.
+    /// The run and the step from which this run was forked, if it is a fork.
     forked: Option<(String, u32)>,
-    /// The run that started this one to ask its agent.
+    /// The parent run, if this run is a child run.
     parent: Option<String>,
 }
 
 /// A page of runs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunList {
-    /// The runs, the newest first.
+    /// The runs, newest first.
     runs: Vec<RunLine>,
     /// The value of `before` for the next page, if there is one.
     next: Option<String>,
 }
 
-/// A selection of runs.
+/// A filter for runs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
-    /// Only runs with this status.
+    /// The status of the runs.
     status: Option<RunStatus>,
-    /// Only runs of this session.
+    /// The session of the runs.
     session_id: Option<String>,
-    /// Only the runs that this run and the runs below it started. Without it, none of these.
+    /// The root run whose descendants are listed. Without it, only root runs are listed.
     tree_of: Option<String>,
-    /// Only runs whose message contains this text, in any case.
+    /// Text that the runs' messages must contain, ignoring case.
     q: Option<String>,
-    /// Only runs before this id.
+    /// The `next` of the previous page. Only runs whose ids sort before this id are listed.
     before: Option<String>,
     /// Maximum number of runs: 1 to 500. Default: 50.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<u32>,
 }
 
-/// A selection of events.
+/// A range of events.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
-    /// Only events with numbers above this one. Default: 0.
+    /// The number of the event after which the page starts. Default: 0.
     after: Option<u64>,
     /// Maximum number of events: 1 to 1,000. Default: 500.
     #[schemars(range(min = 1, max = 1_000))]
@@ -226,7 +227,7 @@ struct EventPage {
     events: Vec<Envelope>,
     /// The number of the last event of this page.
     last: u64,
-    /// If true, the run has ended, and this page has its last event.
+    /// If true, the run has ended, and this page contains its last event.
     done: bool,
 }
 
@@ -287,7 +288,7 @@ async fn start(
     Ok(response)
 }
 
-/// Checks that a name is known, if one is given.
+/// Checks that the name in a field, if given, is one of `names`.
 fn known(field: &str, given: Option<&str>, names: &[String]) -> Result<(), ApiError> {
     match given {
         Some(given) if !names.iter().any(|name| name == given) => {
@@ -314,7 +315,8 @@ async fn list(
             && wanted.as_ref().is_none_or(|text| view.prompt.to_lowercase().contains(text))
     };
     let (mut runs, mut before) = (Vec::new(), query.before);
-    // Filters that the store does not know are applied page by page, within a bound.
+    // Filters that the store does not support are applied page by page, for a limited number of
+    // pages.
     for _ in 0..20 {
         let filter = RunFilter {
             session: query.session_id.clone(),

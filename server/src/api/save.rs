@@ -1,4 +1,4 @@
-//! Saving programs in the catalog, and running the examples of a program before it is saved.
+//! Routes that save programs in the catalog and run a program's examples before it is saved.
 
 use std::fs::Permissions;
 use std::io::{ErrorKind, Write as _};
@@ -24,7 +24,7 @@ use crate::state::Shared;
 
 /// Maximum number of examples that one request runs.
 const MAX_EXAMPLES: usize = 50;
-/// The permissions of a new file, which others may read.
+/// The permissions of a new file: other users may read it.
 const MODE: u32 = 0o644;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -62,9 +62,9 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SaveBody {
-    /// The text, with front matter that has the same name.
+    /// The source. Its front matter must contain the same name.
     source: String,
-    /// If true, the text may replace another version of the program.
+    /// If true, the source may replace another version of the program.
     #[serde(default)]
     replace: bool,
 }
@@ -74,7 +74,7 @@ struct SaveBody {
 struct Saved {
     /// The name.
     name: String,
-    /// The file.
+    /// The path of the file.
     file: String,
 }
 
@@ -120,7 +120,8 @@ async fn save(
     if Catalog::built_in().get(name.as_str()).is_some() {
         return Err(ApiError::built_in(name.as_str()));
     }
-    // One at a time, so that a check for an existing version is true until the file is written.
+    // Programs are saved one at a time, so that a check for an existing version stays valid until
+    // the file is written.
     let _saving = shared.saving.lock().await;
     let host = shared.app.host();
     host.reload().await;
@@ -187,14 +188,14 @@ async fn test(
     Ok(Json(Tested { examples }))
 }
 
-/// Reports a program that the catalog would refuse.
+/// Reports a program that the catalog would reject.
 fn invalid(problem: &Problem) -> ApiError {
     let line = problem.line().map(|line| format!("line {line}: ")).unwrap_or_default();
     let hint = problem.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     ApiError::invalid_field(format!("the program is invalid: {line}{}{hint}", problem.message()))
 }
 
-/// Writes a file to the first folder that is writable. Returns its path.
+/// Writes a file to the first writable folder. Returns the file's path.
 fn write_first(
     folders: &[PathBuf],
     file: &str,
@@ -223,7 +224,7 @@ fn is_closed(error: &std::io::Error) -> bool {
 }
 
 /// Writes a file atomically: readers see either the previous version or the new one. The name of
-/// the unfinished file begins with a dot, so that the catalog does not read it.
+/// the temporary file begins with a dot, so the catalog ignores it.
 fn write(path: &FilePath, text: &str, replace: bool) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(FilePath::new("."));
     let mut file = tempfile::Builder::new()

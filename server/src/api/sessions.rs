@@ -1,4 +1,4 @@
-//! Sessions: list, show, delete, fork, export.
+//! Routes for sessions: list, show, delete, fork, export.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// Maximum number of a session's runs in its view.
+/// Maximum number of runs in the view of a session.
 const MAX_RUNS: u32 = 100;
-/// Maximum number of characters of a session's title.
+/// Maximum length of a session's title, in characters.
 const TITLE_CHARS: usize = 80;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -83,7 +83,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 const TAKEN: (u16, &str) = (409, "There is a session with this id.");
 
-/// The number of sessions.
+/// The query of the list of sessions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
@@ -95,7 +95,7 @@ struct ListQuery {
 /// A list of sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SessionList {
-    /// The sessions, the last used first.
+    /// The sessions, most recently used first.
     sessions: Vec<Line>,
 }
 
@@ -104,7 +104,7 @@ struct SessionList {
 struct Line {
     /// The session's id.
     id: String,
-    /// The beginning of its first message.
+    /// The beginning of the session's first message.
     title: String,
     /// Number of messages.
     messages: u64,
@@ -112,7 +112,7 @@ struct Line {
     bytes: u64,
     /// Creation time, in milliseconds since 1970.
     made: u64,
-    /// Time of the last use.
+    /// Time of the last use, in milliseconds since 1970.
     used: u64,
 }
 
@@ -121,13 +121,13 @@ struct Line {
 struct Session {
     /// The session's id.
     id: String,
-    /// The beginning of its first message.
+    /// The beginning of the session's first message.
     title: String,
     /// The conversation, oldest message first.
     messages: Vec<Turn>,
-    /// Its newest runs, at most 100.
+    /// The session's newest runs, at most 100.
     runs: Vec<RunLine>,
-    /// The files that its runs changed.
+    /// The files that the session's runs changed.
     files: Vec<SessionFile>,
 }
 
@@ -144,7 +144,7 @@ struct Turn {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkBody {
-    /// The id. Without it, the server creates one.
+    /// The id. Without it, the server generates one.
     id: Option<SessionId>,
 }
 

@@ -1,4 +1,4 @@
-//! Starts runs for several routes.
+//! Starts runs. Several routes share these functions.
 
 use wattle_agent::journal::Priority;
 use wattle_agent::service::{RunHandle, RunRequest};
@@ -27,7 +27,7 @@ impl NewRun {
         NewRun { message, session, origin, priority: Priority::default() }
     }
 
-    /// Returns the request to the run service, with the id of its session.
+    /// Returns the request for the run service and the id of its session.
     fn request(self) -> (RunRequest, String) {
         let session = self.session.unwrap_or_else(SessionId::generate).0;
         let request = RunRequest {
@@ -40,8 +40,8 @@ impl NewRun {
     }
 }
 
-/// Starts a run whose client waits for the answer. Returns the ids of the run and its session. If
-/// the server is full, the run is refused.
+/// Starts a run whose client waits for the answer. Returns the ids of the run and its session.
+/// Fails if the server is full.
 pub(crate) async fn start_now(
     shared: &Shared,
     caller: &Caller,
@@ -71,13 +71,12 @@ pub(crate) async fn queue(
     Ok((id, session))
 }
 
-/// Takes one of the run slots of the caller's token. Returns `None` if the token's runs are not
-/// limited.
+/// Acquires a run slot of the caller's token. Returns `None` if the token's runs are not limited.
 pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, ApiError> {
     caller.limited.map(|key| shared.quotas.slot(key)).transpose()
 }
 
-/// Holds a slot until its run is no longer active. Returns the run's id.
+/// Holds a slot until its run is no longer active. Returns the run's id immediately.
 pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
     let id = run.id.clone();
     if let Some(slot) = slot {

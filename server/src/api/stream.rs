@@ -37,14 +37,14 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The form in which a stream has a run's events.
+/// The form in which a stream sends a run's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum View {
-    /// The events as they are.
+    /// The events, unchanged.
     #[default]
     Events,
-    /// Chunks: the answer while it is written, thoughts, calls, errors and the end.
+    /// Chunks: the answer as the model writes it, thoughts, calls, errors and the end.
     Chunks,
 }
 
@@ -55,13 +55,13 @@ pub(super) struct StreamForm {
     /// The form of the events. Default: `events`.
     #[serde(default)]
     view: View,
-    /// If true, the stream also has the events of all child runs below the run.
+    /// If true, the stream includes the events of all descendants of the run.
     #[serde(default)]
     tree: bool,
 }
 
 impl StreamForm {
-    /// Returns the events of a new run.
+    /// Returns the events of a new run in this form.
     pub(super) fn events(self, shared: &Shared, caller: &Caller, run: &str) -> RunEvents {
         let source = match self.tree {
             true => Source::Tree(shared.service.follow_tree(&caller.store, run, None)),
@@ -71,17 +71,17 @@ impl StreamForm {
     }
 }
 
-/// The position in a run's events, and their form.
+/// The position at which a stream starts, and the form of its events.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StreamQuery {
-    /// Only events after this one: its `id`, which is a number, or `RUN:SEQ` in the stream of a
-    /// tree. The header `Last-Event-ID` means the same.
+    /// The `id` of the event after which the stream starts: a number, or `RUN:SEQ` in the stream of
+    /// a tree. The header `Last-Event-ID` has the same effect.
     after: Option<String>,
     /// The form of the events. Default: `events`.
     #[serde(default)]
     view: View,
-    /// If true, the stream also has the events of all child runs below the run.
+    /// If true, the stream includes the events of all descendants of the run.
     #[serde(default)]
     tree: bool,
 }
@@ -118,7 +118,7 @@ async fn stream(
     }))
 }
 
-/// Follows a run, or the tree below it, starting after an event.
+/// Follows a run, or its whole tree if `tree` is true, starting after an event.
 async fn source(
     shared: &Shared,
     caller: &Caller,
@@ -138,7 +138,7 @@ async fn source(
             text.parse::<TreeCursor>()
                 .map_err(|why| ApiError::invalid_field(format!("the event {text:?}: {why}")))
         };
-        // The beginning has no event.
+        // 0 is the beginning of the stream, which is before any event.
         let after = after.filter(|after| *after != "0").map(cursor).transpose()?;
         let mut follower = shared.service.follow_tree(&caller.store, id, after);
         follower.check().await.map_err(refused)?;

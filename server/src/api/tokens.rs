@@ -1,4 +1,4 @@
-//! The tokens of the caller's tenant.
+//! Routes for the tokens of the caller's tenant.
 
 use std::sync::Arc;
 
@@ -39,10 +39,10 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The tokens of a tenant.
+/// A list of a tenant's tokens.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TokenList {
-    /// The tokens, by name.
+    /// The tokens, sorted by name.
     tokens: Vec<TokenView>,
 }
 
@@ -55,7 +55,7 @@ struct TokenView {
     scope: String,
     /// Creation time, in milliseconds since 1970.
     made: u64,
-    /// Time of the last use, to the minute.
+    /// Time of the last use, in milliseconds since 1970, to the minute.
     used: Option<u64>,
 }
 
@@ -65,19 +65,19 @@ struct TokenView {
 struct NewToken {
     /// The name, unique within the tenant.
     name: SessionId,
-    /// What the bearer may do. Each scope includes those before it.
+    /// The permissions of the bearer. Each scope includes the scopes before it.
     scope: TokenScope,
 }
 
-/// What the bearer of a token may do.
+/// The permissions of a token's bearer.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TokenScope {
-    /// Read runs, sessions, files and traces.
+    /// Permission to read runs, sessions, files and traces.
     Read,
-    /// Start, answer and cancel runs, and change sessions, files and variables.
+    /// Permission to start, answer and cancel runs, and to change sessions, files and variables.
     Run,
-    /// Manage tokens and integrations, and release runs.
+    /// Permission to manage tokens and integrations, and to release runs.
     Admin,
 }
 

@@ -1,4 +1,4 @@
-//! The tenant's variables, which its programs share.
+//! Routes for the tenant's variables, which its programs share.
 
 use std::sync::Arc;
 
@@ -37,10 +37,10 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The variables.
+/// A list of variables.
 #[derive(Debug, Serialize, JsonSchema)]
 struct VarList {
-    /// The variables, by key.
+    /// The variables, sorted by key.
     vars: Vec<Var>,
 }
 

@@ -27,7 +27,7 @@ use crate::field::SessionId;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// The header with the session that the conversation continues.
+/// The header with the id of the session that the conversation continues.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 
 pub(super) fn routes() -> Vec<Route> {
@@ -48,12 +48,12 @@ pub(super) fn routes() -> Vec<Route> {
 /// The error of a failed model or run.
 pub(super) const FAILED: (u16, &str) = (502, "The run failed.");
 
-/// A conversation. Fields of the API that are not listed have no effect on a run.
+/// A request for a completion. Other fields of the API have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ChatBody {
-    /// A name of `GET /v1/models`.
+    /// The model's name, as listed by `GET /v1/models`.
     model: String,
-    /// The conversation. The last message is the user's.
+    /// The conversation. The last message must be from the user.
     messages: Vec<ClientMessage>,
     /// If true, the answer is streamed.
     #[serde(default)]
@@ -61,7 +61,7 @@ struct ChatBody {
     /// Options of a stream.
     #[serde(default)]
     stream_options: Option<StreamOptions>,
-    /// The functions of the client. A run has its own, so that a request with any is an error.
+    /// The client's functions. Must be empty, because a run has its own programs.
     #[serde(default)]
     tools: Option<Vec<Value>>,
     /// The format of the answer. Default: text.
@@ -72,23 +72,23 @@ struct ChatBody {
 /// Options of a stream.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 struct StreamOptions {
-    /// If true, the last piece has the usage.
+    /// If true, the last chunk contains the usage.
     #[serde(default)]
     include_usage: Option<bool>,
 }
 
-/// An answer.
+/// A completion.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChatCompletion {
     /// The id: `chatcmpl-` and the run's id.
     id: String,
-    /// `chat.completion`.
+    /// Always `chat.completion`.
     object: String,
     /// Time of the answer, in seconds since 1970.
     created: u64,
-    /// The model of the request.
+    /// The requested model.
     model: String,
-    /// The answer, as the only choice.
+    /// The only choice, which contains the answer.
     choices: Vec<Choice>,
     /// The usage of the whole run.
     usage: ChatUsage,
@@ -121,11 +121,11 @@ struct Answer {
 /// The usage of a run.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct ChatUsage {
-    /// Tokens of the messages sent.
+    /// Number of tokens in the messages sent to the model.
     prompt_tokens: u64,
-    /// Tokens that the model wrote.
+    /// Number of tokens that the model generated.
     completion_tokens: u64,
-    /// The sum.
+    /// The sum of prompt and completion tokens.
     total_tokens: u64,
     /// Details of the prompt tokens.
     prompt_tokens_details: PromptDetails,
@@ -134,7 +134,7 @@ struct ChatUsage {
 /// Details of the prompt tokens.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct PromptDetails {
-    /// Tokens that the provider had in its cache.
+    /// Number of prompt tokens read from the provider's cache.
     cached_tokens: u64,
 }
 
@@ -202,7 +202,7 @@ async fn complete(
     Ok(response)
 }
 
-/// Returns the session that the request's headers name.
+/// Returns the session named in the request's headers, if any.
 fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
     let Some(value) = headers.get(SESSION) else { return Ok(None) };
     let session = value.to_str().ok().and_then(|text| SessionId::new(text.to_owned()));
@@ -215,7 +215,7 @@ fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
     session.map(Some).ok_or_else(wrong)
 }
 
-/// Waits until the answer is complete.
+/// Waits for the complete answer, and records the conversation.
 async fn whole(
     caller: Caller,
     conversation: Conversation,
@@ -286,7 +286,7 @@ impl Chunks {
                 if let Some((caller, conversation)) = self.rest.take() {
                     let session = &self.run.session;
                     if conversation.remember(&caller, session, &ended.text).await.is_err() {
-                        // The next request begins a new session with the client's messages.
+                        // The next request will begin a new session with the client's messages.
                         tracing::warn!(session, "failed to remember a conversation");
                     }
                 }
@@ -306,7 +306,7 @@ fn failure(error: &ApiError) -> Frame {
     Frame::default().data(error.json())
 }
 
-/// The fields that all pieces of an answer share.
+/// The fields that all chunks of an answer share.
 struct Head {
     model: String,
     created: u64,
@@ -346,7 +346,7 @@ impl Head {
         Frame::default().data(chunk.to_string())
     }
 
-    /// Returns the last frames of a stream.
+    /// Returns the last frames of a stream, starting with the answer's text.
     fn last(&self, id: &str, ended: &Ended) -> impl Iterator<Item = Frame> + use<> {
         let usage = self.with_usage.then(|| self.frame(id, json!([]), Some(ended.usage.into())));
         [

@@ -1,8 +1,8 @@
-//! Conversations of clients that send all messages with each request, and their sessions.
+//! Maps the conversations of clients, which send all messages with each request, to sessions.
 //!
-//! A session remembers the digest of its conversation as the client sees it. A request whose
-//! earlier messages have this digest continues the session. Any other request, such as one for
-//! another answer to an earlier message, begins a new session with the client's messages.
+//! The store keeps a digest of each session's conversation as the client sees it. A request whose
+//! earlier messages have this digest continues the session. Any other request, such as one to
+//! regenerate an earlier answer, begins a new session with the client's messages.
 
 use serde::Deserialize;
 use wattle_agent::machine::Message;
@@ -11,12 +11,12 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 
-/// A message of a client.
+/// A message of a conversation.
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct ClientMessage {
     /// `system`, `developer`, `user` or `assistant`.
     pub(super) role: String,
-    /// The text, or parts of which each has a text.
+    /// The text, or a list of text parts.
     #[serde(default)]
     pub(super) content: Option<Content>,
 }
@@ -25,9 +25,9 @@ pub(super) struct ClientMessage {
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Content {
-    /// A text.
+    /// A string.
     Text(String),
-    /// Parts.
+    /// A list of parts.
     Parts(Vec<Part>),
 }
 
@@ -66,13 +66,13 @@ impl Content {
     }
 }
 
-/// A conversation that a client sent, in parts.
+/// A client's conversation, split into its parts.
 pub(super) struct Conversation {
-    /// The content of the system messages.
+    /// The content of the system messages, joined.
     pub(super) system: Option<String>,
     /// The messages before the last one.
     pub(super) earlier: Vec<Message>,
-    /// The last message, which must be the user's.
+    /// The last message, which must be from the user.
     pub(super) message: MessageText,
 }
 
@@ -108,8 +108,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the session that the conversation continues. If there is none, creates one with the
-    /// earlier messages.
+    /// Returns the session that the conversation continues. If there is none, creates a session
+    /// with the earlier messages.
     pub(super) async fn session(&self, caller: &Caller) -> Result<SessionId, ApiError> {
         if !self.earlier.is_empty()
             && let Some(found) = caller.store.session_of(&digest(&self.earlier)).await?
@@ -124,7 +124,7 @@ impl Conversation {
         Ok(session)
     }
 
-    /// Records the conversation, including this answer, as that of the session.
+    /// Records the conversation, including this answer, as the session's conversation.
     pub(super) async fn remember(
         mut self,
         caller: &Caller,
@@ -137,7 +137,7 @@ impl Conversation {
     }
 }
 
-/// Returns the digest of messages, by role and text without surrounding whitespace.
+/// Returns a digest of the messages' roles and texts. Surrounding whitespace is ignored.
 fn digest(messages: &[Message]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     for message in messages {

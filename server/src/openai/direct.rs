@@ -1,4 +1,4 @@
-//! Hidden requests of chat pages, such as for a title. The model answers them without a run.
+//! Hidden requests from chat pages, for example for a title. The model answers them without a run.
 
 use wattle_agent::machine::{Message, Usage};
 use wattle_agent::model::ModelRequest;
@@ -7,13 +7,14 @@ use super::conversation::Conversation;
 use crate::error::ApiError;
 use crate::state::Shared;
 
-/// The beginning of requests that chat pages send on their own.
+/// The prefix of requests that chat pages send without a user's action.
 const TASK: &str = "### Task:";
 
-/// Maximum number of tokens of the answer.
+/// Maximum number of tokens in the answer.
 const MAX_TOKENS: u32 = 1_000;
 
-/// Returns true if a chat page sent the request on its own, to show a title, tags or suggestions.
+/// Returns true if a chat page sent the request without a user's action, for example to show a
+/// title, tags or suggestions.
 pub(super) fn is_hidden(conversation: &Conversation) -> bool {
     conversation.message.0.trim_start().starts_with(TASK)
 }

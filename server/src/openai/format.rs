@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::origin::OutputOrigin;
 
-/// The name of the schema of `json_object`.
+/// The name of the schema used for `json_object`.
 const OBJECT: &str = "json_object";
 
 /// The format of an answer, in `response_format` of chat completions.
@@ -16,7 +16,7 @@ pub(super) struct ChatFormat {
     /// `text`, `json_object` or `json_schema`.
     #[serde(rename = "type")]
     kind: String,
-    /// The schema of `json_schema`.
+    /// The schema, if the type is `json_schema`.
     #[serde(default)]
     json_schema: Option<NamedSchema>,
 }
@@ -36,16 +36,16 @@ pub(super) struct TextFormat {
     /// `text`, `json_object` or `json_schema`.
     #[serde(rename = "type")]
     kind: String,
-    /// The name of the schema of `json_schema`.
+    /// The name of the schema, if the type is `json_schema`.
     #[serde(default)]
     name: Option<String>,
-    /// The schema of `json_schema`.
+    /// The schema, if the type is `json_schema`.
     #[serde(default)]
     schema: Option<Value>,
 }
 
 impl ChatFormat {
-    /// Returns the output that the run must have, or `None` for text.
+    /// Returns the required output of the run, or `None` if any text is accepted.
     pub(super) fn output(self) -> Result<Option<OutputOrigin>, ApiError> {
         let given = self.json_schema.map(|given| (given.name, given.schema));
         output("response_format", &self.kind, given)
@@ -53,7 +53,7 @@ impl ChatFormat {
 }
 
 impl TextFormat {
-    /// Returns the output that the run must have, or `None` for text.
+    /// Returns the required output of the run, or `None` if any text is accepted.
     pub(super) fn output(self) -> Result<Option<OutputOrigin>, ApiError> {
         output("text.format", &self.kind, self.name.zip(self.schema))
     }

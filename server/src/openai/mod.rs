@@ -1,7 +1,7 @@
 //! The routes for existing clients of the OpenAI API: models, chat completions, responses.
 //!
-//! A completion is a run. Its progress is sent as reasoning, its result as the answer. If a client
-//! disconnects, its run is cancelled, just as a model would stop generating.
+//! A completion is a run. Its progress is sent as reasoning, and its result as the answer. If a
+//! client disconnects, its run is cancelled, just as a model would stop generating.
 
 mod chat;
 mod conversation;
@@ -24,13 +24,13 @@ use crate::route::Route;
 use crate::state::Shared;
 use crate::stream::CancelOnDrop;
 
-/// Maximum number of steps of a completion.
+/// Maximum number of steps per completion.
 const STEPS: u32 = 10;
 
-/// The name of the model that runs the server's agent.
+/// The model name that selects the server's default agent.
 const AGENT: &str = "wattle";
 
-/// Returns the routes.
+/// Returns the routes of the OpenAI API.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = models::routes();
     routes.extend(chat::routes());
@@ -56,13 +56,13 @@ struct Completion {
 
 /// The input of a completion's run.
 struct Asked {
-    /// A name of `GET /v1/models`.
+    /// The model's name, as listed by `GET /v1/models`.
     model: String,
     message: MessageText,
     session: Option<SessionId>,
     /// Text that is added to the prompt.
     system: Option<String>,
-    /// The output that the run must have.
+    /// The required output of the run, if any.
     output: Option<OutputOrigin>,
 }
 
@@ -83,13 +83,13 @@ async fn start(
 
 /// An update on a completion.
 enum Piece {
-    /// A line about the progress.
+    /// A line of progress.
     Progress(String),
     /// The end of the run.
     End(Ended),
 }
 
-/// The end of a completion.
+/// The final state of a completion.
 struct Ended {
     text: String,
     usage: Usage,
@@ -98,7 +98,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Returns the reason in the words of the API.
+    /// Returns the value of the API's `finish_reason`.
     fn finish_reason(&self) -> &'static str {
         match self.stop {
             Some(Stop::MaxSteps | Stop::Timeout | Stop::MaxTokens | Stop::MaxCost) => "length",
@@ -135,7 +135,7 @@ impl Completion {
     }
 }
 
-/// Returns the update in an event, if there is one.
+/// Returns the update for an event, or `None` if the client does not need one.
 fn piece(event: &Envelope) -> Option<Piece> {
     Some(match &event.event {
         Event::Thinking { content, .. } => Piece::Progress(format!("{content}\n")),
@@ -160,7 +160,7 @@ fn piece(event: &Envelope) -> Option<Piece> {
             Piece::End(Ended { text, usage, stop: None })
         }
         Event::Response { text, usage, stop, data, .. } => {
-            // Clients parse the text, which may have more than the value.
+            // Clients parse the text, so only the JSON value is sent.
             let text = data.as_ref().map_or_else(|| text.clone(), ToString::to_string);
             Piece::End(Ended { text, usage: *usage, stop: Some(*stop) })
         }

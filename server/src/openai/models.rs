@@ -29,8 +29,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the names that a request may give as its model: the agents, and the default agent's
-/// model.
+/// Returns the names that a request may use as its model: the agents' names and the name of the
+/// default agent's model.
 pub(super) fn names(shared: &Shared) -> Vec<String> {
     let default = [AGENT.to_owned(), shared.app.model().name().to_owned()];
     let mut names: Vec<String> = default.into_iter().collect();
@@ -39,7 +39,7 @@ pub(super) fn names(shared: &Shared) -> Vec<String> {
     names
 }
 
-/// Returns the agent that a request names as its model.
+/// Returns the agent that a request's model name selects.
 pub(super) async fn agent(shared: &Shared, name: &str) -> Result<Arc<AgentSpec>, ApiError> {
     let is_default = name == AGENT || name == shared.app.model().name();
     match shared.app.agents().get(name) {

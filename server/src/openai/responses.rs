@@ -50,23 +50,23 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A request. Fields of the API that are not listed have no effect on a run.
+/// A request for a response. Other fields of the API have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ResponseBody {
-    /// A name of `GET /v1/models`.
+    /// The model's name, as listed by `GET /v1/models`.
     model: String,
-    /// The message, or a conversation whose last message is the user's.
+    /// The message, or a conversation whose last message is from the user.
     input: Input,
     /// Text that is added to the prompt.
     #[serde(default)]
     instructions: Option<String>,
-    /// The response that this one continues.
+    /// The id of the response that this response continues.
     #[serde(default)]
     previous_response_id: Option<String>,
     /// If true, the response is streamed.
     #[serde(default)]
     stream: Option<bool>,
-    /// The functions of the client. A run has its own, so that a request with any is an error.
+    /// The client's functions. Must be empty, because a run has its own programs.
     #[serde(default)]
     tools: Option<Vec<Value>>,
     /// The form of the answer.
@@ -97,23 +97,23 @@ enum Input {
 struct ResponseView {
     /// The id: `resp_` and the run's id.
     id: String,
-    /// `response`.
+    /// Always `response`.
     object: String,
     /// Time of the request, in seconds since 1970.
     created_at: u64,
     /// `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.
     status: String,
-    /// The model of the request.
+    /// The requested model.
     model: String,
     /// The answer, as one message.
     output: Vec<Value>,
     /// The error of a failed response.
     error: Option<Value>,
-    /// The limit that an incomplete response reached.
+    /// The reason why the response is incomplete.
     incomplete_details: Option<Value>,
-    /// The request's instructions. Not kept.
+    /// The request's instructions. Null when the response is read later.
     instructions: Option<String>,
-    /// The response that this one continues. Not kept.
+    /// The id of the response that this one continues. Null when the response is read later.
     previous_response_id: Option<String>,
     /// Always empty.
     tools: Vec<Value>,
@@ -130,22 +130,22 @@ struct ResponseView {
 /// The usage of a response.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct ResponseUsage {
-    /// Tokens of the messages sent.
+    /// Number of tokens in the messages sent to the model.
     input_tokens: u64,
     /// Details of the input tokens.
     input_tokens_details: InputDetails,
-    /// Tokens that the model wrote.
+    /// Number of tokens that the model generated.
     output_tokens: u64,
     /// Details of the output tokens.
     output_tokens_details: OutputDetails,
-    /// The sum.
+    /// The sum of input and output tokens.
     total_tokens: u64,
 }
 
 /// Details of the input tokens.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct InputDetails {
-    /// Tokens that the provider had in its cache.
+    /// Number of input tokens read from the provider's cache.
     cached_tokens: u64,
 }
 
@@ -220,7 +220,7 @@ async fn create(
     Ok(Json(pending.ended(&ended)).into_response())
 }
 
-/// Returns the run of a response.
+/// Returns the run of a response. Fails if the id is unknown.
 async fn view_of(shared: &Shared, caller: &Caller, id: &str) -> Result<RunView, ApiError> {
     let view = match id.strip_prefix(PREFIX) {
         Some(run) => shared.service.get(&caller.store, run).await?,
@@ -275,7 +275,7 @@ impl ResponseView {
         }
     }
 
-    /// Returns the response with its end.
+    /// Returns the response in its final state.
     fn ended(self, ended: &Ended) -> ResponseView {
         let Some(stop) = ended.stop else {
             let error = json!({"code": "server_error", "message": ended.text});
@@ -298,7 +298,7 @@ impl ResponseView {
     }
 }
 
-/// Returns the message of a response.
+/// Returns the output message of a response.
 fn message(response: &str, status: &str, text: Option<&str>) -> Value {
     let content: Vec<Value> = text.map(part).into_iter().collect();
     json!({
@@ -317,7 +317,7 @@ fn part(text: &str) -> Value {
 /// The state of a stream.
 struct Events {
     run: Completion,
-    /// The response, or `None` after its end.
+    /// The response in progress, or `None` after its end.
     pending: Option<ResponseView>,
     number: u64,
     ready: VecDeque<Frame>,

@@ -54,8 +54,8 @@ struct Evaluator<'a> {
     chars: Vec<char>,
     at: usize,
     depth: u32,
-    /// Number of enclosing operands that are not evaluated, such as the one after `0 &&`. While
-    /// this is above 0, no variable is read or set.
+    /// Number of enclosing operands that are not evaluated, such as the one after `0 &&`. While it
+    /// is not 0, no variable is read or set.
     skipping: u32,
     names: &'a mut dyn Names,
 }
@@ -186,7 +186,7 @@ impl Evaluator<'_> {
         Ok(if test != 0 { then } else { otherwise })
     }
 
-    /// Reads an operand. Evaluates it only if `active` is set.
+    /// Parses an operand. Evaluates it only if `active` is true.
     fn operand_if(
         &mut self,
         active: bool,

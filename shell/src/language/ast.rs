@@ -125,9 +125,9 @@ pub(crate) struct Arm {
 pub(crate) enum CaseEnd {
     /// `;;`
     Break,
-    /// `;&`: runs the next body as well.
+    /// `;&`: also runs the body of the next clause.
     FallThrough,
-    /// `;;&`: tests the next patterns as well.
+    /// `;;&`: also tests the patterns of the next clauses.
     TestNext,
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct Word {
 /// A part of a word.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// Unquoted text. Pattern characters are special in it.
+    /// Unquoted text, in which pattern characters are special.
     Literal(String),
     /// Quoted text.
     Quoted(String),
@@ -298,7 +298,7 @@ impl Word {
         Word { parts: vec![part], ..Word::default() }
     }
 
-    /// Returns the content of a word without quotes and expansions, or `None` if it has any.
+    /// Returns the text of a word without quotes and expansions, or `None` if the word has any.
     pub(crate) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Literal(text)] => Some(text),

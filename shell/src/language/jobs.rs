@@ -68,7 +68,7 @@ impl Jobs {
         }
     }
 
-    /// Updates the jobs that have ended.
+    /// Records the statuses of jobs that have ended.
     fn poll_ended(&mut self, context: &mut Context<'_>) {
         for job in &mut self.list {
             if let Some(task) = &mut job.task
@@ -85,7 +85,7 @@ impl Jobs {
         self.list.iter().any(|job| job.task.is_some())
     }
 
-    /// Returns the output lines of `jobs`, and forgets the jobs that have ended.
+    /// Returns the output lines of `jobs`, and removes the jobs that have ended.
     pub(crate) async fn lines(&mut self) -> Vec<String> {
         self.update().await;
         let lines = self.list.iter().filter(|job| job.number > 0).map(|job| {

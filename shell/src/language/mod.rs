@@ -1,11 +1,11 @@
 //! The shell's language.
 //!
 //! `parse` reads a script into the tree of `ast`. `exec` runs it, `expand` expands its words, and
-//! `builtins` are the commands of the shell itself. All three modules add methods to `interpreter`,
+//! `builtins` implements the shell's own commands. All three modules add methods to `interpreter`,
 //! the state of one shell. `run` is the state that all shells of a session share.
 //!
-//! The modules are declared in groups. A module imports only from its own group and from the groups
-//! above it.
+//! The modules are declared in groups. A module imports only from its own group and from earlier
+//! groups.
 
 mod arithmetic;
 mod ast;

@@ -33,7 +33,7 @@ pub(crate) struct Run {
     orphans: Mutex<Vec<Task>>,
 }
 
-/// A slot of the limit on parallel tasks. Dropping it frees the slot.
+/// A slot within the limit on parallel tasks. Dropping it frees the slot.
 pub(crate) struct Slot(Arc<Run>);
 
 impl Drop for Slot {
@@ -111,7 +111,8 @@ impl Run {
     /// Counts a command that runs in parallel, and takes a slot for it.
     ///
     /// # Errors
-    /// If the maximum number of commands has been started or is running.
+    /// If the script has started its maximum number of commands, or the maximum number of parallel
+    /// commands is already running.
     pub(crate) fn take_slot(self: &Arc<Run>) -> Result<Slot, String> {
         self.count_command()?;
         if self.running.fetch_add(1, Ordering::Relaxed) >= self.bounds.parallel {
@@ -121,8 +122,8 @@ impl Run {
         Ok(Slot(Arc::clone(self)))
     }
 
-    /// Returns true if half of the slots are taken. In that case a shell waits before it starts
-    /// another job.
+    /// Returns true if at least half of the slots are taken. In that case a shell waits before it
+    /// starts another job.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.load(Ordering::Relaxed) * 2 >= self.bounds.parallel
     }
@@ -132,7 +133,7 @@ impl Run {
         self.orphans.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
     }
 
-    /// Removes and returns the jobs of shells that have ended. Dropping them ends them.
+    /// Removes and returns the jobs of shells that have ended. Dropping the tasks ends the jobs.
     pub(crate) fn orphans(&self) -> Vec<Task> {
         std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner))
     }

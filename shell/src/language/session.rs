@@ -65,8 +65,7 @@ pub struct Output {
     pub truncated: bool,
 }
 
-/// A shell session. It keeps variables, functions, options and the working folder from line to
-/// line.
+/// A shell session. It keeps variables, functions, options and the working folder between lines.
 pub struct Session {
     interpreter: Interpreter,
     /// State before the current line. It is restored if the line fails or its future is dropped.

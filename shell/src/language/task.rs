@@ -1,4 +1,4 @@
-//! Tasks: everything that a shell runs in parallel is a task.
+//! Tasks: the parallel parts of a shell, such as jobs and pipeline stages.
 
 use std::future::Future;
 use std::pin::Pin;

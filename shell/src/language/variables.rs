@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 
 use crate::bounds::amount;
 
-/// Number of bytes that are counted for a stored string in addition to its length.
+/// Number of bytes counted for each stored string in addition to its length.
 const OVERHEAD: u64 = 64;
 
 /// Counter of the bytes in the variables of a session and its subshells, with a limit.
@@ -26,7 +26,7 @@ impl Ledger {
         Arc::new(Ledger { held: AtomicU64::new(0), limit })
     }
 
-    /// Returns true if `bytes` more bytes fit.
+    /// Returns true if the limit allows `bytes` more bytes.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.held.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }
@@ -72,7 +72,7 @@ impl Deref for Text {
     }
 }
 
-/// Failure of setting a variable.
+/// Failure to set a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AssignError {
     ReadOnly(String),
@@ -251,7 +251,7 @@ impl Variables {
         if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
-    /// Returns a variable for changing its attributes. Readonly variables are allowed.
+    /// Returns a variable so that its attributes can be changed. Readonly variables are allowed.
     pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
             return Err(AssignError::Name(name.into()));

@@ -1,4 +1,4 @@
-//! Captures of the output of a substitution or of a whole script.
+//! Captures the output of a substitution or of a whole script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,8 @@ impl Capture {
 }
 
 impl CapturedBytes {
-    /// Takes the retained bytes. Does not mark the position of dropped bytes between the two ends.
+    /// Removes and returns the retained bytes. Does not mark where bytes between the two ends were
+    /// dropped.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         let mut state = lock(&self.0);

@@ -1,4 +1,4 @@
-//! Devices. Paths below `/dev` never access a device of the host.
+//! Devices. Paths under `/dev` never access a device of the host.
 
 use bytes::{Bytes, BytesMut};
 use wattle_capability::files::Files;
@@ -27,7 +27,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// Returns the device that an absolute path names, or `None` if the path is not below `/dev`.
+    /// Returns the device that an absolute path names, or `None` if the path is not under `/dev`.
     #[must_use]
     pub fn from_path(path: &str) -> Option<Device> {
         let mut names = Vec::new();
@@ -67,7 +67,7 @@ impl Device {
         }
     }
 
-    /// Returns the device that `path` names in a run. A folder `dev` in the run's files takes
+    /// Returns the device that `path` names in a run. A `dev` folder in the run's files takes
     /// precedence over unknown devices.
     #[must_use]
     pub fn resolve(path: &str, files: &Files) -> Option<Device> {

@@ -268,7 +268,7 @@ impl State {
         self.reader = None;
     }
 
-    /// Returns bytes at an offset that were read ahead, if there are any.
+    /// Returns bytes at an offset that have already been read ahead, if there are any.
     fn ahead_at(&self, offset: u64, max: usize) -> Option<Bytes> {
         let (start, data) = &self.ahead;
         let skip = usize::try_from(offset.checked_sub(*start)?).ok()?;
@@ -290,7 +290,7 @@ fn create(files: &Files, path: &str, mode: OpenMode) -> Result<(), Fault> {
     if path.ends_with('/') {
         return Err(Errno::ISDIR.into());
     }
-    // A dangling link: the file is created at its target, unless it must not exist.
+    // For a dangling link, creates the file at the link's target, unless the file must be new.
     let target = if mode.exclusive { path.to_owned() } else { files.real_path(path)? };
     match files.create_new(&target) {
         Err(error) if error.kind() == ErrorKind::Exists && !mode.exclusive => Ok(()),

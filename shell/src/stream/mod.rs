@@ -60,7 +60,7 @@ pub enum StreamKind {
     File,
     /// A device, such as `/dev/null`.
     Device,
-    /// Any other stream. It cannot seek.
+    /// Any other stream. It is not seekable.
     Pipe,
 }
 
@@ -141,7 +141,7 @@ impl Stream {
     /// with [`Device::stream`].
     ///
     /// # Errors
-    /// The error of `open`, or the message of the run's files if they refuse.
+    /// The error of `open`, or the message of the run's files if they deny access.
     pub async fn open(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<Stream, Fault> {
         if files.is_memory() {
             return Stream::open_blocking(files, path, mode);
@@ -271,7 +271,7 @@ impl Stream {
         }
     }
 
-    /// Returns true if a read, or a write if `write` is true, does not have to wait.
+    /// Returns true if a read, or a write if `write` is true, would not have to wait.
     pub(crate) fn is_ready(&self, write: bool) -> bool {
         match &self.0.kind {
             Kind::PipeWriter(end) if write => end.is_ready(),
@@ -285,7 +285,7 @@ impl Stream {
         self.0.id
     }
 
-    /// Waits until a read or a write does not have to wait.
+    /// Waits until a read or a write can proceed without waiting.
     pub(crate) async fn wait(&self) {
         match &self.0.kind {
             Kind::PipeReader(end) => end.wait().await,

@@ -16,8 +16,8 @@ const ATOMIC: usize = 4096;
 /// The reading end of a pipe. Dropping it breaks the pipe.
 pub(super) struct PipeReader(Arc<Pipe>);
 
-/// The writing end of a pipe. After it is dropped, the reader gets the remaining bytes and then the
-/// end.
+/// The writing end of a pipe. After it is dropped, the reader gets the remaining bytes and then
+/// reaches the end.
 pub(super) struct PipeWriter(Arc<Pipe>);
 
 struct Pipe {
@@ -121,7 +121,7 @@ impl PipeWriter {
         state.reader_gone || state.buffer.len() + size <= CAPACITY
     }
 
-    /// Returns true if a write does not have to wait, because there is room or no reader.
+    /// Returns true if a write would not have to wait, because there is room or no reader.
     pub(super) fn is_ready(&self) -> bool {
         self.has_room(ATOMIC)
     }

@@ -13,7 +13,7 @@ use wattle_rt::HostModule;
 use super::error::ToolboxError;
 use super::wasi::{self, Guest};
 
-/// Interval between advances of the epoch. It is the precision of a stage's time limit and
+/// Interval between advances of the epoch. It determines the precision of a stage's time limit and
 /// cancellation.
 const TICK: Duration = Duration::from_millis(5);
 /// Maximum number of stages that run in the process at the same time.
@@ -33,8 +33,8 @@ pub(super) struct CompiledModule {
 }
 
 impl CompiledModule {
-    /// Compiles the module that `binary` returns, or loads it from the cache, where `identity`
-    /// identifies it. Blocks the calling thread for some seconds, or for some milliseconds if the
+    /// Compiles the module that `binary` returns, or loads it from the cache, where its key is
+    /// `identity`. Blocks the calling thread for a few seconds, or for a few milliseconds if the
     /// module is cached.
     pub(super) fn new(
         identity: &[u8],

@@ -95,9 +95,9 @@ impl Toolbox {
         self.0.names.binary_search_by(|known| known.as_ref().cmp(name)).is_ok()
     }
 
-    /// Runs a command to its end. If the command cannot run, or the host ends it, writes the reason
-    /// to its standard error. Its streams are closed when this returns. Dropping the future ends
-    /// the command within some milliseconds.
+    /// Runs a command to completion. If the command cannot run, or the host ends it, writes the
+    /// reason to its standard error. Its streams are closed when this returns. Dropping the future
+    /// ends the command within a few milliseconds.
     pub async fn run(
         &self,
         command: Command,

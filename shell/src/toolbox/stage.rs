@@ -50,8 +50,8 @@ pub(super) async fn run(
     outcome
 }
 
-/// Writes the reason why the host ended the command, or the refusal that made it fail, to its
-/// standard error.
+/// Writes to the command's standard error why the host ended it, or which refused operation made it
+/// fail.
 async fn report_end(
     name: &str,
     stderr: Option<Stream>,
@@ -102,7 +102,7 @@ fn run_instance(
         Ok(()) => CommandOutcome::Exited(Status::SUCCESS),
         Err(error) => outcome_of(store.data(), &error),
     };
-    // The command has ended, so an exhausted account stops the next one.
+    // The command has ended, so an exhausted account only stops the next one.
     let _ = store.data().charge();
     let refusal = store.data_mut().refusal.take();
     (outcome, refusal)

@@ -7,14 +7,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// Blocks a stage's thread on futures. It belongs to one thread.
+/// A waiter that blocks a stage's thread on futures. It belongs to one thread.
 pub(crate) struct Waiter {
     shared: Arc<Shared>,
     waker: Waker,
 }
 
 /// A guard that cancels the stage when it is dropped. A running stage ends at its next tick, and a
-/// waiting stage ends at once.
+/// waiting stage ends immediately.
 pub(super) struct CancelGuard(Arc<Shared>);
 
 #[derive(Default)]

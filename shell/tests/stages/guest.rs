@@ -1,4 +1,4 @@
-//! A guest that makes a list of calls and outputs the result of each.
+//! A guest that makes the calls of a script and outputs their results.
 //!
 //! ```text
 //! input     memory from address 0 (64 KiB), then calls: function u32, 4 unused, operands 10 × u64
@@ -202,7 +202,7 @@ impl Script {
         self.calls.extend(call);
     }
 
-    /// Opens a path below the root with `how` and `rights`. The descriptor is stored at address 0.
+    /// Adds a call that opens a path relative to the root. It stores the descriptor at address 0.
     pub(crate) fn open(&mut self, path: &str, how: u64, rights: u64, flags: u64) {
         let (at, len) = self.text(path.as_bytes());
         self.call("path_open", &[3, 1, at, len, how, rights, 0, flags, 0]);
@@ -215,7 +215,8 @@ impl Script {
         self.call("fd_write", &[fd, part, 1, 8]);
     }
 
-    /// Reads at most `len` bytes to an address in the lower half.
+    /// Adds a call that reads at most `len` bytes to the address `at` in the lower half of the
+    /// image.
     pub(crate) fn read(&mut self, fd: u64, at: u32, len: u32) {
         let part = [at.to_le_bytes(), len.to_le_bytes()].concat();
         let (part, _) = self.text(&part);

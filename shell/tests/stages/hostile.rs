@@ -169,7 +169,7 @@ async fn a_stage_ends_when_its_caller_drops_it() {
         .await;
         assert!(ran.is_err());
         // The guest's end of the pipe is closed, so the reader gets the remaining bytes and then
-        // the end.
+        // reaches the end.
         while !reader.read(1 << 20).await.unwrap().is_empty() {}
         assert!(started.elapsed() < Duration::from_secs(4));
     }

@@ -42,7 +42,7 @@ fn operand() -> impl Strategy<Value = u64> {
 fn calls() -> impl Strategy<Value = Vec<(u32, Vec<u64>)>> {
     let count = functions().len() as u32;
     let poll = functions().iter().position(|(name, _)| *name == "poll_oneoff").unwrap() as u32;
-    // A poll may wait forever. Polls that end are tested below.
+    // A poll may wait forever. Polls that end are tested separately.
     let function = (0..count + 2).prop_filter("waits", move |function| *function != poll);
     proptest::collection::vec((function, proptest::collection::vec(operand(), 9)), 1..120)
 }

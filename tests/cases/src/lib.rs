@@ -1,10 +1,11 @@
-//! Test cases that are stored as data. This crate finds the files of a folder, splits a file into
+//! Test cases that are stored as data. This crate finds the files in a folder, splits a file into
 //! its cases, and compares the result of a test with the expected result in a file.
 //!
 //! If the environment variable `UPDATE` is set, a comparison writes the actual result to the file
-//! instead of failing, so `UPDATE=1 cargo nextest run` updates every expected result in the tree.
+//! instead of failing. `UPDATE=1 cargo nextest run` therefore updates every expected result in the
+//! tree.
 //!
-//! A file of cases has this form:
+//! A case file has this form:
 //!
 //! ```text
 //! Anything before the first case is kept as it is.
@@ -31,19 +32,19 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-/// A case of a file.
+/// A test case in a case file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case<'a> {
     /// The text after `=== `.
     pub title: &'a str,
-    /// The lines up to the first line `---`, each with its line end.
+    /// The lines before the first line `---`, each with its line break.
     pub input: &'a str,
-    /// The lines after the line `---`, up to the next case. Empty if the case does not have this
+    /// The lines after the line `---`, up to the next case. Empty if the case does not contain this
     /// line yet.
     pub expected: &'a str,
 }
 
-/// Splits a file into the text before its first case, and its cases.
+/// Splits the text of a case file into the text before the first case, and the cases.
 pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
     const MARK: &str = "=== ";
     let line_starts = text.match_indices(MARK).map(|(at, _)| at);
@@ -73,10 +74,10 @@ fn is_line_start(text: &str, at: usize) -> bool {
     at == 0 || text.get(..at).is_some_and(|before| before.ends_with('\n'))
 }
 
-/// Returns the files of a folder that have the extension, sorted by path.
+/// Returns the files in a folder that have this extension, sorted by path.
 ///
 /// # Panics
-/// Panics if the folder cannot be read or has no such file.
+/// Panics if the folder cannot be read or contains no such file.
 pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder)
@@ -98,17 +99,18 @@ pub fn read(path: impl AsRef<Path>) -> String {
         .unwrap_or_else(|why| panic!("failed to read {}: {why}", path.display()))
 }
 
-/// Returns true if the environment variable `UPDATE` is set, so that expectations are updated.
+/// Returns true if the environment variable `UPDATE` is set, which means that comparisons update
+/// the expected results.
 pub fn is_updating() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-/// Returns the difference between two strings in the unified format.
+/// Returns the difference between two strings as a unified diff.
 pub fn diff(expected: &str, found: &str) -> String {
     TextDiff::from_lines(expected, found).unified_diff().to_string()
 }
 
-/// Compares a string with a file that contains the expected string. A missing file counts as empty.
+/// Compares a string with the content of a file. A missing file counts as empty.
 ///
 /// # Panics
 /// Panics if they differ or, when updating, if the file cannot be written.
@@ -118,7 +120,7 @@ pub fn compare(path: impl AsRef<Path>, found: &str) {
     comparison.finish();
 }
 
-/// A comparison of several files. It reports all differences at once.
+/// A comparison of several strings with files. It reports all differences together.
 #[derive(Debug, Default)]
 pub struct Comparison {
     differences: String,
@@ -131,8 +133,8 @@ impl Comparison {
         Self { differences: String::new(), is_updating: is_updating() }
     }
 
-    /// Compares a string with a file that contains the expected string. A missing file counts as
-    /// empty.
+    /// Compares a string with the content of a file, and records any difference. A missing file
+    /// counts as empty.
     ///
     /// # Panics
     /// Panics if the file cannot be written when updating.
@@ -150,10 +152,10 @@ impl Comparison {
         }
     }
 
-    /// Ends the comparison.
+    /// Reports the recorded differences.
     ///
     /// # Panics
-    /// Panics if a string differs from its file.
+    /// Panics if there is a difference and the comparison does not update the files.
     pub fn finish(self) {
         let differences = self.differences;
         assert!(differences.is_empty(), "hint: UPDATE=1 writes what was found\n{differences}");

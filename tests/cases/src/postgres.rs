@@ -1,4 +1,4 @@
-//! A PostgreSQL server for tests, which ends with the process that started it.
+//! A PostgreSQL server for tests. It ends with the process that started it.
 //!
 //! The server listens only on a Unix socket in a temporary folder. PostgreSQL refuses to run as
 //! root, so under root it runs as the user `postgres`.
@@ -11,20 +11,20 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The environment variable that makes the tests of the store use PostgreSQL instead of SQLite.
+/// The environment variable that makes the store tests use PostgreSQL instead of SQLite.
 pub const SWITCH: &str = "WATTLE_TEST_POSTGRES";
 
-/// A running server.
+/// A running PostgreSQL server.
 struct Server {
     folder: PathBuf,
-    /// The stdin of the shell that runs the server. The shell stops the server when this is closed,
-    /// even if the test process is killed.
+    /// The stdin of the shell that runs the server. The shell stops the server when stdin is
+    /// closed, even if the test process is killed.
     _alive: ChildStdin,
     _shell: Child,
 }
 
 impl Server {
-    /// Returns the id of the first process.
+    /// Returns the id of the server's main process.
     fn postmaster(&self) -> String {
         let file = self.folder.join("data/postmaster.pid");
         let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("no server: {error}"));
@@ -32,8 +32,8 @@ impl Server {
     }
 }
 
-/// Returns the URL of an empty schema on a server of this process, or `None` if PostgreSQL is not
-/// installed. In that case prints a line that says so.
+/// Returns the URL of a new, empty schema on this process's server. Prints a line and returns
+/// `None` if PostgreSQL is not installed.
 #[must_use]
 pub fn url() -> Option<String> {
     static SCHEMA: AtomicU32 = AtomicU32::new(0);
@@ -45,7 +45,7 @@ pub fn url() -> Option<String> {
     ))
 }
 
-/// Executes statements in the schema of a [`url`], as an operator would.
+/// Executes SQL statements in the schema of a [`url`] with `psql`.
 ///
 /// # Panics
 /// Panics if PostgreSQL is not installed, or if a statement fails.
@@ -60,8 +60,8 @@ pub fn sql(url: &str, statements: &str) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Returns the Unix socket of the server, or `None` if PostgreSQL is not installed. The parameter
-/// `schema` of a [`url`] selects a schema on a connection through it.
+/// Returns the Unix socket of the server, or `None` if PostgreSQL is not installed. On a connection
+/// through the socket, the parameter `schema` of a [`url`] selects the schema.
 #[must_use]
 pub fn socket() -> Option<PathBuf> {
     Some(running()?.folder.join(".s.PGSQL.5432"))
@@ -83,11 +83,11 @@ pub fn processes() -> Option<Vec<u32>> {
     Some(below.collect())
 }
 
-/// Stops the server, with its connections, and starts it again in the background. With `crashes`, it
-/// ends without a last word, and recovers.
+/// Stops the server and closes its connections. The server starts again in the background. If
+/// `crashes` is true, the server is stopped without a clean shutdown and recovers at the start.
 ///
 /// # Panics
-/// Panics if the server does not run.
+/// Panics if PostgreSQL is not installed, or if the server cannot be stopped.
 pub fn restart(crashes: bool) {
     let server = running().unwrap_or_else(|| panic!("PostgreSQL is not installed"));
     let pid = server.postmaster();
@@ -102,7 +102,7 @@ pub fn is_switched() -> bool {
     std::env::var_os(SWITCH).is_some()
 }
 
-/// Returns the URL of an empty schema, like [`url`], if the [`SWITCH`] is set.
+/// Returns the URL of a new, empty schema, like [`url`], if the [`SWITCH`] is set.
 ///
 /// # Panics
 /// Panics if the switch is set and PostgreSQL is not installed.
@@ -116,7 +116,7 @@ pub fn url_if_switched() -> Option<String> {
     url
 }
 
-/// Returns the server of this process, and starts it if it does not run.
+/// Returns this process's server. Starts the server if it is not running.
 fn running() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(start).as_ref()
@@ -130,7 +130,7 @@ fn start() -> Option<Server> {
     };
     let is_root = fs::metadata("/proc/self").is_ok_and(|meta| owner(&meta) == 0);
     let run_as = if is_root { "runuser -u postgres -- " } else { "" };
-    // The shell removes the folder when the pipe from this process is closed.
+    // The shell stops the server and removes its folder when the pipe from this process is closed.
     let script = format!(
         "set -e
          dir=$({run_as}mktemp -d /tmp/wattle-pg.XXXXXX)
@@ -153,7 +153,8 @@ fn start() -> Option<Server> {
     let mut shell = Command::new("sh")
         .args(["-c", &script])
         .current_dir("/")
-        // A signal to the group of the tests must not keep the shell from stopping the server.
+        // A signal to the process group of the tests must not prevent the shell from stopping the
+        // server.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -172,7 +173,7 @@ fn owner(meta: &fs::Metadata) -> u32 {
     std::os::unix::fs::MetadataExt::uid(meta)
 }
 
-/// Returns the folder with the programs of the newest installed PostgreSQL.
+/// Returns the folder that contains the programs of the newest installed PostgreSQL version.
 fn programs() -> Option<PathBuf> {
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|entries| entries.flatten().map(|entry| entry.path().join("bin")).collect())
@@ -183,7 +184,7 @@ fn programs() -> Option<PathBuf> {
     });
     let in_path = std::env::var_os("PATH").unwrap_or_default();
     let all = versions.into_iter().rev().chain(std::env::split_paths(&in_path));
-    // A wrapper elsewhere in the path may lack the other programs.
+    // A folder in `PATH` may contain only a wrapper of one program.
     all.into_iter().find(|folder| {
         ["initdb", "postgres", "pg_isready", "psql"]
             .iter()

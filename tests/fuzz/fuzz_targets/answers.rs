@@ -1,13 +1,14 @@
 //! Reads arbitrary bytes, split into pieces, as the response of a model's endpoint, in both
-//! protocols. Nothing panics, memory is proportional to the input, the result does not depend on
-//! the pieces, and an answer without an end is not accepted as complete.
+//! protocols. Checks that nothing panics, that memory is proportional to the input, that the result
+//! does not depend on how the bytes are split, and that an answer without an end is not accepted as
+//! complete.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
-/// Reads a body in pieces of `piece` bytes.
+/// Reads a body in pieces of `piece` bytes, and returns the result.
 fn read(
     mut reader: ReplyReader,
     body: &[u8],
@@ -27,7 +28,7 @@ fn read(
     (reply, shown)
 }
 
-/// Returns true if the bytes contain a mark that ends a stream, or may be a JSON document.
+/// Returns true if the bytes contain a marker that ends a stream, or could be a JSON document.
 fn has_end(body: &[u8], marks: &[&str]) -> bool {
     let text = String::from_utf8_lossy(body);
     let bare = text.trim_start_matches(|c: char| {

@@ -1,5 +1,5 @@
 //! Generates programs of any size from constructs that are slow to compile. An accepted program
-//! must compile within the limits on time and memory, and a rejected one must get a diagnostic.
+//! must compile within the limits on time and memory, and a rejected program must get a diagnostic.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Limits, Runtime};
 
-/// Number of bytes in use.
+/// Number of allocated bytes.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Maximum number of bytes that were in use at once.
+/// Peak number of allocated bytes.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call is passed unchanged to the system's allocator.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 #[expect(unsafe_code, reason = "an allocator that counts calls the one of the system")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -55,7 +55,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// Maximum size of a program, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Choices, one byte each.
+/// A source of choices, each of which consumes one byte of the input.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {

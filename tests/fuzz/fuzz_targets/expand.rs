@@ -1,6 +1,6 @@
-//! Assembles and fixes arbitrary text. Nothing panics, and the check of the author's instructions
-//! agrees with the validator about which inputs are programs. Auto-fixing ends, and leaves a valid
-//! program unchanged.
+//! Assembles and auto-fixes arbitrary text. Checks that nothing panics, and that the language's
+//! checker and the WebAssembly validator accept the same inputs. Auto-fixing terminates, and leaves
+//! a valid program unchanged.
 #![no_main]
 
 #[path = "../../../rt/lang/tests/common/mod.rs"]

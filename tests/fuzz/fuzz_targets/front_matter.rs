@@ -1,5 +1,6 @@
-//! Reads arbitrary text as a catalog program, formats it, and lists it in a prompt. Nothing panics
-//! or takes long, and each program is one line of the prompt, whatever its author wrote.
+//! Reads arbitrary text as a catalog program, formats it, and lists it in a prompt. Checks that
+//! nothing panics or takes too long, and that each program takes up one line of the prompt,
+//! whatever its author wrote.
 
 #![no_main]
 
@@ -9,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use wattle_catalog::{Entry, Origin, format};
 use wattle_machine::{ArgLine, ProgramLine, ProgramList, PromptParts, system_prompt};
 
-/// Maximum time for one input, in seconds. Only an endless loop exceeds it.
+/// Maximum time for one input, in seconds. Only an endless loop exceeds this limit.
 const SECONDS: u64 = 5;
 
 fuzz_target!(|text: &str| {

@@ -1,6 +1,6 @@
 //! Calls host functions in any order with any operands, including results of earlier calls. Checks
-//! that nothing panics, that no access is outside the program's memory, and that the host's memory
-//! for a program is limited.
+//! that nothing panics, that no function accesses data outside the program's memory, and that the
+//! host's memory for a program is limited.
 #![no_main]
 
 #[path = "../../../capability/tests/calls/mod.rs"]
@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use calls::Calls;
 use tokio::runtime::{Builder, Runtime};
 
-/// A runtime whose clock is paused during work and advances while the program waits, so that
-/// waiting takes no time.
+/// A runtime with a paused clock, which advances only while all tasks wait, so that waiting takes
+/// no real time.
 static TOKIO: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 });

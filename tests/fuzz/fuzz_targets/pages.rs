@@ -1,6 +1,6 @@
 //! Converts arbitrary bytes as pages, other text and responses of search engines, with the guest's
-//! functions. Nothing panics. Stripping the tags, the fallback for pages whose structure is too
-//! complex, takes time linear in the page's length.
+//! functions. Checks that nothing panics. Stripping the tags, the fallback for pages with a too
+//! complex structure, must take time linear in the page's length.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -18,10 +18,9 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// Minimum length of a body for measuring the conversion time, in bytes. Shorter bodies are
-/// repeated.
+/// Minimum length of a body whose conversion is timed, in bytes. Shorter bodies are repeated.
 const LARGE: usize = 256 << 10;
-/// Maximum time to convert the repeated body, about fifty times the usual time.
+/// Maximum time to convert the repeated body: about fifty times the usual time.
 const TIME: Duration = Duration::from_secs(3);
 
 fn text(content_type: &str, plain: bool) -> Vec<u8> {
@@ -57,7 +56,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let (status, _) = answer(request, body);
         assert!(matches!(status, status::DONE | status::TOO_DEEP), "{status}");
     }
-    // The body is also a selector.
+    // The body is also used as a selector.
     let css = String::from_utf8_lossy(body).replace(['"', '\\'], "").replace(char::is_control, " ");
     let request = format!(r#"{{"entry":"select","css":"{css}"}}"#);
     let (status, _) = answer(request.as_bytes(), b"<div class=a><p id=b>c</p></div>");

@@ -1,4 +1,5 @@
-//! Checks that the policy decides like the reference implementation, for arbitrary rules and calls.
+//! Checks that the policy makes the same decisions as the reference implementation, for arbitrary
+//! rules and calls.
 
 #![no_main]
 
@@ -10,7 +11,7 @@ use wattle_rt::{Service, Target};
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
 
-/// Parts of names. Rules and targets use the same few parts, so that they often match.
+/// Host names. Rules and targets use the same few strings, so that they often match.
 const HOSTS: &[&str] =
     &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];

@@ -1,5 +1,5 @@
-//! Reads arbitrary bytes as the project file of an untrusted folder. Nothing panics, and no setting
-//! that needs trust takes effect.
+//! Reads arbitrary bytes as the project file of an untrusted folder. Checks that nothing panics,
+//! and that no setting that requires trust takes effect.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

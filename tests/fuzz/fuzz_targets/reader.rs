@@ -39,7 +39,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(read(&unix), reading);
     assert_eq!(read(&unix.replace('\n', "\r\n")), reading);
 
-    // The retained text of a complete call contains the same call.
+    // The retained text of a complete call parses as the same call.
     if reading.notes.is_empty() && !matches!(reading.action, Action::Response { .. }) {
         assert_eq!(
             read(&reading.retained).action,

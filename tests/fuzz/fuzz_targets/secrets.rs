@@ -1,5 +1,5 @@
-//! Removes secrets from arbitrary text. The result equals that of a simple and slow implementation
-//! of the same rules.
+//! Removes secrets from arbitrary text. Checks that the result equals that of a simple, slow
+//! implementation of the same rules.
 #![no_main]
 
 #[path = "../../../capability/egress/src/secrets/reference.rs"]
@@ -8,8 +8,8 @@ mod reference;
 
 use wattle_capability::secrets::Secret;
 
-/// Values that are hard to find: with repetitions, with text that looks like an escape, or with
-/// characters of several bytes.
+/// Secrets that are hard to find: with repetitions, with text that looks like an escape sequence,
+/// or with multi-byte characters.
 const VALUES: &[&str] = &[
     "s3cr3t-v",
     "aaaaaaaa",

@@ -1,5 +1,5 @@
-//! Runs arbitrary text as a script, without commands and with low limits. The script ends in time,
-//! and nothing panics.
+//! Runs arbitrary text as a shell script, without commands and with low limits. Checks that the
+//! script ends in time and that nothing panics.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,5 @@
-//! Checks arbitrary URLs with the egress guard. A URL that the guard allows leads to a public
-//! address or to a host that a rule names, by a classification that is independent of the guard's.
+//! Checks arbitrary URLs with the egress guard. A URL that the guard allows must lead to a public
+//! address or to a host named in a rule. This test classifies addresses independently of the guard.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,5 +1,6 @@
-//! Calls arbitrary WASI functions with arbitrary operands, as a command of the shell could. Each
-//! script ends in time, nothing panics, and no call reveals a bug in the host.
+//! Calls arbitrary WASI functions with arbitrary operands, as a shell command could. Checks that
+//! each script ends in time, that nothing panics, and that no call triggers an internal error of
+//! the host.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -9,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use wattle_capability::files::Files;
 use wattle_shell::{CommandOutcome, KillReason, Stream};
 
-/// The guest of the shell's tests, which makes the calls of a script.
+/// The guest of the shell's tests, which performs the calls of a script.
 #[allow(dead_code, unreachable_pub, reason = "the shell's tests use all of it")]
 #[path = "../../../shell/tests/stages/guest.rs"]
 mod guest;
@@ -18,7 +19,7 @@ mod guest;
 const PATHS: [&str; 8] =
     ["a", "a/b", "../outside", "/dev/stdin", "dev/null", "//a//", "_steps.jsonl", "\u{e9}\u{fffd}"];
 
-/// Operands at the limits of their types.
+/// Operands near the limits of their types.
 const EDGES: [u64; 8] = [
     u32::MAX as u64,
     i32::MAX as u64,
@@ -30,20 +31,20 @@ const EDGES: [u64; 8] = [
     1 << 63,
 ];
 
-/// Maximum number of operands of a call.
+/// Maximum number of operands in a call.
 const OPERANDS: usize = 9;
 
-/// Maximum number of calls of a script.
+/// Maximum number of calls in a script.
 const CALLS: usize = 64;
 
-/// A call that is left out, because it may wait for an unlimited time.
+/// A function that is never called, because it may wait indefinitely.
 const WAITS: &str = "poll_oneoff";
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand. Most are small numbers and addresses of paths, which cover more code than
-/// other operands.
+/// Reads an operand. Most operands are small numbers and addresses of paths, because they cover
+/// more code than other values.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;
     Some(match choice {

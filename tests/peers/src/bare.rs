@@ -1,4 +1,4 @@
-//! Bare wasmtime, which runs the module that Wattle makes from a program.
+//! Bare wasmtime, which runs the module that Wattle generates from a program.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::wattle;
 
 /// A module in the text format.
 pub struct Module {
-    /// The text.
+    /// The module's text.
     pub text: String,
     /// The first address after the static data.
     pub heap: u32,
 }
 
-/// The state of a run.
+/// The state of a run: the program's memory and the host's data.
 pub struct State {
     memory: Option<Memory>,
     host: Host,
@@ -38,13 +38,13 @@ impl Space for Caller<'_, State> {
 
     fn grow(&mut self, pages: u64) {
         if let Some(memory) = self.data().memory {
-            // If it fails, the write that follows panics.
+            // If the memory cannot grow, the following write panics.
             let _ = memory.grow(&mut *self, pages);
         }
     }
 }
 
-/// An engine with the host functions.
+/// An engine and a linker with the host functions.
 pub struct Bare {
     engine: Engine,
     linker: Linker<State>,
@@ -59,7 +59,7 @@ impl Bare {
         Bare::with(&engine_config(&Limits::default())?)
     }
 
-    /// Creates an engine with its own default settings.
+    /// Creates an engine with wasmtime's default settings.
     ///
     /// # Errors
     /// If the engine cannot be created.
@@ -77,7 +77,7 @@ impl Bare {
     /// Parses, compiles and links a module.
     ///
     /// # Errors
-    /// If the module is invalid, or imports an unknown function.
+    /// If the module is invalid or imports an unknown function.
     pub fn compile(&self, module: &Module) -> Result<InstancePre<State>> {
         let binary = wat::parse_str(&module.text)?;
         let module = wasmtime::Module::from_binary(&self.engine, &binary)?;
@@ -109,7 +109,7 @@ impl Bare {
         Ok(store)
     }
 
-    /// Runs a module on the stack of the caller. Returns the store.
+    /// Runs a module on the caller's stack. Returns the store.
     ///
     /// # Errors
     /// If the program fails.
@@ -128,7 +128,7 @@ impl Bare {
     }
 }
 
-/// Checks the code that a program returned.
+/// Checks that the exit code of a program is 0.
 pub(crate) fn succeeded(code: i32) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(format!("the program returned {code}").into()) }
 }
@@ -136,21 +136,20 @@ pub(crate) fn succeeded(code: i32) -> Result<()> {
 /// A way to run a job.
 #[derive(Clone, Copy)]
 pub enum Path {
-    /// Wattle's settings: parse, compile, link and run a module that the engine has not seen
-    /// before.
+    /// A run of a new module with Wattle's settings, including parsing, compiling and linking.
     Cold,
-    /// Wattle's settings: instantiate and run a compiled module.
+    /// A run of a compiled module with Wattle's settings, including instantiation.
     Warm,
-    /// The engine's default settings: parse, compile, link and run a module that the engine has not
-    /// seen before.
+    /// A run of a new module with the engine's default settings, including parsing, compiling and
+    /// linking.
     Naive,
 }
 
-/// A job that is run by wasmtime alone, without Wattle.
+/// A job that wasmtime runs without Wattle.
 pub struct Wasmtime {
     bare: Bare,
     path: Path,
-    /// The signatures of the host functions, for making modules.
+    /// The signatures of the host functions, which are needed to generate modules.
     signatures: Signatures,
     text: String,
     module: Module,
@@ -204,7 +203,7 @@ impl Peer for Wasmtime {
         Ok((time, store.into_data().host.text()))
     }
 
-    /// Keeps the instances alive after their programs have ended, to measure their memory.
+    /// Keeps instances alive after their programs have ended, and measures the memory of each.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         if matches!(self.path, Path::Naive) {
             let one =
@@ -212,7 +211,7 @@ impl Peer for Wasmtime {
             return kib_each(count, one).map(Some);
         }
         let run = || self.bare.run(&self.compiled, self.module.heap, self.args.clone());
-        // No program waits, so each run is ready at once.
+        // The programs do not wait, so each run is ready at the first poll.
         kib_each(count, || futures_util::FutureExt::now_or_never(run()).ok_or("a program waits")?)
             .map(Some)
     }

@@ -1,7 +1,9 @@
-//! The host functions of the WebAssembly peers: minimal ones that do the same work as Wattle's.
+//! The host functions of the WebAssembly peers: minimal versions that do the same work as Wattle's
+//! host functions.
 //!
-//! They trust the module, because Wattle made it: an invalid pointer or handle causes a panic. Each
-//! engine implements [`Space`] for its caller, and `link!` adds the functions to its linker.
+//! They trust the module, because Wattle generated it: an invalid pointer or handle causes a panic.
+//! Each engine implements [`Space`] for its caller type, and `link_all!` adds the functions to its
+//! linker.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,30 +11,31 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
-/// Size of a page of memory, in bytes.
+/// Size of a memory page, in bytes.
 const PAGE: usize = 65_536;
 
-/// The code of a missing entry.
+/// The error code for a missing entry.
 const ENOENT: i32 = 4;
 
-/// The code of an invalid input.
+/// The error code for invalid input.
 const EPARSE: i32 = 7;
 
 /// The state of one run.
 #[derive(Default)]
 pub struct Host {
-    /// The first free address of the program's memory.
+    /// The first free address in the program's memory.
     pub heap: usize,
     /// The program's arguments.
     pub args: Vec<String>,
-    /// The results that the program printed.
+    /// The program's results.
     pub results: Vec<Vec<u8>>,
     arrays: Vec<Vec<String>>,
     maps: Vec<IndexMap<String, String>>,
 }
 
 impl Host {
-    /// Creates the state of a program with its arguments. Its heap starts after its static data.
+    /// Creates the state of a run with these arguments. `heap` is the first address after the
+    /// static data.
     #[must_use]
     pub fn new(heap: u32, args: Vec<String>) -> Host {
         Host { heap: heap as usize, args, ..Host::default() }
@@ -45,7 +48,7 @@ impl Host {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Keeps an array and returns its handle.
+    /// Stores an array and returns its handle.
     fn keep(&mut self, items: Vec<String>) -> i32 {
         self.arrays.push(items);
         self.arrays.len() as i32
@@ -62,10 +65,10 @@ impl Host {
 
 /// A program's memory and the state of its run.
 pub trait Space {
-    /// Returns the memory and the state at once.
+    /// Returns the memory and the state together.
     fn split(&mut self) -> (&mut [u8], &mut Host);
 
-    /// Grows the memory.
+    /// Grows the memory by this number of pages.
     fn grow(&mut self, pages: u64);
 }
 
@@ -79,7 +82,7 @@ fn text(memory: &[u8], pointer: i32) -> &str {
     std::str::from_utf8(bytes(memory, pointer)).unwrap_or_default()
 }
 
-/// Allocates memory. The memory doubles when it is full.
+/// Allocates memory and returns its address. The memory doubles in size when it is full.
 fn reserve(space: &mut impl Space, size: usize) -> usize {
     let (memory, host) = space.split();
     let (length, start) = (memory.len(), host.heap.next_multiple_of(8));
@@ -102,7 +105,7 @@ fn put(space: &mut impl Space, bytes: &[u8]) -> i32 {
     at as i32
 }
 
-/// Copies a string that the host holds into the program's memory.
+/// Copies a string of the host into the program's memory. Returns its address and an error code.
 fn put_held<S: Space>(space: &mut S, find: impl Fn(&mut Host) -> Option<&str>) -> (i32, i32) {
     let Some(length) = find(space.split().1).map(str::len) else { return (0, ENOENT) };
     let at = reserve(space, length + 4);
@@ -249,7 +252,7 @@ fn plain(value: &RawValue) -> Cow<'_, str> {
     }
 }
 
-/// Adds the host functions to a linker. The engines' linkers have the same methods.
+/// Adds the listed host functions to a linker. The linkers of the engines have the same methods.
 macro_rules! link_each {
     ($linker:expr, $caller:ty, { $($module:literal $name:literal
         ($($arg:ident: $ty:ty),*) $(-> $result:ty)? = $function:path;)* }) => {
@@ -259,7 +262,7 @@ macro_rules! link_each {
     };
 }
 
-/// Adds all host functions to a linker, for a type of caller.
+/// Adds all host functions to a linker with this type of caller.
 macro_rules! link_all {
     ($linker:expr, $caller:ty) => {
         $crate::host::link_each!($linker, $caller, {

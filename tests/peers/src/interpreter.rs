@@ -1,4 +1,4 @@
-//! wasmi, an interpreter, which runs the module that Wattle makes from a program.
+//! The wasmi interpreter, which runs the module that Wattle generates from a program.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ impl Space for Caller<'_, State> {
 
     fn grow(&mut self, pages: u64) {
         if let Some(memory) = self.data().memory {
-            // If it fails, the write that follows panics.
+            // If the memory cannot grow, the following write panics.
             let _ = memory.grow(&mut *self, pages);
         }
     }
@@ -39,18 +39,18 @@ impl Space for Caller<'_, State> {
 /// A way to run a job.
 #[derive(Clone, Copy)]
 pub enum Path {
-    /// Parse, translate, link and run a module that the engine has not seen before.
+    /// A run of a new module, including parsing, translation and linking.
     Cold,
-    /// Link and run a translated module.
+    /// A run of a translated module, including linking.
     Warm,
 }
 
-/// wasmi, with a job.
+/// A job that wasmi runs.
 pub struct Wasmi {
     engine: Engine,
     linker: Linker<State>,
     path: Path,
-    /// The signatures of the host functions, for making modules.
+    /// The signatures of the host functions, which are needed to generate modules.
     signatures: Signatures,
     text: String,
     module: Module,
@@ -117,7 +117,7 @@ impl Peer for Wasmi {
         Ok((time, store.into_data().host.text()))
     }
 
-    /// Keeps the instances alive after their programs have ended, to measure their memory.
+    /// Keeps instances alive after their programs have ended, and measures the memory of each.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         let one = || self.execute(&self.translated, self.module.heap, self.args.clone());
         kib_each(count, one).map(Some)

@@ -1,4 +1,4 @@
-//! The jobs: a program in each language, its inputs, and the expected result.
+//! Jobs: a program in each language, its inputs, and the expected result.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::Result;
 
-/// A job, and the folder with its programs.
+/// A job for all peers.
 pub struct Job {
     name: String,
     /// The inputs by name, in the order of the program's arguments.
@@ -19,7 +19,7 @@ impl Job {
     /// Loads a job from a file `NAME.json` with the keys `inputs` and `expected`.
     ///
     /// # Errors
-    /// If the file cannot be read or has a different format.
+    /// If the file cannot be read or has an invalid format.
     pub fn load(folder: &Path, name: &str) -> Result<Job> {
         let path = folder.join(format!("{name}.json"));
         let text =
@@ -41,7 +41,7 @@ impl Job {
         &self.name
     }
 
-    /// Returns the inputs by name.
+    /// Returns the inputs, each with its name.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.inputs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -1,12 +1,12 @@
-//! Runs the same jobs in Wattle and in peers, to compare their times and memory.
+//! Runs the same jobs in Wattle and in its peers, to compare times and memory.
 //!
 //! - `peer` measures one peer with one job, and prints the figures as a line of JSON.
 //! - `gate` prints the ratios of Wattle's times to those of bare wasmtime.
-//! - `work` does one kind of work several times, so that its instructions can be counted.
+//! - `work` performs one kind of work several times, so that its instructions can be counted.
 //!
-//! [`jobs`] loads the jobs, and [`sample`] measures. [`wattle`] runs jobs in Wattle, and each of
-//! the other modules runs them in one peer. [`host`] has the host functions that the WebAssembly
-//! peers link.
+//! [`jobs`] loads the jobs, and [`sample`] measures them. [`wattle`] runs jobs in Wattle, and each
+//! of the other modules runs them in one peer. [`host`] contains the host functions for the
+//! WebAssembly peers.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,5 +23,5 @@ pub mod sample;
 pub mod typical;
 pub mod wattle;
 
-/// A result of this crate. The error is a message for the person who runs the bench.
+/// The result type of this crate. The error is a message for the person who runs the benchmark.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

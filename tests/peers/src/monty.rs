@@ -1,4 +1,4 @@
-//! Monty's Python interpreter, within the process.
+//! Monty's Python interpreter, which runs within the process.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::sample::{Peer, kib_each};
 /// The host functions.
 const FUNCTIONS: [&str; 3] = ["concat", "upper", "length"];
 
-/// Monty, with a job.
+/// A job that Monty runs.
 pub struct Monty {
     text: String,
     inputs: Vec<(String, String)>,
@@ -28,7 +28,7 @@ impl Monty {
         Ok(Monty { text: job.program("python", "py")?, inputs: inputs.collect() })
     }
 
-    /// Parses the program and starts it. It pauses at its first host call or ends.
+    /// Parses the program and runs it until its first host call or its end.
     fn start(&self) -> Result<RunProgress> {
         let names = self.inputs.iter().map(|(name, _)| name.as_str()).chain(FUNCTIONS);
         let names = names.map(str::to_owned).collect();
@@ -42,7 +42,7 @@ impl Monty {
             .map_err(|why| format!("{why:?}").into())
     }
 
-    /// Runs the program to its end, and returns its result.
+    /// Runs the program to completion and returns its result.
     fn run_to_end(&self) -> Result<String> {
         let mut progress = self.start()?;
         loop {
@@ -81,7 +81,7 @@ impl Peer for Monty {
         Ok((started.elapsed(), result))
     }
 
-    /// Keeps programs that are paused in their first host call.
+    /// Keeps programs paused in their first host call, and measures the memory of each.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         kib_each(count, || self.start()).map(Some)
     }

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::jobs::Job;
 use crate::sample::{Peer, kib_each};
 
-/// QuickJS, with a job.
+/// A job that QuickJS runs.
 pub struct QuickJs {
     text: String,
     inputs: Vec<(String, String)>,
@@ -24,7 +24,7 @@ impl QuickJs {
         Ok(QuickJs { text: job.program("js", "js")?, inputs: inputs.collect() })
     }
 
-    /// Evaluates the program in a new context. The context lives as long as the value.
+    /// Evaluates the program in a new context. Returns the context and the result.
     fn evaluate(&self) -> Result<(Context, String)> {
         let context = Context::full(&Runtime::new()?)?;
         let result = context.with(|ctx| {
@@ -50,7 +50,7 @@ impl Peer for QuickJs {
         Ok((started.elapsed(), result))
     }
 
-    /// Keeps the contexts alive after their programs have ended, to measure their memory.
+    /// Keeps contexts alive after their programs have ended, and measures the memory of each.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         kib_each(count, || self.evaluate()).map(Some)
     }

@@ -1,4 +1,4 @@
-//! Measures the times of many runs, and the memory of the process.
+//! Measures the durations of many runs and the memory of the process.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,23 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// Maximum number of runs that are timed. The recorded times are a small part of a process's
-/// memory.
+/// Maximum number of timed runs, so that the recorded times take up little of the process's memory.
 const MAX_SAMPLES: usize = 20_000;
 
-/// Minimum number of runs that are timed, even if they take long.
+/// Minimum number of timed runs, even if they exceed the given time.
 const MIN_SAMPLES: usize = 5;
 
 /// A peer that is ready to run a job.
 pub trait Peer {
-    /// Runs the job once. Returns the time that the peer took, without the preparations by the
-    /// benchmark, and the result.
+    /// Runs the job once. Returns the peer's time, without the benchmark's own preparations, and
+    /// the result.
     ///
     /// # Errors
     /// If the peer cannot run the job.
     fn run(&mut self) -> impl Future<Output = Result<(Duration, String)>>;
 
     /// Creates contexts that stay alive, and returns the memory of each, in KiB. Returns `None` if
-    /// the peer has no contexts.
+    /// the peer does not support this.
     ///
     /// # Errors
     /// If a context cannot be created.
@@ -32,13 +31,13 @@ pub trait Peer {
     }
 }
 
-/// Runs a job until the time is over, and returns the figures.
+/// Runs a job repeatedly for this time, and returns the measurements.
 ///
-/// The first run is not timed. Its result is compared with the expected one. A tenth of the time is
-/// used for warming up.
+/// The first run is not timed, and its result is compared with the expected result. A tenth of the
+/// time is used for warming up.
 ///
 /// # Errors
-/// If the peer fails or returns another result.
+/// If the peer fails or returns a different result.
 pub async fn measure(peer: &mut impl Peer, expected: &str, time: Duration) -> Result<Value> {
     let (_, result) = peer.run().await?;
     if result != expected {
@@ -67,7 +66,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the maximum of the process's resident memory so far, in KiB.
+/// Returns the peak resident memory of the process, in KiB.
 ///
 /// # Errors
 /// If the system does not report it.
@@ -75,7 +74,7 @@ pub fn peak_kib() -> Result<u64> {
     proc_kib("/proc/self/status", "VmHWM:")
 }
 
-/// Returns the process's proportional share of resident memory, in KiB.
+/// Returns the proportional set size (PSS) of the process, in KiB.
 ///
 /// # Errors
 /// If the system does not report it.
@@ -90,8 +89,9 @@ fn proc_kib(path: &str, key: &str) -> Result<u64> {
     value.ok_or_else(|| format!("{path} has no {key}").into())
 }
 
-/// Returns the memory per value of `count` values, in KiB, measured as the growth of the process.
-/// An additional first value is created before the measurement and does not count.
+/// Returns the average memory of a value, in KiB, measured as the growth of the process while
+/// `count` values are created. An additional value is created before the measurement and is not
+/// counted.
 ///
 /// # Errors
 /// If a value cannot be created.

@@ -1,4 +1,4 @@
-//! The programs and the answer that the gate measures. The benches of the workspace have the same
+//! The programs and the answer that the gate measures. The workspace's benchmarks use the same
 //! programs.
 
 /// A program of typical size: three host calls, a loop, a helper and string literals. Its argument
@@ -8,7 +8,7 @@ pub const PROGRAM: &str = include_str!("../../benches/program.wat");
 /// A program that makes [`HOST_CALLS`] host calls with a string.
 pub const CALLING: &str = include_str!("../../benches/host_calls.wat");
 
-/// The number of host calls of [`CALLING`].
+/// Number of host calls in [`CALLING`].
 pub const HOST_CALLS: u32 = 10_000;
 
 /// Returns the arguments of [`PROGRAM`].
@@ -17,7 +17,7 @@ pub fn args() -> Vec<String> {
     vec!["world".to_owned()]
 }
 
-/// Returns a model's answer with [`PROGRAM`].
+/// Returns a model's answer that runs [`PROGRAM`].
 #[must_use]
 pub fn answer() -> String {
     format!(

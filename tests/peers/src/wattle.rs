@@ -1,4 +1,4 @@
-//! Runs jobs in Wattle: a program that it has not seen before, a cached one, and a catalog program.
+//! Runs jobs in Wattle: as a new program, as a cached program, and as a catalog program.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use crate::bare::Module;
 use crate::jobs::{Job, folder};
 use crate::sample::{Peer, current_kib};
 
-/// A program that waits longer than any measurement takes.
+/// A program that waits longer than any measurement.
 const WAITING: &str = "(sys.sleep 60000)";
 
-/// Time after which all waiting programs are suspended.
+/// Time within which all waiting programs are suspended.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// A way to run a job.
 #[derive(Clone, Copy)]
 pub enum Path {
-    /// Each run has a program that the runtime has not seen before.
+    /// Each run uses a program that the runtime has not seen before.
     Cold,
-    /// All runs have the same program, which is cached.
+    /// All runs use the same program, which is cached.
     Warm,
-    /// All runs call the same program of the catalog by name, with the arguments in the form that a
-    /// model supplies.
+    /// All runs call the same catalog program by name, with arguments in the form that a model
+    /// supplies.
     Catalog,
 }
 
-/// Creates a runtime, and grants of all pure capabilities.
+/// Creates a runtime and grants for all pure capabilities.
 ///
 /// # Errors
 /// If the engine cannot be created.
@@ -39,10 +39,10 @@ pub fn runtime(limits: Limits) -> Result<(Runtime, Arc<Grants>)> {
     Ok((runtime, Arc::new(wattle_capability::pure_grants())))
 }
 
-/// Returns the catalog with the jobs.
+/// Returns the catalog of the jobs' programs.
 ///
 /// # Errors
-/// If a job is not a valid catalog program.
+/// If a job's program is not a valid catalog program.
 pub fn catalog() -> Result<Catalog> {
     let catalog = Catalog::load(&[folder("wattle")]);
     match catalog.problems().first() {
@@ -54,20 +54,20 @@ pub fn catalog() -> Result<Catalog> {
 /// Returns the source of a job's program.
 ///
 /// # Errors
-/// If the catalog has no such program.
+/// If the catalog does not contain the job's program.
 pub fn program(job: &Job) -> Result<String> {
     let catalog = catalog()?;
     let entry = catalog.get(job.name()).ok_or_else(|| format!("no program {:?}", job.name()))?;
     Ok(entry.body().to_owned())
 }
 
-/// Returns a program whose code differs from all others, so that none of its functions is cached.
+/// Returns a program whose code differs for each number, so that it is not cached.
 #[must_use]
 pub fn unseen(text: &str, number: u32) -> String {
     format!("(drop (i32.const {}))\n{text}", 1_000_000 + number)
 }
 
-/// Returns the signatures of all host functions. They suffice for making modules, and need no
+/// Returns the signatures of all host functions. They suffice to generate modules without an
 /// engine.
 #[must_use]
 pub fn signatures() -> Signatures {
@@ -75,7 +75,7 @@ pub fn signatures() -> Signatures {
     Signatures::new(functions.map(|function| function.signature))
 }
 
-/// Returns the module that the runtime makes from a program.
+/// Returns the module that the runtime generates from a program.
 ///
 /// # Errors
 /// If the source is not a valid program.
@@ -99,7 +99,7 @@ pub async fn run(
     if outcome.success() { Ok(outcome) } else { Err(format!("{:?}", outcome.exit).into()) }
 }
 
-/// Wattle, with a job.
+/// A job that Wattle runs.
 pub struct Wattle {
     runtime: Runtime,
     grants: Arc<Grants>,
@@ -115,7 +115,7 @@ impl Wattle {
     /// Prepares a job.
     ///
     /// # Errors
-    /// If the runtime cannot be created, or the catalog has no such program.
+    /// If the runtime cannot be created, or the catalog does not contain the job's program.
     pub fn new(path: Path, job: &Job) -> Result<Wattle> {
         let (runtime, grants) = runtime(Limits::default())?;
         Ok(Wattle {
@@ -155,7 +155,7 @@ impl Peer for Wattle {
         Ok((time, outcome.texts().join("\n")))
     }
 
-    /// Suspends programs in a host call.
+    /// Keeps programs suspended in a host call, and measures the memory of each.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         let waiting = |count| {
             let one = || run(&self.runtime, &self.grants, WAITING, Vec::new());

@@ -1,4 +1,4 @@
-//! Attempts: their runs, verdicts and results.
+//! Tests attempts: their runs, verdicts and results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,7 +60,7 @@ async fn programs_that_do_not_compile_are_counted_and_so_are_their_repairs() {
     place.record("m/general/a.jsonl", &[&good, &broken, "", &good, SAYS_ADA]);
     let attempt = place.play(Approach::Programs).await.remove(0);
     assert_eq!(attempt.verdict, Verdict::Passed, "{:?}", attempt.problems);
-    // After the empty answer the model is asked again, which makes two repairs.
+    // The model is also asked again after the empty answer, so there are two repairs.
     assert_eq!((attempt.steps, attempt.programs, attempt.valid, attempt.repairs), (2, 2, 1, 2));
     assert!(attempt.tokens.estimated && attempt.tokens.input > 1_000 && attempt.tokens.output > 10);
 }
@@ -195,7 +195,7 @@ async fn cancelling_keeps_finished_attempts() {
     let place = Place::new(&[("a.toml", ADA), ("b.toml", ADA), ("c.toml", ADA)]);
     let plan = Plan { jobs: 1, ..Plan::default() };
     let cancel = plan.cancel.clone();
-    // The model is silent after its first answer.
+    // The model does not respond after its first answer.
     let model = live(Scripted::new(&[SAYS_ADA]));
     let results = place.results("r.jsonl");
     let made = AtomicU32::new(0);

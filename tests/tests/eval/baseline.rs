@@ -1,4 +1,4 @@
-//! The baseline, where host functions are JSON tools.
+//! Tests the baseline approach, which offers host functions as JSON tools.
 
 use wattle_agent::rt::Function;
 use wattle_eval::{Approach, Scorecard, Verdict};
@@ -99,7 +99,7 @@ async fn the_model_reads_the_error_of_an_invalid_call() {
     assert_eq!((attempt.programs, attempt.valid), (10, 2), "{:?}", attempt.problems);
 }
 
-/// Returns the arguments of a call as a JSON object, with a value for every parameter.
+/// Returns a JSON object with an argument for every parameter of a function.
 fn arguments(function: &Function) -> String {
     use wattle_agent::rt::Ty;
     let value = |ty: Ty| match ty {
@@ -117,7 +117,7 @@ fn arguments(function: &Function) -> String {
 
 #[tokio::test]
 async fn every_function_is_a_tool_whose_call_compiles() {
-    // An attempt is a plain run.
+    // An attempt is a plain run, so it has no trusted capabilities.
     let functions: Vec<&Function> = wattle_capability::ALL
         .iter()
         .filter(|capability| !wattle_capability::TRUSTED.contains(&capability.name))
@@ -134,7 +134,7 @@ async fn every_function_is_a_tool_whose_call_compiles() {
     let tools: Vec<(&str, &str)> =
         named.iter().map(|(name, arguments)| (name.as_str(), arguments.as_str())).collect();
     let (attempt, results) = called(&tools).await;
-    // A program that does not compile would end the attempt.
+    // A program that does not compile would have ended the attempt.
     assert_eq!(
         (results.len(), attempt.programs),
         (tools.len(), u32::try_from(tools.len()).unwrap()),

@@ -1,4 +1,4 @@
-//! A separate suite for each test.
+//! A fixture with a separate suite for each test.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wattle_eval::{
 };
 use wattle_rt::Limits;
 
-/// A temporary folder of tasks, and a host to run them on.
+/// A temporary folder with tasks, and a host that runs them.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     pub(crate) host: Host,
@@ -82,7 +82,7 @@ pub(crate) fn live(model: impl Model + 'static) -> Contender {
     Contender { model: "m".to_owned(), approach: Approach::Programs, answers }
 }
 
-/// Returns the files below a folder.
+/// Returns the files in a folder and its subfolders.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {

@@ -1,5 +1,5 @@
-//! Reports: errors on the first try, paired comparisons, transcripts, dialects, and providers that
-//! misbehave.
+//! Tests reports: errors on the first try, paired comparisons, transcripts, dialects, and
+//! misbehaving providers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,7 +67,7 @@ async fn errors_at_the_first_try_have_a_class_and_the_models_own_line() {
     assert_eq!(ErrorReport::of(&passed_only), []);
 }
 
-/// Returns an attempt at a task by the model `m`.
+/// Returns an attempt of the model `m` at a task.
 fn attempt(task: u32, trial: u32, passed: bool, steps: u32) -> Attempt {
     let verdict = if passed { "passed" } else { "failed" };
     serde_json::from_value(serde_json::json!({
@@ -82,7 +82,8 @@ fn attempt(task: u32, trial: u32, passed: bool, steps: u32) -> Attempt {
 
 #[test]
 fn a_comparison_pairs_the_tasks_and_counts_each_once() {
-    // Of 12 tasks, six fail before, and one after. Each is attempted twice, with the same result.
+    // Of 12 tasks, six fail before the change, and one fails after it. Each task is attempted
+    // twice, with the same result.
     let side = |passes: fn(u32) -> bool, steps: u32| {
         (0..12)
             .flat_map(|task| (1..=2).map(move |trial| attempt(task, trial, passes(task), steps)))
@@ -90,7 +91,7 @@ fn a_comparison_pairs_the_tasks_and_counts_each_once() {
     };
     let before = side(|task| task >= 6, 3);
     let mut after = side(|task| task != 11, 2);
-    // A changed task, an error and a task of one side do not count.
+    // A changed task, an error and a task attempted on only one side do not count.
     after[0].fingerprint = "changed".to_owned();
     after[1].fingerprint = "changed".to_owned();
     after.push(attempt(40, 1, true, 1));
@@ -199,7 +200,8 @@ async fn attempts_with_another_prompt_are_repeated() {
     assert!(prompts.len() == 2 && prompts[0] != prompts[1], "{prompts:?}");
 }
 
-/// Whatever a provider sends, each attempt ends with a verdict, and only an answer counts.
+/// Each attempt ends with a verdict, whatever the provider sends. The next evaluation repeats only
+/// the attempts that ended with an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_misbehaves_fails_its_own_attempts_only() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -235,7 +237,7 @@ async fn a_provider_that_misbehaves_fails_its_own_attempts_only() {
         "every error says why"
     );
 
-    // The next run asks again for the errors alone.
+    // The next evaluation repeats only the attempts with errors.
     let asked = provider.requests().len();
     let results = place.results("r.jsonl");
     let again =

@@ -1,4 +1,4 @@
-//! The shipped suite: its families, its reference programs, and its expectations.
+//! Tests the shipped suite: its families, its reference programs, and its expectations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,12 @@ use wattle_eval::{
 
 use crate::place::Place;
 
-/// The folder of the suite.
+/// The folder that contains the suite.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/tasks");
-/// The folder of recordings of plausible but wrong replies.
+/// The folder with recordings of plausible but wrong replies.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
 
-/// Tasks of heavy computation. Their programs have at most 25 lines.
+/// Tasks with heavy computation. Their programs have at most 25 lines.
 const SHORT: [&str; 4] =
     ["algorithms/edit_distance", "algorithms/life", "algorithms/queens", "algorithms/sieve"];
 
@@ -50,7 +50,7 @@ fn the_suite_has_a_hundred_tasks_in_nine_families() {
     );
 }
 
-/// Each task has at least two results that must pass and three that must fail.
+/// Each task has at least two sample results that must pass and three that must fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn expectations_accept_every_right_sample_and_no_wrong_one() {
     let (place, suite) = (Place::new(&[]), suite());
@@ -103,7 +103,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     let done =
         evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
     let of = |approach| done.attempts.iter().filter(move |attempt| attempt.approach == approach);
-    // Only these attempts may contain a failed call, because the service of their task is busy.
+    // Only these attempts may contain a failed call, because the service in their task is busy.
     let busy = |attempt: &Attempt| {
         attempt.approach == Approach::Tools && attempt.task == "hostile/try_again"
     };
@@ -133,7 +133,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "no task took several steps");
 }
 
-/// Without any calls, every task fails: its answer is wrong, empty or missing.
+/// Without any calls, every task fails, because its answer is wrong, empty or missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_passes_without_the_right_answer_or_the_work() {
     let (place, suite) = (Place::new(&[]), suite());
@@ -148,7 +148,7 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// Every kind of task has plausible but wrong replies. Each fails for its own reason.
+/// Every kind of task has plausible but wrong replies. Each of them fails for a different reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

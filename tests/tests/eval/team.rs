@@ -1,4 +1,4 @@
-//! The suite of tasks for agents: delegates, memory and answers with a schema.
+//! Tests the suite of tasks for agents: delegates, memory, and answers with a schema.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,9 +11,9 @@ use wattle_eval::{
 
 use crate::place::{Place, files, recorded};
 
-/// The folder of the suite.
+/// The folder that contains the suite.
 const TEAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/team");
-/// The folder of recordings of plausible but wrong replies.
+/// The folder with recordings of plausible but wrong replies.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong-team");
 
 fn team() -> Suite {
@@ -55,7 +55,7 @@ async fn every_task_of_the_team_passes_as_recorded() {
     let bad: Vec<&Attempt> = attempts.iter().filter(|attempt| !attempt.passed()).collect();
     assert_eq!(bad, Vec::<&Attempt>::new());
     let of = |task: &str| attempts.iter().find(|attempt| attempt.task == task).unwrap();
-    // The steps and the programs of the agents that were asked count, too.
+    // The steps and programs of the delegates also count.
     assert_eq!((of("delegates/two_totals").steps, of("delegates/three_levels").steps), (4, 3));
     assert_eq!((of("delegates/shared_file").steps, of("delegates/shared_file").programs), (3, 2));
     assert_eq!(of("delegates/kept_draft").failures, 1, "the reader may not write");
@@ -83,7 +83,7 @@ async fn every_task_of_the_team_passes_as_recorded() {
     assert!(table.starts_with("model    approach  agent      kind"), "{table}");
 }
 
-/// Every task has a plausible but wrong recording, which fails for its own reason.
+/// Every task has a recording of plausible but wrong replies, which fails for a specific reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_replies_fail_the_tasks_of_the_team() {
     let (mut team, wrong) =
@@ -136,9 +136,9 @@ async fn an_evaluation_has_an_agent_for_the_tasks_that_name_none() {
     assert_eq!(results(place.suite()).await, (whose(&["", "own"]), 0));
     let mut suite = place.suite();
     suite.set_agent(Arc::new(AgentSpec::parse("name = 'given'").unwrap()));
-    // Only the attempt of the same agent is the same attempt.
+    // Attempts by different agents are different attempts.
     assert_eq!(results(suite).await, (whose(&["given", "own"]), 1));
-    // An agent whose prompt has changed works on its task again.
+    // An agent repeats its task after its prompt has changed.
     place.write("agents/own.toml", "name = 'own'\nprompt = 'You are another one.'");
     assert_eq!(results(place.suite()).await, (whose(&["", "own"]), 1));
 

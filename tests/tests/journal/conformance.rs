@@ -1,4 +1,4 @@
-//! Tests that the store conforms to the requirements on a journal.
+//! Tests that the store conforms to the requirements for a journal.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Forks: runs that begin with the first steps of another run.
+//! Tests forks: runs that begin with the first steps of another run.
 
 use wattle_agent::journal::{ForkError, fork};
 

@@ -1,11 +1,11 @@
-//! Tests that generated runs are replayed as recorded, with any mix of effects, failures, repairs
-//! and nested calls.
+//! Tests that replays of generated runs match their recordings, with any mix of effects, failures,
+//! repairs and nested calls.
 
 use wattle_agent::journal;
 
 use crate::place::{ByTurn, Place, answer, done, wat};
 
-/// Statements of programs, which can be combined in any order.
+/// Statements for programs, which can be combined in any order.
 const STATEMENTS: &[&str] = &[
     r#"(resv (str.from_int (kv.incr? "n" 1)))"#,
     r#"(kv.set? "k" (date.now))"#,
@@ -32,7 +32,7 @@ const STATEMENTS: &[&str] = &[
     r#"(resv (str.from_f64 (f64.div (f64.const 0) (f64.const 0))))"#,
 ];
 
-/// The last statements of programs.
+/// Final statements for programs.
 const ENDS: &[&str] =
     &["", "", "", "(return (i32.const 4))", "(unreachable)", "(resv (kv.get? \"absent\"))"];
 
@@ -62,7 +62,7 @@ async fn generated_runs_are_replayed_as_recorded() {
         let played = place.replay(&format!("r{run}")).await;
         assert_eq!(played.difference, None, "run {run}: {turns:#?}");
         programs += played.programs;
-        // A replay needs none of the original files and state.
+        // A replay does not need the original files and state.
         let elsewhere = journal::replay(
             &first.host,
             &place.journal(),

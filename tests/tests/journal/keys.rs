@@ -1,4 +1,4 @@
-//! The idempotency key, which lets a server recognize a repeated request.
+//! Tests the idempotency key, which lets a server recognize a repeated request.
 
 use crate::place::{ByTurn, Place, answer, done, wat};
 

@@ -1,4 +1,5 @@
-//! Runs in a journal: replayed, stopped at any moment and resumed, parked and forked.
+//! Tests runs in a journal: replaying them, stopping them at any point and resuming them, parking
+//! them, and forking them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

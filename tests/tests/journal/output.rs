@@ -1,4 +1,4 @@
-//! Tests that a run with a schema for its answer can be stopped at any moment, resumed and replayed
+//! Tests that a run with a schema for its answer can be stopped at any point, resumed and replayed
 //! like any other run.
 
 use std::sync::Arc;
@@ -94,7 +94,7 @@ async fn a_resumed_run_keeps_the_settings_of_its_requests() {
     }
     let start = place.opened("r").await.start;
     assert_eq!(start.thinking_effort, ThinkingEffort::new(30));
-    // The process that resumes the run has other settings.
+    // The process that resumes the run has different settings.
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let (ended, _) = place.resume(&model, "r", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");

@@ -1,5 +1,5 @@
-//! Tests that a run whose call needs approval is parked in the journal, and that another process
-//! resumes it after the answer.
+//! Tests that a run is parked in the journal if a call needs approval, and that another process
+//! resumes the run after the answer.
 
 use wattle_agent::capability::policy::Policy;
 use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};
@@ -79,7 +79,7 @@ async fn a_denied_run_continues_without_the_call() {
     assert_eq!(place.replay("r").await.difference, None);
 }
 
-/// A nested call asks for its own approval, and completed calls are not repeated.
+/// A nested call requires a separate approval, and completed calls are not repeated.
 #[tokio::test]
 async fn a_nested_call_asks_too() {
     let place = asking(&["fs.write", "vfs.write"]);

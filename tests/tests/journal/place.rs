@@ -1,4 +1,4 @@
-//! A host with stored runs. Every request of their programs is counted.
+//! A fixture for stored runs: a host whose network counts every request.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ use wattle_agent::{
     TenantStore,
 };
 
-/// A store, a workdir, a network and a host.
+/// A test environment: a host, a store, a workdir and a network.
 pub(crate) struct Place {
     pub(crate) host: Host,
     pub(crate) store: TenantStore,
@@ -33,11 +33,12 @@ pub(crate) struct Place {
     pub(crate) policy: policy::Policy,
     pub(crate) settings: Settings,
     pub(crate) dir: tempfile::TempDir,
-    /// The output of the runs.
+    /// The structured output that the runs must return, if any.
     pub(crate) output: Option<OutputSettings>,
 }
 
-/// A network that responds to each request with its number, and counts requests by method and URL.
+/// A network that responds to each request with the request's number, and counts requests by method
+/// and URL.
 #[derive(Default)]
 pub(crate) struct Network {
     made: Mutex<BTreeMap<String, usize>>,
@@ -57,12 +58,12 @@ impl Network {
         self.keys.lock().unwrap().clone()
     }
 
-    /// Stops responding to requests.
+    /// Makes the network stop responding to requests.
     pub(crate) fn hang(&self) {
         self.hangs.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until a request remains unanswered.
+    /// Waits until a request arrives that gets no response.
     pub(crate) async fn hung(&self) {
         self.hung.notified().await;
     }
@@ -93,8 +94,8 @@ impl http::Backend for Network {
     }
 }
 
-/// A model whose answer depends only on the number of its messages in the conversation, so that
-/// every process gets the same answers.
+/// A model whose answer depends only on the number of its messages in the conversation, so it gives
+/// every process the same answers.
 pub(crate) struct ByTurn(pub(crate) Vec<String>);
 
 impl Model for ByTurn {
@@ -121,12 +122,12 @@ impl Model for ByTurn {
     }
 }
 
-/// Returns an answer that runs a program.
+/// Returns a model's answer that runs a program.
 pub(crate) fn wat(body: &str) -> String {
     format!("ToolCall::Wat(```wat\n{body}\n(i32.const 0)\n```)")
 }
 
-/// Returns the final answer.
+/// Returns a model's final answer, `done`.
 pub(crate) fn done() -> String {
     "ToolCall::Response(\"\"\"done\"\"\")".to_owned()
 }
@@ -153,7 +154,7 @@ impl Place {
         }
     }
 
-    /// Creates an empty place with the same host.
+    /// Creates an empty environment with the same host, policy and settings.
     pub(crate) fn another(&self) -> Place {
         Place {
             policy: self.policy.clone(),
@@ -171,7 +172,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// Returns the files and the grants of a new process.
+    /// Returns the files and the grants of a run in a new process.
     pub(crate) fn process(&self, session: &str) -> (Arc<Files>, Arc<Grants>) {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
@@ -186,7 +187,7 @@ impl Place {
         (files, Arc::new(access.grants().guarded(Arc::new(preflight))))
     }
 
-    /// Returns a job of a new process, and its files.
+    /// Returns a job in a new process, and its files.
     pub(crate) fn job(&self) -> (Arc<Files>, Job) {
         let (files, grants) = self.process("s");
         let job = Job {
@@ -209,7 +210,7 @@ impl Place {
         (files, job)
     }
 
-    /// Runs a job in a journal, under the id `id`.
+    /// Runs a job under this id, and records it in the journal.
     pub(crate) async fn run(
         &self,
         journal: &SharedJournal,
@@ -225,7 +226,7 @@ impl Place {
         (ended, events.into_inner().unwrap())
     }
 
-    /// Resumes a run in a new process. Returns the files of that process as well.
+    /// Resumes a run in a new process. Returns the outcome and the files of that process.
     pub(crate) async fn resume(
         &self,
         model: &dyn Model,
@@ -258,13 +259,13 @@ impl Place {
         self.journal().run(id).await.unwrap().unwrap()
     }
 
-    /// Returns the value of a key of the session.
+    /// Returns the value of a key in the session's state.
     pub(crate) async fn value(&self, key: &str) -> Option<String> {
         let value = self.store.state("s").get(key.to_owned()).await.unwrap();
         value.map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
-    /// Returns the lines of the trace.
+    /// Returns the lines of the trace as JSON.
     pub(crate) fn steps(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.workdir().join(STEPS_FILE)).unwrap_or_default();
         assert!(text.is_empty() || text.ends_with('\n'));
@@ -277,7 +278,7 @@ impl Place {
     }
 }
 
-/// Returns the answer of a run that ended.
+/// Returns the answer of a completed run.
 pub(crate) fn answer(ended: &RunOutcome) -> &str {
     match ended {
         RunOutcome::Done(report) => report.ending.text(),
@@ -285,7 +286,7 @@ pub(crate) fn answer(ended: &RunOutcome) -> &str {
     }
 }
 
-/// Returns the observations of the steps.
+/// Returns the observations of a run's steps.
 pub(crate) async fn observations(place: &Place, id: &str) -> Vec<String> {
     let messages = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
     let observed = |message: &&Message| message.content.starts_with("[Observation");

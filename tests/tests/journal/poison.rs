@@ -1,4 +1,4 @@
-//! Tests that a run that ends its process is not resumed indefinitely, and that a panic in a run
+//! Tests that a run that crashes its process is not resumed indefinitely, and that a panic in a run
 //! ends only that run.
 
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::place::{ByTurn, Place, answer, done, status, wat};
 
-/// A model whose process ends while it creates one of its answers. It notifies `crashed` and never
-/// returns that answer.
+/// A model that simulates a crash: at one of its answers, it notifies `crashed` and never returns.
 struct Crashing {
     script: ByTurn,
-    /// The number of the answer that ends the process.
+    /// The number of the answer at which the process crashes.
     at: usize,
     crashed: tokio::sync::Notify,
     requests: AtomicUsize,
@@ -62,7 +61,7 @@ impl Model for Crashing {
     }
 }
 
-/// Drives the run until the model crashes, then drops it, as if its process had ended.
+/// Drives the run until the model crashes, and then drops the run, as if its process had ended.
 async fn crash(place: &Place, model: &Crashing, is_first: bool) {
     let journal = place.journal();
     let drive = async {
@@ -111,7 +110,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
         "a parked run is not listed as open"
     );
 
-    // A released run has two attempts again.
+    // A released run may be attempted twice again.
     assert!(place.store.release("r").await.unwrap());
     crash(&place, &model, false).await;
     crash(&place, &model, false).await;

@@ -1,5 +1,5 @@
-//! Tests that the program that recalls items is on the run's tape: a stopped run is resumed without
-//! repeating the program's calls, and a replay recalls the same items.
+//! Tests that the tape of a run contains the program that recalls items: a stopped run is resumed
+//! without repeating the program's calls, and a replay recalls the same items.
 
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
@@ -12,7 +12,7 @@ use wattle_agent::{Host, RecallContract, Settings};
 use crate::place::{ByTurn, Place, answer, done, wat};
 use crate::stopped::Stopping;
 
-/// A program that recalls items and counts how often it runs.
+/// A program that recalls items and counts its runs.
 const COUNTING: &str = r#";;; name = "counting"
 ;;; description = "Recalls items and counts the recalls"
 ;;; returns = "the items"
@@ -82,7 +82,7 @@ async fn a_run_that_is_stopped_while_it_recalls_is_resumed() {
             if open.is_none_or(|run| run.status == Status::Ended) {
                 continue;
             }
-            // What is added after the recall is not in it.
+            // Items added after the recall are not recalled.
             remember(&place, "go by bicycle").await;
             let ended = place.resume(&script(), "r", &[]).await.0.unwrap();
             assert_eq!(answer(&ended), "done", "write {write}");
@@ -90,7 +90,7 @@ async fn a_run_that_is_stopped_while_it_recalls_is_resumed() {
             assert!(!recalled.is_empty(), "write {write}");
             let all = recalled.join("\n");
             assert!(all.matches("by train").count() <= 1, "write {write}: {all}");
-            // Two recalls: before steps 1 and 3.
+            // The program ran twice: before steps 1 and 3.
             assert_eq!(place.value("n").await.as_deref(), Some("2"), "write {write}");
             let tools: Vec<String> = place
                 .steps()
@@ -129,7 +129,7 @@ fn settings_with_items(settings: Settings) -> Settings {
     Settings { memory: vec!["Ada likes short answers".to_owned()], ..settings }
 }
 
-/// A recall never parks a run.
+/// A recall that needs approval is refused. It never parks the run.
 #[tokio::test]
 async fn a_recall_that_needs_approval_is_refused() {
     let folder = tempfile::tempdir().unwrap();

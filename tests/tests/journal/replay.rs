@@ -1,5 +1,5 @@
-//! A replay names each difference from the recording: a program, a call, a capability, the prompt,
-//! or the model's answer.
+//! Tests that a replay reports each difference from the recording: a program, a call, a capability,
+//! the prompt, or the model's answer.
 
 use wattle_agent::Host;
 use wattle_agent::capability::egress::{Egress, Policy};
@@ -26,7 +26,7 @@ async fn recorded() -> Place {
     place
 }
 
-/// Copies the run under another id, with a change.
+/// Copies the run to another id, with changes.
 async fn changed(
     place: &Place,
     id: &str,
@@ -132,8 +132,8 @@ async fn a_changed_program_of_the_catalog_is_named() {
     assert_eq!(from_two.difference, None, "the programs of earlier steps are not run again");
 }
 
-/// The recording contains the program that resulted from a fix, and the files that the run began
-/// with.
+/// The recording contains the program that resulted from a fix, and the files at the start of the
+/// run.
 #[tokio::test]
 async fn a_fix_and_the_first_request_are_replayed() {
     let place = Place::new();

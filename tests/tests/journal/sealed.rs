@@ -1,5 +1,5 @@
-//! Tests a journal whose records contain a key or a secret: they are unreadable in the file, and
-//! exact in a resumed run.
+//! Tests records that contain a key or a secret: the values are unreadable in the journal's file,
+//! and unchanged in a resumed run.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::place::{ByTurn, Place, answer, done, wat};
 
 const KEY: &str = "sk-0123456789";
 
-/// Returns a place with a store in files, whose runs need approval for a host.
+/// Returns an environment with a store on disk. Requests to a host need approval.
 fn asking(folder: &Path) -> Place {
     let rules = vec!["host:a.example".parse().unwrap()];
     let place = Place { policy: Policy::new(Vec::new(), rules, Vec::new()), ..Place::new() };

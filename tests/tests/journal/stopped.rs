@@ -1,5 +1,5 @@
-//! Stops a process before or after any write to the journal. Another process resumes the run, and
-//! no effect is repeated.
+//! Tests processes that stop before or after any write to the journal. Another process resumes the
+//! run, and no effect is repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use wattle_agent::{Tenant, TenantStore};
 
 use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
 
-/// A journal that stops its process at a given write. That write never returns.
+/// A journal that simulates the end of its process at a given write: that write never returns.
 pub(crate) struct Stopping {
     store: TenantStore,
     left: AtomicUsize,

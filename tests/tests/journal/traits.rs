@@ -1,4 +1,4 @@
-//! Tests that the programs of traits are on the run's tape: a stopped run is resumed without
+//! Tests that the tape of a run contains the programs of traits: a stopped run is resumed without
 //! repeating their calls, and a replay runs them again.
 
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
@@ -12,7 +12,7 @@ use wattle_agent::{Host, Settings};
 use crate::place::{ByTurn, Place, answer, done, wat};
 use crate::stopped::Stopping;
 
-/// The programs of the trait: each counts its runs.
+/// The programs of the trait, each of which counts its runs.
 const PROGRAMS: &[(&str, &str)] = &[
     ("build", "(kv.incr \"builds\" 1)\n(ret \"{\\\"tools\\\":[\\\"added\\\"]}\")"),
     ("before", "(kv.incr \"steps\" 1)"),
@@ -92,12 +92,13 @@ async fn a_replay_runs_the_programs_again() {
     assert_eq!(answer(&ended), "done");
     let replayed = place.replay("r").await;
     assert_eq!(replayed.difference, None);
-    // The build program, twice three of the other two, and the two of the model.
+    // The build program once, the other two programs three times each, and the model's two
+    // programs.
     assert_eq!(replayed.programs, 9);
     assert_eq!(place.value("steps").await.as_deref(), Some("3"), "a replay has no effect");
 }
 
-/// A program of a trait never parks a run.
+/// A call of a trait's program that needs approval is refused. It never parks the run.
 #[tokio::test]
 async fn a_program_that_needs_approval_is_refused() {
     let folder = tempfile::tempdir().unwrap();

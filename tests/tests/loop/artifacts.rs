@@ -1,4 +1,4 @@
-//! Artifacts: data that programs leave for the application, and that no model sees.
+//! Tests artifacts: data that programs leave for the application, and that no model sees.
 
 use wattle_agent::Settings;
 use wattle_machine::{Event, Message};

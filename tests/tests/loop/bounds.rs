@@ -1,4 +1,4 @@
-//! The limits of a run. An operation that really hangs reaches each limit.
+//! Tests the limits of a run. Each limit is reached by an operation that really hangs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ use wattle_tests::{Scripted, World};
 
 use super::endpoint::{quick, remote};
 
-/// Duration of operations that a run must not wait for.
+/// A limit so high that no test reaches it.
 const HOURS: Duration = Duration::from_secs(3_600);
 
 fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Returns responses of a model's server that keep a client waiting, each with a description.
+/// Returns responses of a model's endpoint that keep a client waiting, each with a description.
 fn silences() -> Vec<(&'static str, Answer)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     vec![
@@ -52,7 +52,7 @@ async fn a_request_ends_whatever_the_server_does() {
     let short = Timeouts { request: ms(150), retries: 1, ..quick() };
     let long = Timeouts { request: HOURS, retries: 9, ..quick() };
     for (what, answer) in silences() {
-        // The lower limits apply, those of the model's client or those of the run.
+        // The lower limits apply, whether they belong to the model's client or to the run.
         for (client, settings) in [(short, long), (long, short)] {
             let provider = Provider::start(vec![answer.clone(); 3]);
             let model = remote(&provider, "vllm", "m", client);
@@ -70,7 +70,7 @@ async fn an_agent_limits_the_time_and_the_retries_of_its_requests() {
     let world = World::new();
     for (line, answer, expected, requests) in [
         ("max_retries = 0", Answer::status(503), "503", 1),
-        // The deployment's limit is the higher bound.
+        // The deployment's limit caps the agent's setting.
         ("max_retries = 9", Answer::status(503), "asked 3 times", 3),
         ("http_timeout = \"120ms\"", Answer::hang(), "within 120 ms", 3),
     ] {
@@ -91,7 +91,7 @@ async fn an_agent_limits_the_time_and_the_retries_of_its_requests() {
     }
 }
 
-/// A model that never answers and knows no limits.
+/// A model that never answers and enforces no time limits.
 struct Deaf;
 
 impl Model for Deaf {
@@ -127,7 +127,8 @@ async fn the_time_limit_of_a_run_covers_all_of_it() {
     assert_eq!(report.ending.text(), "stopped: reached timeout (200 ms)");
 }
 
-/// Returns a world with a time limit for programs, and a job that may reach the endpoint.
+/// Returns an environment with a time limit for programs, and a job whose programs may reach the
+/// endpoint.
 fn short(provider: &Provider, time: Duration) -> (World, Job) {
     let world = World::with(Limits { time, ..Limits::default() });
     let rule = provider.host().parse().unwrap();
@@ -191,7 +192,7 @@ async fn a_cancelled_run_ends_at_once() {
             .filter(|envelope| matches!(envelope.event, Event::ToolStart { .. }))
             .count();
         assert_eq!(started, closed);
-        // The limit allows for a loaded machine. The operation itself would take a minute.
+        // The threshold allows for a loaded machine. The operation itself would take a minute.
         assert!(took < Duration::from_secs(3), "{took:?}");
     };
     cancelled(&world, &model, job).await;

@@ -1,4 +1,4 @@
-//! The same tasks in both dialects.
+//! Tests that the same tasks work in both dialects.
 
 use serde_json::{Map, Value as Json, json};
 use wattle_agent::model::ModelReply;
@@ -10,7 +10,7 @@ use wattle_tests::{Scripted, World, calls};
 
 use super::endpoint::{calling, quick, remote};
 
-/// A model's intent, independent of the dialect.
+/// A model's intent, regardless of the dialect.
 enum Intent<'a> {
     Wat(&'a str, &'a [&'a str]),
     Program(&'a str, &'a [(&'a str, &'a str)]),
@@ -134,7 +134,7 @@ async fn runs_are_the_same_in_both_dialects() {
     }
 }
 
-/// Returns the arguments of an example as a model would write them.
+/// Returns the arguments of an example as JSON, as a model would write them.
 fn arguments(entry: &Entry, example: &Example) -> String {
     let field = |(arg, text): (&wattle_catalog::Arg, &String)| {
         let value = match arg.type_hint {
@@ -198,8 +198,7 @@ async fn every_program_is_a_function() {
             Results::Containing(parts) => parts.iter().all(|part| output.contains(part.as_str())),
             _ => true,
         };
-        // If the example itself fails its check, a different result is not an error of the
-        // function.
+        // If the example fails its own check, a different result is not a fault of the function.
         let is_sound = wattle_agent::check_example(&world.host, entry, example).await.is_ok();
         if is_sound
             && (code != Some(expected.code.number())
@@ -257,8 +256,8 @@ async fn the_prompt_does_not_repeat_the_schemas() {
     }
 }
 
-/// If an endpoint refuses functions, the run continues in the text dialect, and later runs start in
-/// it.
+/// If an endpoint rejects functions, the run continues in the text dialect, and later runs start in
+/// this dialect.
 #[tokio::test]
 async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
     let refusals = [
@@ -313,7 +312,7 @@ async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
     }
 }
 
-/// An unknown endpoint is offered no functions.
+/// Requests to an unknown endpoint offer no functions.
 #[tokio::test]
 async fn an_unknown_endpoint_gets_the_text_dialect() {
     let world = World::new();
@@ -326,8 +325,8 @@ async fn an_unknown_endpoint_gets_the_text_dialect() {
     assert!(provider.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
-/// In both dialects, the calls made for one message of a session are part of the conversation of
-/// the next message.
+/// In both dialects, the calls for one message of a session are part of the conversation for the
+/// next message.
 #[tokio::test]
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A model behind a scripted endpoint, for runs.
+//! A model with a scripted endpoint, for runs.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use wattle_agent::model::{EndpointSettings, RemoteModel, Timeouts, resolve};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_tests::provider::{Answer, Provider};
 
-/// Settings that retry at once and have short timeouts.
+/// Returns settings with almost immediate retries and short timeouts.
 pub(crate) fn quick() -> Timeouts {
     let ms = Duration::from_millis;
     Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), max_delay: ms(20) }
 }
 
-/// Returns a model that uses this preset with the scripted endpoint.
+/// Returns a model that uses this preset for the scripted endpoint.
 pub(crate) fn remote(
     provider: &Provider,
     preset: &str,

@@ -1,5 +1,5 @@
-//! Fixes: the model changes the last program that failed, in both dialects. The trace, the events
-//! and the conversation contain the complete resulting program.
+//! Tests fixes in both dialects. In a fix, the model changes the last program that failed. The
+//! trace, the events and the conversation contain the complete resulting program.
 
 use wattle_agent::{DialectSetting, Settings};
 use wattle_machine::{Event, Message, Role};
@@ -39,7 +39,7 @@ async fn a_fix_runs_the_program_that_it_results_in() {
         assert_eq!((report.ending.text(), report.steps), ("well", 1), "{dialect}");
         let requests = model.requests();
 
-        // The request for a repair shows the program once.
+        // The repair request contains the program once.
         let (last, before) = requests[1].split_last().unwrap();
         let (repair, before) = (text(last), before.iter().map(text).collect::<String>());
         assert!(!before.contains("str.measure"), "{before}");
@@ -47,7 +47,7 @@ async fn a_fix_runs_the_program_that_it_results_in() {
         assert!(repair.contains("\n2 | (out (str.measure (arg 0)))\n"), "{repair}");
         assert!(repair.contains("ToolCall::Fix(") || repair.contains("the function `fix`"));
 
-        // Later requests have the program as if the model had written it.
+        // Later requests contain the program as if the model had written it.
         let later: String = requests[2].iter().skip(1).map(text).collect();
         assert!(later.contains("str.upper? (arg 0)") && !later.contains("measure"), "{later}");
         let last = requests[2].last().unwrap();

@@ -1,4 +1,4 @@
-//! The content guard, which moderates a message before its run begins.
+//! Tests the content guard, which moderates a message before its run begins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Data that imitates the host. Whatever a run's programs read, only the host's own lines carry
-//! marks, even if the model reveals the nonce.
+//! Tests data that imitates the host. Whatever a run's programs read, only lines written by the
+//! host carry marks, even if the model reveals the nonce.
 
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -9,8 +9,8 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Message, Role, announced_nonce};
 use wattle_tests::{World, calls};
 
-/// A model that replaces `NONCE` in its answers with the run's nonce. This is the worst that a page
-/// could make a model do.
+/// A model that replaces `NONCE` in its answers with the run's nonce. This is the worst that a
+/// malicious page could make a model do.
 struct Betrayer {
     answers: Vec<ModelReply>,
     requests: Mutex<Vec<Vec<Message>>>,
@@ -171,7 +171,7 @@ async fn data_of_programs_is_never_mistaken_for_the_host() {
     }
 }
 
-/// Marks are only escaped in observations, and programs receive the data unchanged.
+/// Marks are escaped only in observations. Programs receive the data unchanged.
 #[tokio::test]
 async fn the_values_that_programs_see_are_unchanged() {
     let world = World::new();
@@ -195,8 +195,8 @@ async fn the_values_that_programs_see_are_unchanged() {
     assert!(requests[1].last().unwrap().content.ends_with("\n15"), "{:?}", requests[1].last());
 }
 
-/// Two runs of a session have different nonces, but the bytes before the second message are the
-/// same.
+/// Two runs of a session have different nonces, but the conversation before the second message
+/// stays the same, byte for byte.
 #[tokio::test]
 async fn each_run_has_its_own_nonce() {
     let world = World::new();

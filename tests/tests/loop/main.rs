@@ -1,4 +1,4 @@
-//! Complete runs: in both dialects, up to each limit, with models that misbehave, and their cost.
+//! Tests complete runs: both dialects, each limit, misbehaving models, and costs.
 
 #![allow(
     clippy::unwrap_used,

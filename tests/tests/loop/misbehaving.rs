@@ -1,5 +1,5 @@
-//! Runs with models and servers that misbehave. Each run continues or ends with a clear error, and
-//! none hangs.
+//! Tests runs with misbehaving models and endpoints. Each run continues or ends with a clear error,
+//! and none hangs.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::endpoint::{calling, quick, remote};
 
-/// The expected outcome of a run whose first answers are faulty.
+/// The expected outcome of a run that starts with faulty answers.
 enum Expected {
     /// The run ends with its answer.
     Well,
@@ -24,7 +24,7 @@ enum Expected {
 
 use Expected::{Error, Well};
 
-/// Returns a streamed call. Each piece is the JSON of one item of `tool_calls`.
+/// Returns a streamed call. Each piece is the JSON of an item in `tool_calls`.
 fn pieces(pieces: &[serde_json::Value]) -> Answer {
     let piece = |piece: &serde_json::Value| {
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string()
@@ -139,8 +139,8 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
     ]
 }
 
-/// Runs a job with a server that first misbehaves and then responds correctly. Describes the
-/// outcome if it is unexpected.
+/// Runs a job with an endpoint that first misbehaves and then responds correctly. Returns a
+/// description of the outcome if it is unexpected.
 async fn unexpected_outcome(
     world: &World,
     preset: &str,
@@ -173,7 +173,7 @@ async fn every_run_ends() {
     let faults = faults();
     assert!(faults.len() >= 40, "{} faults", faults.len());
     let world = World::new();
-    // One server supports functions, and the other is unknown.
+    // Only the first preset declares support for functions.
     let runs = ["openai", "vllm"].iter().flat_map(|preset| {
         let world = &world;
         faults.iter().map(move |(what, answers, expected)| {

@@ -1,5 +1,5 @@
-//! The files that a run begins with. They are shown to the model once, as data, within the run's
-//! overlay and policy.
+//! Tests the files that are shown to the model at the start of a run. They are shown once, as data,
+//! as far as the run's overlay and policy permit.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use wattle_agent::{Job, Settings};
 use wattle_machine::{Message, Role};
 use wattle_tests::{Scripted, World};
 
-/// Runs a job that answers at once, and returns the model's first view of the user's message.
+/// Runs a job whose model answers immediately, and returns the user's message as the model sees it.
 async fn opening(world: &World, settings: &Settings, job: Job) -> String {
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, settings, job).await;
@@ -49,7 +49,7 @@ async fn the_first_request_shows_names_and_the_lines_of_named_files() {
          deep/er/note.txt 506\n{long}\nshort"
     );
     assert_eq!(requests[0][1].content, expected);
-    // Later requests of the run have the same bytes, and the session keeps the message alone.
+    // Later requests of the run start with the same bytes, and the session keeps only the message.
     assert_eq!(requests[1][..2], requests[0][..2]);
     assert_eq!(report.turns[0], Message::user(message));
 }
@@ -64,7 +64,7 @@ async fn it_can_be_switched_off_and_an_empty_workdir_shows_nothing() {
     assert_eq!(opening(&world, &off, world.job("read a.txt")).await, "read a.txt");
     let shown = opening(&world, &Settings::default(), world.job("read a.txt")).await;
     assert!(shown.ends_with("\na.txt 3\n--- a.txt 3\none"), "{shown}");
-    // A run without files has nothing to look at.
+    // A run without access to files is shown only the message.
     let job = Job::new("read a.txt", wattle_rt::Grants::new().allow("str"));
     assert_eq!(opening(&world, &Settings::default(), job).await, "read a.txt");
 }

@@ -1,4 +1,4 @@
-//! Structured output: answers that do not match their schema are corrected, or end the run.
+//! Tests structured output: an answer that does not match its schema is corrected or ends the run.
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Bound, Ending, Event, Role, Stop};
 use wattle_tests::{Scripted, World, calls};
 
-/// A schema with a matching value, a value that does not match, and a part of the reported error.
+/// A schema with a valid value, an invalid value, and a part of the expected error.
 #[derive(Deserialize)]
 struct Case {
     name: String,
@@ -27,7 +27,7 @@ fn output(name: &str, schema: &Json, max_attempts: u32) -> OutputSettings {
     OutputSettings { max_attempts, ..OutputSettings::new(schema) }
 }
 
-/// Returns answers that are wrong in ten ways, each with a part of the error.
+/// Returns ten invalid answers, each with a part of the expected error.
 fn wrong_answers(case: &Case) -> [(String, &str); 10] {
     let Case { valid, invalid, error, .. } = case;
     let is_structure = invalid.is_object() || invalid.is_array();
@@ -72,7 +72,7 @@ async fn an_invalid_answer_is_corrected() {
                 let request = model.requests().remove(1);
                 let asked = &request.last().unwrap().content;
                 assert!(asked.contains(error), "{what}: {asked}");
-                // A request that may be answered by a call must not be constrained.
+                // A request that may be answered with a call must not be constrained.
                 let constraint = constrains.then(|| case.name.clone());
                 assert_eq!(model.constraints(), [None, constraint], "{what}");
                 let roles: Vec<Role> = report.turns.iter().map(|message| message.role).collect();

@@ -1,4 +1,4 @@
-//! The trace: each call that a model makes has exactly one line.
+//! Tests that the trace contains exactly one line for each of a model's calls.
 
 use std::time::Duration;
 

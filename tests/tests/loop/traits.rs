@@ -1,4 +1,4 @@
-//! Traits: text, tools and programs that several agents share.
+//! Tests traits: text, tools and programs that several agents share.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use wattle_tests::{Scripted, World, calls};
 
 const DONE: &str = "ToolCall::Response(\"done\")";
 
-/// Programs of traits: each is the name, the arguments and the body.
+/// Programs of traits, each with its name, its arguments and its body.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     (
         "greet",
@@ -38,7 +38,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A world whose catalog has the [`PROGRAMS`], and whose agents are in a folder.
+/// An environment whose catalog contains the [`PROGRAMS`] and whose agents are defined in a folder.
 struct House {
     world: World,
     agents: Agents,
@@ -81,7 +81,7 @@ impl House {
         self.agents.load(name).await.unwrap().as_ref().clone()
     }
 
-    /// Runs an agent with a clock that stands still.
+    /// Runs an agent with the clock fixed at `now`.
     async fn run(&mut self, agent: &AgentSpec, model: &Scripted, now: &str) -> Vec<Envelope> {
         let AgentParts { host, settings, .. } = self.parts(agent).unwrap();
         self.world.host = host;
@@ -364,7 +364,7 @@ fn traits_of_files_are_problems_if_they_are_invalid() {
     assert!(house.agents.get("b").is_some() && house.agents.get("a").is_none());
 }
 
-/// Returns the fraction of a string that is also the beginning of another one.
+/// Returns the length of two strings' common prefix as a fraction of the second string's length.
 fn shared(one: &str, other: &str) -> f64 {
     let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     same as f64 / other.len() as f64

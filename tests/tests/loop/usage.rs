@@ -1,4 +1,4 @@
-//! The tokens and the cost of runs.
+//! Tests the token usage and the cost of runs.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn prices() -> Prices {
     Prices::new([("scripted".to_owned(), price)].into()).unwrap()
 }
 
-/// Returns a job whose programs may use the model. Their requests count toward the run's own usage.
+/// Returns a job whose programs may use the model. Their requests count toward the run's usage.
 fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
     let meter = Meter::default();
     let inference =
@@ -114,7 +114,7 @@ async fn a_run_that_repeats_itself_ends() {
         [false, false, true, true]
     );
 
-    // A result that changes is not a repetition, and neither is a sequence that is interrupted.
+    // Neither a changing result nor an interrupted sequence counts as a repetition.
     let poll =
         |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));
     let answers: Vec<String> =

@@ -1,4 +1,4 @@
-//! The marks for a provider's cache, which keeps everything before a mark.
+//! Tests the marks for a provider's cache, which stores everything before a mark.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{EndpointSettings, Model, ModelRequest, RemoteModel, resolve};
@@ -8,8 +8,8 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, quick};
 
-/// Sends a request with a question and a system message. `stable` is the length of the message's
-/// stable part, in bytes.
+/// Sends a question with a system message, and returns the received body. `stable` is the length of
+/// the system message's stable part, in bytes.
 async fn sent(preset: &str, model: &str, (system, stable): (&str, usize), answer: Answer) -> Json {
     let provider = Provider::start([answer]);
     let base = provider.base_url();
@@ -35,7 +35,7 @@ fn plain(text: &str) -> Json {
     json!({"type": "text", "text": text})
 }
 
-/// Returns system messages with the length of their stable parts, and the expected blocks.
+/// Returns system messages, each with the length of its stable part and the expected blocks.
 fn cases() -> [((&'static str, usize), Json); 6] {
     [
         (("rules\n\ntoday", 6), json!([marked("rules\n"), plain("\ntoday")])),
@@ -74,7 +74,7 @@ async fn a_relay_gets_marks_for_models_whose_provider_needs_them() {
     }
 }
 
-/// An endpoint that rejects the marks is asked again without them.
+/// If an endpoint rejects the marks, the request is repeated without them.
 #[tokio::test]
 async fn an_endpoint_that_rejects_the_marks_is_asked_without_them() {
     let error = json!({"error": {"message": "cache_control: Extra inputs are not permitted"}});

@@ -1,4 +1,4 @@
-//! A client of a scripted endpoint, and a request.
+//! Fixtures: a client of a scripted endpoint, and a request.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(crate) async fn complete(model: &dyn Model) -> Result<ModelReply, ModelError
     model.complete(ModelRequest::new(&question())).await
 }
 
-/// Streams a reply. Returns the reply and the streamed text, in which `⟲` marks a restart.
+/// Streams a reply. Returns the reply and the streamed text. In the text, `⟲` marks a restart.
 pub(crate) async fn stream(model: &dyn Model) -> (Result<ModelReply, ModelError>, String) {
     let mut shown = String::new();
     let mut take = |delta: Delta<'_>| match delta {

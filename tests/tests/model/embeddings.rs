@@ -1,4 +1,4 @@
-//! Requests for embeddings.
+//! Tests requests for embeddings.
 
 use serde_json::json;
 use wattle_agent::model::{EndpointSettings, Model, ModelErrorKind, RemoteModel, resolve};

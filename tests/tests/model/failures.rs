@@ -1,5 +1,5 @@
-//! Temporary failures are retried, permanent ones are reported, and no message contains the API
-//! key.
+//! Tests failures: temporary ones are retried, permanent ones are reported, and no message contains
+//! the API key.
 
 use std::time::Duration;
 
@@ -115,7 +115,8 @@ fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
     ]
 }
 
-/// A temporary failure is retried twice. If all attempts fail, the last failure is reported.
+/// A request that fails temporarily is retried twice. If all attempts fail, the last failure is
+/// reported.
 #[tokio::test]
 async fn temporary_failures_are_retried() {
     for (what, answer, kind, words) in temporary_failures() {
@@ -310,8 +311,8 @@ async fn a_refused_connection_is_reported_with_the_address() {
     let base = provider.base_url();
     let model = client(&provider);
     drop(provider);
-    // The port is closed once the listening thread has ended. Until then connections are closed at
-    // once.
+    // The port is closed once the listening thread has ended. Until then, new connections are
+    // closed immediately.
     let why = complete(&model).await.unwrap_err();
     assert_eq!(why.kind(), Kind::Network);
     assert!(why.to_string().contains(base.trim_end_matches("/v1")), "{why}");
@@ -332,7 +333,7 @@ async fn an_endless_error_body_ends() {
     assert_eq!(complete(&client(&provider)).await.unwrap_err().kind(), Kind::Request);
 }
 
-/// If an endpoint returns the key in any part of its response, no message contains it.
+/// No message contains the key, even if an endpoint returns it in any part of its response.
 #[tokio::test]
 async fn no_message_contains_the_key() {
     let echo = format!("you sent Bearer {KEY}.");
@@ -355,7 +356,7 @@ async fn no_message_contains_the_key() {
     assert!(!format!("{:?}", client(&Provider::start([]))).contains("very-secret"));
 }
 
-/// The model's answer is run and shown unchanged. It is never masked, whatever the key is.
+/// The model's answer is never masked, whatever the key is. It is run and shown unchanged.
 #[tokio::test]
 async fn the_models_own_words_are_never_masked() {
     for key in [KEY, "k", "ToolCall", "Response"] {
@@ -376,7 +377,7 @@ async fn the_models_own_words_are_never_masked() {
     }
 }
 
-/// A very short key occurs in other words, so it is not masked.
+/// A very short key is not masked, because it also occurs in ordinary words.
 #[tokio::test]
 async fn a_short_key_is_never_masked() {
     let provider =

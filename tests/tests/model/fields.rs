@@ -1,5 +1,5 @@
-//! The fields of requests that only some endpoints support: the reasoning effort, the choice of
-//! functions, and the schema of the answer.
+//! Tests the request fields that only some endpoints support: the reasoning effort, the function
+//! choice, and the schema of the answer.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{
@@ -13,7 +13,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, client, question, quick};
 
-/// Returns a client that treats the endpoint as the endpoint of a preset.
+/// Returns a client that uses this preset for the scripted endpoint.
 fn client_as(preset: &str, provider: &Provider) -> RemoteModel {
     let base = provider.base_url();
     let settings = EndpointSettings {
@@ -41,14 +41,15 @@ fn point() -> OutputSchema {
     OutputSchema::new("point", schema).unwrap()
 }
 
-/// Sends a request to an endpoint with these answers, and returns the bodies that it received.
+/// Sends a request to an endpoint with these answers, and returns the bodies that the endpoint
+/// received.
 async fn sent(preset: &str, answers: Vec<Answer>, request: ModelRequest<'_>) -> Vec<Json> {
     let provider = Provider::start(answers);
     client_as(preset, &provider).complete(request).await.unwrap();
     provider.requests().iter().map(|request| request.json()).collect()
 }
 
-/// Returns an answer that both protocols accept.
+/// Returns a valid answer in the protocol of a preset.
 fn fine(preset: &str) -> Answer {
     match preset {
         "anthropic" => Answer::body(

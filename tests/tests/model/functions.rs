@@ -1,4 +1,4 @@
-//! Function schemas in requests, and function calls in replies.
+//! Tests function schemas in requests, and function calls in replies.
 
 use wattle_agent::model::{FunctionTool, Model, ModelReply, ModelRequest};
 use wattle_machine::{FunctionCall, Message};
@@ -52,7 +52,8 @@ async fn a_request_without_functions_does_not_mention_them() {
     assert!(!body.contains("tool"), "{body}");
 }
 
-/// Sends a complete message (if any) and a stream of pieces. Returns the reply read from each.
+/// Requests a reply from a complete message, if there is one, and another from a stream of pieces.
+/// Returns the replies.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
     let message = |message: &&str| {
         format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#)

@@ -1,4 +1,4 @@
-//! Tests the model's client with an endpoint that misbehaves.
+//! Tests the model's client with a misbehaving endpoint.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

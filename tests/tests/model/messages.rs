@@ -1,4 +1,4 @@
-//! The messages protocol: requests, replies as JSON and as events, and errors.
+//! Tests the messages protocol: requests, replies as JSON and as events, and errors.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{

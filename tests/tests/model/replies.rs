@@ -1,4 +1,4 @@
-//! The client's requests, and the replies that it understands.
+//! Tests the client's requests, and the replies that it understands.
 
 use wattle_agent::model::{EndpointSettings, ModelErrorKind as Kind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
@@ -101,7 +101,8 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
     assert!(provider.requests().len() < 10);
 }
 
-/// Endpoints may format the reply `hellö` in many ways, streamed or not.
+/// The client understands the reply `hellö` in the many formats that endpoints use, streamed or
+/// not.
 #[tokio::test]
 async fn sloppy_answers_are_understood() {
     let (he, llo) = (delta("he"), delta("llö"));

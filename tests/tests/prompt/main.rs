@@ -1,6 +1,6 @@
-//! The system prompt with every capability granted: `system.md` and `native.md` are the prompts of
-//! the two dialects, for review, and `cost.md` lists the tokens of each part. `UPDATE=1` updates
-//! them.
+//! Tests the system prompt with all capabilities granted. `system.md` and `native.md` are the
+//! prompts of the two dialects, for review, and `cost.md` lists the number of tokens of each part.
+//! `UPDATE=1` updates these files.
 
 #![allow(
     clippy::panic,
@@ -19,7 +19,7 @@ use wattle_agent::machine::Dialect;
 use wattle_agent::rt::Grants;
 use wattle_tests::World;
 
-/// Maximum number of tokens of the prompt, in the encoding `o200k_base`.
+/// Maximum length of the prompt, in tokens of the encoding `o200k_base`.
 const MAX_TOKENS: usize = 3_600;
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn the_prompt_with_every_capability_is_as_committed() {
     assert!(tokens <= MAX_TOKENS, "the prompt has {tokens} tokens:\n{cost}");
 }
 
-/// The functions' schemas are sent in addition to this prompt.
+/// In the native dialect, the functions' schemas are sent in addition to this prompt.
 #[tokio::test]
 async fn the_prompt_of_the_native_dialect_is_as_committed() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Sessions of one agent share their prompts and functions as a prefix, whatever their first
-//! messages are, so that a provider's cache holds them.
+//! Tests that the sessions of an agent share their prompt and functions as a prefix, whatever their
+//! first messages are, so that a provider can cache them.
 
 use std::path::Path;
 
@@ -15,8 +15,7 @@ use wattle_tests::Scripted;
 const MESSAGES: [&str; 2] =
     ["How high is the tide in Emden tomorrow?", "Convert the invoices of May to one CSV file"];
 
-/// Returns a host with this many programs of its own, the last of which are about tides and
-/// invoices.
+/// Returns a host with `own` additional programs. The last two are about tides and invoices.
 fn host(folder: &Path, own: usize) -> Host {
     for number in 0..own {
         let (name, about) = match own - number {
@@ -60,7 +59,7 @@ fn two_sessions_share_their_prompts_and_functions_as_a_prefix() {
             let functions = listings.each_ref().map(|listing| host.functions(listing, &grants));
             assert_eq!(functions[0], functions[1], "{own}");
             assert!(functions[0].len() <= 128, "{own}: {} functions", functions[0].len());
-            // Each program of the deployment is there, as a function or in the prompt.
+            // Each of the deployment's programs is available, as a function or in the prompt.
             for entry in host.catalog().iter().filter(|entry| entry.origin().path().is_some()) {
                 let name = entry.name().as_str();
                 let is_function = dialect == Dialect::Native
@@ -90,8 +89,8 @@ fn past_a_hundred_programs_those_of_the_task_are_described_at_the_end() {
     assert!(!prompt("hello").rest.contains("place"));
 }
 
-/// In the native dialect, `done` is a function. In the text dialect, `ToolCall::Response` takes its
-/// place.
+/// In the native dialect, `done` is a function. In the text dialect, `ToolCall::Response` replaces
+/// it.
 #[test]
 fn done_is_listed_in_the_native_dialect_only() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +102,8 @@ fn done_is_listed_in_the_native_dialect_only() {
     assert!(host.functions(&listing, &grants).iter().any(|function| function.name == "done"));
 }
 
-/// The families of built-in programs have a fixed order. Programs that serve every task come first.
+/// The families of built-in programs have a fixed order. Programs that are useful for every task
+/// come first.
 #[test]
 fn built_in_programs_are_listed_by_family() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,8 @@ fn built_in_programs_are_listed_by_family() {
     assert_eq!(families, ["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"]);
 }
 
-/// A session keeps its programs, and the request marks where the shared part ends.
+/// The first request contains the length of the prompt that all sessions share. The programs for
+/// the session's task are listed after it.
 #[tokio::test]
 async fn the_request_says_which_part_of_the_prompt_is_shared() {
     let folder = tempfile::tempdir().unwrap();

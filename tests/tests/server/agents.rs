@@ -1,4 +1,4 @@
-//! Declared agents over HTTP.
+//! Tests declared agents over HTTP.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::agents::Agents;

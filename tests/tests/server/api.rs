@@ -1,4 +1,4 @@
-//! Runs over `POST /api/run`.
+//! Tests runs that are started with `POST /api/run`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl World {
         id
     }
 
-    /// Returns a run, once it has this status.
+    /// Waits until a run has this status, and returns the run.
     pub(crate) async fn until(&self, run: &str, status: &str) -> Json {
         for _ in 0..1_000 {
             let view = self.api(&format!("GET /api/run/{run}"), "").await.json();
@@ -29,7 +29,7 @@ impl World {
     }
 }
 
-/// Returns an answer that runs a program.
+/// Returns a model's answer that runs a program.
 pub(crate) fn wat(program: &str) -> String {
     format!("<reasoning>do it</reasoning>\nToolCall::Wat(```wat\n{program}\n```)")
 }

@@ -1,4 +1,4 @@
-//! Clients that send too much, or too slowly.
+//! Tests the server's limits with clients that send too much or too slowly.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ async fn bodies_are_limited() {
     let words =
         world.ask(post(&message(&"x".repeat(1 << 20), "s"))).await.refused(413, "body_too_large");
     assert!(words.contains("1048576 bytes"), "{words}");
-    // A body with an excessive `Content-Length` is refused once the head is read.
+    // A body with an excessive `Content-Length` is refused as soon as the head has been read.
     let announced = post("").replace("Content-Length: 0", "Content-Length: 99999999999");
     world.ask(announced).await.refused(413, "body_too_large");
-    // A body without a length is refused once it is too long.
+    // A body without a declared length is refused as soon as it exceeds the limit.
     let mut chunked = post("").replace("Content-Length: 0", "Transfer-Encoding: chunked");
     (0..20).for_each(|_| chunked.push_str(&format!("10000\r\n{}\r\n", "x".repeat(0x10000))));
     world.ask(chunked).await.refused(413, "body_too_large");
@@ -59,7 +59,7 @@ async fn slow_requests_are_ended() {
         settings.limits.body_time = Duration::from_millis(50);
     })
     .await;
-    // A head that never ends, although data keeps arriving.
+    // The head never ends, although data keeps arriving.
     let mut client = world.client().await;
     client.send("GET /healthz HTTP/1.1\r\n").await;
     let drip = async {
@@ -162,7 +162,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     })
     .await;
     let mut client = world.chat(&message("talk", "s")).await;
-    // More data than the system buffers for a connection.
+    // The answer is larger than the operating system's buffers for a connection.
     world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(5_000));
     let health = bare("GET /healthz", &["Host: localhost"]);
     let freed = async { while world.ask(&health).await.head.status != 200 {} };

@@ -1,4 +1,4 @@
-//! Runs over HTTP: streamed frames, sessions, and clients that disconnect.
+//! Tests chats over HTTP: streamed frames, sessions, and clients that disconnect.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn events_are_streamed_during_the_run() {
     let question = world.question().await;
     assert_eq!(question.last(), "remember Oslo");
     question.say(SAVE);
-    // The model does not answer its next request yet, so these events arrive before the run's end.
+    // The model's next request is still unanswered, so these events arrive before the run ends.
     let question = world.question().await;
     assert_eq!(client.event().await.unwrap()["type"], "delta");
     let thought = client.event().await.unwrap();
@@ -68,7 +68,7 @@ async fn a_run_ends_when_its_client_disconnects_if_the_client_asked_for_that() {
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
-    // The session is free for the next message. It contains the run's steps so far.
+    // The session accepts the next message. It contains the steps of the cancelled run.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
     let messages: Vec<&str> =
@@ -81,7 +81,7 @@ async fn a_run_ends_when_its_client_disconnects_if_the_client_asked_for_that() {
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
 }
 
-/// Returns a message whose run is cancelled when its client disconnects.
+/// Returns a request whose run is cancelled when the client disconnects.
 fn cancelling(text: &str, session: &str) -> String {
     let body = serde_json::json!({
         "message": text, "session_id": session, "on_disconnect": "cancel",
@@ -113,7 +113,7 @@ async fn a_model_that_fails_ends_the_stream_with_an_error() {
     let last = events.last().unwrap();
     assert_eq!(last["type"], "error");
     assert!(last["message"].as_str().unwrap().starts_with("error: "), "{last}");
-    // The same message can be sent again, and the failed one is not part of the session.
+    // The message can be sent again. The failed message is not part of the session.
     let mut client = world.chat(&message("hello", "s")).await;
     let question = world.question().await;
     assert_eq!(question.messages.len(), 2);
@@ -144,7 +144,7 @@ async fn messages_of_a_session_run_one_after_the_other() {
     let question = world.question().await;
     let mut second = world.chat(&message("second", "s")).await;
     let mut third = world.chat(&message("third", "s")).await;
-    // Another session does not wait.
+    // Other sessions do not wait.
     let mut other = world.chat(&message("other", "t")).await;
     let from_other = world.question().await;
     assert_eq!(from_other.last(), "other");
@@ -156,7 +156,7 @@ async fn messages_of_a_session_run_one_after_the_other() {
     assert_eq!(first.events().await.last().unwrap()["text"], "one");
     let question = world.question().await;
     assert_eq!(question.last(), "second");
-    // The session contains its own earlier messages, and no messages of other sessions.
+    // The session contains its earlier messages, and no messages of other sessions.
     let messages = question.messages.iter().skip(1); // the system prompt
     let messages: Vec<&str> = messages.map(|message| message.content.as_str()).collect();
     assert!(

@@ -1,4 +1,4 @@
-//! The stream of a run as chunks.
+//! Tests the stream of a run as chunks.
 
 use serde_json::{Value as Json, json};
 
@@ -6,7 +6,7 @@ use crate::api::wat;
 use crate::client::Client;
 use crate::world::{TOKEN, World, bare};
 
-/// Reads all frames until the end of the stream.
+/// Reads all remaining frames of the stream.
 async fn frames(client: &mut Client) -> Vec<(Option<String>, Json)> {
     let mut frames = Vec::new();
     while let Some(frame) = client.identified().await {
@@ -30,7 +30,7 @@ fn kinds(frames: &[(Option<String>, Json)]) -> Vec<&str> {
     frames.iter().map(|(_, chunk)| chunk["type"].as_str().unwrap()).collect()
 }
 
-/// Joins the pieces of the answer.
+/// Joins the pieces of the answer. A piece at offset 0 starts the answer anew.
 fn answer(frames: &[(Option<String>, Json)]) -> String {
     let mut answer = String::new();
     for (_, chunk) in frames.iter().filter(|(_, chunk)| chunk["type"] == "chunk") {
@@ -69,12 +69,13 @@ async fn a_run_is_followed_as_chunks_and_its_answer_arrives_in_pieces() {
     assert_eq!((&done["stop"], &done["steps"]), (&json!("answered"), &json!(1)));
     assert_eq!(id.as_deref(), Some(done["seq"].to_string().as_str()));
 
-    // Whoever comes back gets the chunks of the events after the one that it names.
+    // A client that reconnects gets the chunks of all events after the event that it names.
     let mut again = follow(&world, &run, last.as_deref()).await;
     let again = frames(&mut again).await;
     assert_eq!(kinds(&again), ["thinking", "chunk", "done"]);
     assert_eq!(answer(&again), "One |and |two.");
-    // Only the last chunk of an event has its id: a client that has the first alone gets both.
+    // Only the last chunk of an event carries the event's id, so a client that received only the
+    // first chunk gets both chunks again.
     assert_eq!((&again[1].0, again[1].1["seq"].clone()), (&None, again[2].1["seq"].clone()));
     let whole = frames(&mut follow(&world, &run, None).await).await;
     assert_eq!(kinds(&whole), ["thinking", "tool_call", "thinking", "chunk", "done"]);

@@ -1,4 +1,4 @@
-//! A client on plain TCP, which sends raw requests and reads responses and frames one by one.
+//! A client on plain TCP that sends raw requests and reads responses and frames one at a time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Timeout of every wait.
+/// Timeout for every operation that waits.
 pub(crate) const NEVER: Duration = Duration::from_secs(20);
 
 /// A connection to the server.
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// A frame of an SSE stream.
+/// A frame in a stream of server-sent events.
 #[derive(Debug)]
 pub(crate) enum Frame {
     /// An event. A live event has no id.
@@ -53,7 +53,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts that the response is an error in the common form, and returns its message.
+    /// Asserts that the response is an error with this status and code, and returns its message.
     pub(crate) fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.head.status, status, "{self:?}");
         assert_eq!(self.head.get("content-type"), Some("application/json"), "{self:?}");
@@ -76,12 +76,12 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends data that the server may refuse to read completely.
+    /// Sends data that the server may refuse to read. Ignores errors.
     pub(crate) async fn send_in_vain(&mut self, bytes: impl AsRef<[u8]>) {
         drop(self.stream.write_all(bytes.as_ref()).await);
     }
 
-    /// Reads more data. Returns false at the end of the connection.
+    /// Reads more data into the buffer. Returns false at the end of the connection.
     async fn more(&mut self) -> bool {
         let mut piece = [0; 4096];
         let read = timeout(NEVER, self.stream.read(&mut piece))
@@ -92,7 +92,8 @@ impl Client {
         read > 0
     }
 
-    /// Reads up to a mark. Returns the data before it.
+    /// Reads up to a delimiter. Returns the data before the delimiter, or `None` at the end of the
+    /// connection.
     async fn until(&mut self, mark: &str) -> Option<String> {
         loop {
             if let Some(at) =
@@ -134,7 +135,7 @@ impl Client {
         Answer { head, body }
     }
 
-    /// Reads the next chunk of a chunked body. Returns `None` at its proper end.
+    /// Reads the next chunk of a chunked body. Returns `None` at the proper end of the body.
     async fn chunk(&mut self) -> Option<String> {
         let size = self.until("\r\n").await.expect("the stream broke off");
         let size = usize::from_str_radix(&size, 16).unwrap();
@@ -143,7 +144,7 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
-    /// Reads the next frame of any stream, with its data as a string.
+    /// Reads the next frame of any event stream, with its data as a string.
     pub(crate) async fn any_frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
@@ -153,7 +154,8 @@ impl Client {
         Some(Frame::Event { id: None, data: data.join("\n").into() })
     }
 
-    /// Reads the next frame with data, which is one chunk. Also returns its `id`, unparsed.
+    /// Reads the next frame with data, which must be a single HTTP chunk. Returns its unparsed `id`
+    /// and its data.
     pub(crate) async fn identified(&mut self) -> Option<(Option<String>, Json)> {
         loop {
             let text = self.chunk().await?;
@@ -166,7 +168,8 @@ impl Client {
         }
     }
 
-    /// Reads the next frame, which is one chunk. Returns `None` at the proper end of the stream.
+    /// Reads the next frame, which must be a single HTTP chunk. Returns `None` at the proper end of
+    /// the stream.
     pub(crate) async fn frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
         let text =
@@ -181,7 +184,7 @@ impl Client {
         Some(Frame::Event { id, data })
     }
 
-    /// Reads the next event and skips heartbeats.
+    /// Reads the next event. Skips heartbeats.
     pub(crate) async fn event(&mut self) -> Option<Json> {
         loop {
             match self.frame().await? {

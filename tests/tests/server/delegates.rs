@@ -1,4 +1,4 @@
-//! Agents that ask other agents.
+//! Tests agents that ask other agents.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::TenantStore;
@@ -9,7 +9,7 @@ use wattle_server::{App, TenantParts};
 use crate::api::wat;
 use crate::world::{Question, World, store};
 
-/// Creates a folder with the agents `boss`, who asks `coder` and `clerk`, and `coder`, who asks
+/// Creates a folder with three agents: `boss` may ask `coder` and `clerk`, and `coder` may ask
 /// `clerk`.
 pub(crate) fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -45,7 +45,7 @@ pub(crate) async fn office(boss: &str, policy: Policy) -> Office {
 }
 
 impl Office {
-    /// Creates an office whose agents are declared elsewhere.
+    /// Creates a fixture for a server whose agents are already configured.
     pub(crate) fn of(world: World, store: TenantStore) -> Office {
         Office { world, store, _folder: tempfile::tempdir().unwrap() }
     }
@@ -58,7 +58,7 @@ impl Office {
         self.world.start(&json!({"prompt": "go", "agent": "boss", "session_id": "s"})).await
     }
 
-    /// Returns the next request, which must be of this agent.
+    /// Returns the next request to the model, which must come from this agent.
     pub(crate) async fn asked(&mut self, agent: &str) -> Question {
         let question = self.world.question().await;
         let prompt = &question.messages[0].content;
@@ -181,7 +181,7 @@ async fn only_declared_agents_can_be_asked_and_not_too_deep() {
     assert!(question.last().contains("the message is empty"), "{}", question.last());
     question.say(&wat("(ret (agent.delegate \"coder\" \"one\"))"));
     office.asked("coder").await.say(&wat("(ret (agent.delegate \"clerk\" \"two\"))"));
-    // The clerk has no agents to ask.
+    // The clerk may not ask other agents.
     office.asked("clerk").await.say(&wat("(ret (agent.delegate \"coder\" \"three\"))"));
     let question = office.asked("clerk").await;
     assert!(question.last().contains("`agent` is not granted"), "{}", question.last());

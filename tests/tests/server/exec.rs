@@ -1,4 +1,5 @@
-//! Trusted runs over HTTP: a request asks for a trusted run, but only the operator can allow it.
+//! Tests trusted runs over HTTP: any request may ask for a trusted run, but only the operator can
+//! allow it.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +22,8 @@ impl Repository for Messages {
 const PUSH: &str =
     "ToolCall::Wat(```wat\n(fs.write? \"a.txt\" \"x\")\n(ret (git.commit_push? \"hello\"))\n```)";
 
-/// Sends a message whose run commits. Returns the trust header of the response and the observation.
+/// Sends a message whose run tries to commit files. Returns the response's `x-wattle-exec` header
+/// and the observation.
 async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
     let mut client = world.client().await;
     client.send(post(body)).await;

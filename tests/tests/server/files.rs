@@ -1,4 +1,4 @@
-//! The files of sessions.
+//! Tests the files of sessions over HTTP.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Access to the server: token, `Host`, `Origin`, routes, and the form of a request.
+//! Tests access to the server: tokens, `Host`, `Origin`, routes, and malformed requests.
 
 use crate::world::{TOKEN, World, bare, message, post};
 
@@ -74,7 +74,7 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
     ] {
         world.ask(bare("GET /healthz", hosts)).await.refused(400, "bad_request");
     }
-    // The target of the request line takes precedence over the header.
+    // The target in the request line takes precedence over the header.
     let answer = world.ask(bare("GET http://evil.example/healthz", &["Host: localhost"])).await;
     answer.refused(403, "host_not_allowed");
 }
@@ -100,10 +100,10 @@ async fn pages_of_other_sites_are_refused() {
         assert!(answer.refused(403, "origin_not_allowed").contains(origin));
         assert_eq!(answer.head.get("access-control-allow-origin"), None);
     }
-    // A page of the server itself.
+    // The request comes from a page of the server itself.
     let answer = world.ask(health("http://localhost:8787")).await;
     assert_eq!((answer.head.status, answer.head.get("access-control-allow-origin")), (200, None));
-    // A page of a listed site may also read errors.
+    // Pages of a listed site may also read errors.
     let answer = world.ask(health("https://app.example")).await;
     assert_eq!(answer.head.get("access-control-allow-origin"), Some("https://app.example"));
     assert_eq!(answer.head.get("vary"), Some("origin"));
@@ -238,7 +238,8 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
         assert!(matches!(answer.head.status, 400 | 415 | 411 | 413), "{framing:?}: {answer:?}");
     }
     world.no_question();
-    // With both framings the chunks count, and data after them is not read as a request.
+    // If a request has both framings, the chunked encoding applies, and data after the chunks is
+    // not read as a request.
     for framing in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked",
         "Transfer-Encoding: chunked\r\nContent-Length: 4",

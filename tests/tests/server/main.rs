@@ -1,4 +1,4 @@
-//! The HTTP server from outside, tested with raw bytes over TCP.
+//! Tests the HTTP server with raw bytes over TCP.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The routes for clients of the OpenAI API.
+//! Tests the routes for clients of the OpenAI API.
 
 use serde_json::{Value as Json, json};
 
@@ -48,7 +48,8 @@ async fn a_conversation_continues_its_session_and_another_branch_begins_a_new_on
     question.respond("seven");
     assert_eq!(asked.await.unwrap().head.get("x-session-id"), Some(session.as_str()));
 
-    // Another answer to the second message: the session went on, so this is a branch.
+    // The client asks for another answer to the second message. The session has continued since
+    // then, so this request starts a new session.
     let asked = tokio::spawn(ask(chat(&history)));
     let question = world.question().await;
     let texts: Vec<&str> =
@@ -205,7 +206,7 @@ async fn what_cannot_be_honoured_is_an_error() {
 }
 
 impl crate::client::Client {
-    /// Reads the data of the next frame of a stream, and skips heartbeats.
+    /// Reads the data of a stream's next frame. Skips heartbeats.
     async fn data(&mut self) -> Option<String> {
         loop {
             match self.any_frame().await? {

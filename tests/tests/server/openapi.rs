@@ -1,4 +1,4 @@
-//! The OpenAPI document.
+//! Tests the OpenAPI document.
 
 use serde_json::Value as Json;
 

@@ -1,6 +1,6 @@
-//! Servers whose database in PostgreSQL fails or is slow: each failure is reported, `/readyz` says
-//! so, nothing is lost, and the runs go on by themselves when it is mended. Skipped if PostgreSQL is
-//! not installed.
+//! Tests servers whose PostgreSQL database fails or is slow. Each failure is reported, `/readyz`
+//! returns an error, nothing is lost, and the runs resume automatically after the failure. Skipped
+//! if PostgreSQL is not installed.
 
 use std::time::Duration;
 
@@ -13,15 +13,16 @@ use crate::client::Answer;
 use crate::world::{World, bare, message};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// Longest time until a server is as before.
+/// Maximum time until a server has recovered.
 const MENDED: Duration = Duration::from_secs(40);
 
-/// A server on a schema of PostgreSQL.
+/// Starts a server whose store is a PostgreSQL schema.
 async fn world(url: &str) -> World {
     World::on(Store::connect(url, HOUR).unwrap().tenant(&Tenant::default()), |_| {}).await
 }
 
-/// A proxy of PostgreSQL, and the address of a schema through it.
+/// Returns a proxy for PostgreSQL and the URL of a schema through the proxy, or `None` if
+/// PostgreSQL is not installed.
 fn proxy() -> Option<(Proxy, String)> {
     let url = postgres::url()?;
     let schema = url.rsplit_once("schema=").unwrap().1;
@@ -36,8 +37,8 @@ async fn readiness(world: &World) -> Answer {
     world.ask(bare("GET /readyz", &["Host: localhost"])).await
 }
 
-/// Waits until the server is ready, and a run has ended with an answer. Answers the model's requests:
-/// the model is asked again if its answer could not be recorded.
+/// Waits until a run has ended with an answer, and checks that the server is ready. Answers the
+/// requests to the model, because the model is asked again if its answer could not be recorded.
 async fn goes_on(world: &mut World, run: &str) {
     let mut seen = String::new();
     let done = async {
@@ -128,7 +129,8 @@ async fn a_server_whose_database_became_read_only_is_not_ready() {
     let question = world.question().await;
     let end_sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                         WHERE application_name = 'wattle'";
-    // The sessions of the server end after the change is visible, so that all new ones have it.
+    // The server's database sessions are terminated after the change is visible, so that it applies
+    // to all new sessions.
     postgres::sql(&url, "ALTER ROLE wattle SET default_transaction_read_only = on");
     postgres::sql(&url, end_sessions);
     question.respond("an answer that cannot be recorded");
@@ -146,7 +148,7 @@ async fn a_statement_that_waits_too_long_fails_and_the_run_goes_on() {
     let mut world = world(&url).await;
     let run = world.start(&json!({"prompt": "hello"})).await;
     let question = world.question().await;
-    // Longer than a lock is waited for.
+    // The lock is held for longer than a statement waits for a lock.
     let locking = std::thread::spawn({
         let url = url.clone();
         move || postgres::sql(&url, "BEGIN; LOCK TABLE turn, tenant; SELECT pg_sleep(12); COMMIT")

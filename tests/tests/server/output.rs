@@ -1,4 +1,4 @@
-//! Structured output over HTTP, and the choice of a model's class.
+//! Tests structured output over HTTP, and the choice of a model class.
 
 use serde_json::{Value as Json, json};
 
@@ -9,7 +9,7 @@ fn schema() -> Json {
     json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 }
 
-/// Sends a request that waits for the end of its run, and answers its questions to the model.
+/// Sends a request that returns at the end of its run, and answers the run's requests to the model.
 async fn waiting(world: &mut World, line: &str, body: &Json, answers: &[&str]) -> Answer {
     let (address, request) = (world.address, api(TOKEN, line, &body.to_string()));
     let asked = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Runs that wait for a person's approval.
+//! Tests runs that wait for a person's approval.
 
 use serde_json::json;
 use wattle_agent::capability::policy::Policy;
@@ -7,7 +7,7 @@ use wattle_server::{App, TenantParts};
 use crate::api::wat;
 use crate::world::{World, store};
 
-/// Starts a server whose policy asks before each write.
+/// Starts a server whose policy requires approval for each write.
 async fn asking() -> World {
     let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
     World::of(TenantParts::new(store()), |app: App| app.with_policy(policy), |_| {}).await
@@ -23,7 +23,7 @@ async fn a_question_parks_the_run_until_a_client_answers() {
         let waiting = &view["waiting"][0];
         assert_eq!(waiting["call"], "1.1", "{view}");
         assert!(waiting["question"].as_str().unwrap().contains("write a.txt"), "{view}");
-        // A client that follows the parked run gets the question, and then what happens next.
+        // A client that follows the parked run receives the question and then the later events.
         let mut client = world.follow(&run, 0).await;
         let mut seen = Vec::new();
         while seen.last() != Some(&json!("parked")) {

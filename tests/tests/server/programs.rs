@@ -1,4 +1,4 @@
-//! Programs that clients try and save, and the settings that administrators see.
+//! Tests programs that clients test and save, and the settings shown to administrators.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ async fn a_program_with_fixtures_sees_them_and_nothing_else() {
     }
 }
 
-/// Returns a program with an example.
+/// Returns a catalog program that has an example with this expected result.
 fn program(name: &str, result: &str) -> String {
     format!(
         ";;; name = \"{name}\"\n;;; description = \"Greet\"\n;;; [[example]]\n;;; args = []\n;;; \

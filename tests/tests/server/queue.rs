@@ -1,4 +1,4 @@
-//! Tests background runs that exceed what a server drives at once, and a server that drains.
+//! Tests background runs beyond the server's limit on active runs, and a draining server.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn runs_in_the_background_wait_in_the_queue_by_their_priority() {
     for run in [&low, &high] {
         world.until(run, "queued").await;
     }
-    // A client that waits for an answer is refused at once.
+    // A client that waits for an answer is refused immediately.
     world.ask(post(&message("now", "s"))).await.refused(503, "overloaded");
     question.respond("one");
     world.until(&first, "done").await;

@@ -1,4 +1,4 @@
-//! A killed server leaves open runs, and the next server resumes them.
+//! Tests that the next server resumes the open runs of a killed server.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use wattle_agent::{Tenant, TenantStore};
 
 use crate::world::{World, store, whole_store};
 
-/// Stores a run in the state that remains if a server is killed during a model request.
+/// Stores a run in the state in which a server leaves it if it is killed during a model request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     left_open_below(store, id, session, by, None).await;
 }
@@ -101,7 +101,7 @@ async fn child_runs_that_outlived_the_run_at_the_top_are_ended() {
     let below = |run: &str| Some(ParentRun { run: run.to_owned(), root: "top".to_owned() });
     left_open_below(&store, "child", "", "serve", below("top")).await;
     left_open_below(&store, "grandchild", "", "serve", below("child")).await;
-    // The process ended when the end of the run at the top was recorded.
+    // The process was killed after it had recorded the end of the root run.
     store.end("top", RunEnd::default()).await.unwrap();
     let mut world = World::on(store.clone(), |_| {}).await;
     let tree = RunFilter { tree_of: Some("top".to_owned()), ..RunFilter::default() };
@@ -129,7 +129,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     for (id, session) in [("poison", "a"), ("good", "b")] {
         left_open(&store, id, session, "serve").await;
     }
-    // Since the first run's last turn, two processes have ended while they ran it.
+    // Two processes have ended while driving the first run since its last turn.
     assert_eq!(store.attempt("poison").await.unwrap(), 2);
     let mut one = World::on(store.clone(), |_| {}).await;
     let mut other = World::on(store.clone(), |_| {}).await;

@@ -1,4 +1,4 @@
-//! Shutdown of the server.
+//! Tests the shutdown of the server.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn runs_get_a_grace_period() {
     let mut world =
         World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
     let mut busy = world.client().await;
-    // A request that is still being sent when the server starts to shut down.
+    // This request is still incomplete when the server starts to shut down.
     let late = post(&message("late", "t"));
     let (head, body) = late.split_at(late.len() - 5);
     busy.send(head).await;

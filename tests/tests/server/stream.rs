@@ -1,5 +1,5 @@
-//! Tests following runs: a client receives every kept event once, even if clients disconnect, fall
-//! behind or are killed.
+//! Tests following runs: a client receives every recorded event once, even if clients disconnect,
+//! fall behind or are killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn a_run_without_its_old_events_still_has_its_end() {
     assert_eq!(tree.identified().await, None);
     let shown = world.api(&format!("GET /api/run/{run}"), "").await.json();
     assert_eq!((&shown["status"], &shown["result"]), (&"done".into(), &"done".into()));
-    // A replay needs the turns and the calls alone.
+    // A replay needs only the turns and the calls.
     let replay = world.api(&format!("POST /api/run/{run}/replay"), "").await.json();
     assert_eq!((&replay["same"], &replay["programs"]), (&true.into(), &1.into()), "{replay}");
 }
@@ -94,7 +94,7 @@ async fn a_stream_goes_on_after_the_server_was_stopped() {
     while events.last().is_none_or(|event: &Json| event["type"] != "tool_result") {
         events.push(client.event().await.unwrap());
     }
-    // The server stops in the middle of a request to the model.
+    // The server stops during a request to the model.
     world.shutdown.cancel();
     assert_eq!(client.event().await.unwrap()["type"], "suspended");
     world.ended().await;
@@ -119,7 +119,7 @@ async fn many_clients_follow_many_runs_and_none_loses_an_event() {
     for at in 0..40 {
         clients.push(world.follow(&runs[at % runs.len()], 0).await);
     }
-    // These never read.
+    // These clients never read.
     let mut idle = Vec::new();
     for run in &runs {
         idle.push(world.follow(run, 0).await);
@@ -144,7 +144,7 @@ async fn many_clients_follow_many_runs_and_none_loses_an_event() {
             events.iter().map(|event| event["run_id"].as_str().unwrap()).collect();
         assert_eq!(ids.len(), 1);
     }
-    // Thought, start and result of each step, then a thought and the answer.
+    // Each step has a thought, a start and a result. A thought and the answer follow.
     assert_eq!(expected.len(), 3 * 3 + 2);
 }
 

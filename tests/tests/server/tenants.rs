@@ -1,4 +1,4 @@
-//! Tenants and scopes, on every route.
+//! Tests tenants and scopes on every route.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use wattle_server::{App, ServerSettings, TenantParts};
 
 use crate::world::{World, api, whole_store};
 
-/// Starts a server for two tenants, with a token of each scope for the second one.
+/// Starts a server with two tenants, and creates a token of each scope for the second tenant.
 pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> World {
     two_tenants_of(|app| app, change).await
 }
 
-/// Starts a server for two tenants, and changes its parts.
+/// Starts a server with two tenants like [`two_tenants`], with a changed app and changed settings.
 pub(crate) async fn two_tenants_of(
     make: impl FnOnce(App) -> App,
     change: impl FnOnce(&mut ServerSettings),
@@ -32,7 +32,8 @@ pub(crate) async fn two_tenants_of(
     World::of(TenantParts::new(alice), make, change).await
 }
 
-/// Returns every route of the server with its method, and with these values for its parameters.
+/// Returns every route's request line with these values for its parameters, its scope, and whether
+/// it has parameters.
 fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
     let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
     let mut routes = Vec::new();
@@ -49,7 +50,7 @@ fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
     routes
 }
 
-/// Returns a valid body for a route.
+/// Returns a valid body for a request line.
 fn body(line: &str) -> String {
     let body = match line.rsplit('/').next().unwrap() {
         "run" if line.contains("/catalog/") => json!({"args": []}),
@@ -73,7 +74,7 @@ fn body(line: &str) -> String {
 #[tokio::test]
 async fn no_route_reaches_another_tenants_data() {
     let mut world = two_tenants(|_| {}).await;
-    // The data of alice, whose token is the server's own.
+    // Creates data of alice, whose token is the server's own.
     let run = world.start(&json!({"prompt": "alices-secret", "session_id": "alices"})).await;
     world.question().await.respond("alices-secret answer");
     world.until(&run, "done").await;
@@ -111,11 +112,11 @@ async fn no_route_reaches_another_tenants_data() {
         ("{name}", "shop"),
     ];
     let mut tried = 0;
-    // What bob writes is last, since it is his own from then on.
+    // Requests that write come last, because bob owns what he has written.
     let mut all_routes = routes(&values);
     all_routes.sort_by_key(|(line, ..)| line.starts_with("PUT"));
     for (line, scope, has_parameter) in all_routes {
-        // Sessions and responses have their own ids.
+        // Sessions, responses, memory items and tokens are not identified by a run's id.
         let line =
             if line.contains("/api/sessions/") { line.replace(&run, "alices") } else { line };
         let line = if line.contains("/responses/") {
@@ -131,7 +132,7 @@ async fn no_route_reaches_another_tenants_data() {
         let is_write = line.starts_with("PUT");
         let answer = world.ask(api("bobs-admin", &line, &body(&line))).await;
         assert!(!answer.body.contains("alices-secret"), "{line}: {answer:?}");
-        // What bob writes under the same name is his own.
+        // Bob may write his own data under the same name.
         let shared = is_write || line.contains("/catalog/") || line.contains("/v1/models/");
         if !shared {
             assert_eq!(answer.head.status, 404, "{line}: {answer:?}");
@@ -192,7 +193,7 @@ async fn a_token_has_a_limit_of_active_runs() {
     start(&world, "bobs-run").await.refused(429, "too_many_runs");
     let fork = format!("POST /api/run/{first}/fork");
     world.ask(api("bobs-run", &fork, r#"{"step":0}"#)).await.refused(429, "too_many_runs");
-    // Other tokens have their own limits, and the server's own token has none.
+    // Other tokens have separate limits, and the server's own token has no limit.
     assert_eq!(start(&world, "bobs-admin").await.head.status, 202);
     for _ in 0..2 {
         assert_eq!(start(&world, crate::world::TOKEN).await.head.status, 202);

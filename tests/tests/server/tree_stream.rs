@@ -1,4 +1,5 @@
-//! The events of a tree of runs in one stream: every kept event appears once, in one order.
+//! Tests the event stream of a run tree: every recorded event appears once, always in the same
+//! order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::client::Client;
 use crate::delegates::{Office, agents, office};
 use crate::world::{TOKEN, World, bare, store};
 
-/// A frame of a stream: its `id`, and its event.
+/// A frame of a stream: its `id` and its event.
 type Frame = (Option<String>, Json);
 
 async fn follow(world: &World, run: &str, last: Option<&str>) -> Client {
@@ -34,14 +35,13 @@ async fn whole(world: &World, run: &str, last: Option<&str>) -> Vec<Frame> {
     frames
 }
 
-/// Returns the kept events of a stream, by their ids.
+/// Returns the recorded events of a stream with their ids.
 fn kept(frames: &[Frame]) -> Vec<(String, Json)> {
     let kept = frames.iter().filter_map(|(id, event)| Some((id.clone()?, event.clone())));
     kept.collect()
 }
 
-/// Checks that the stream has the events of each run in order, each once, and that they equal the
-/// events in the runs' records.
+/// Checks that the stream contains the recorded events of each run in order, each exactly once.
 async fn check(office: &Office, run: &str, frames: &[Frame]) {
     let mut by_run: BTreeMap<String, Vec<Json>> = BTreeMap::new();
     for (id, event) in kept(frames) {
@@ -60,7 +60,7 @@ async fn check(office: &Office, run: &str, frames: &[Frame]) {
     }
 }
 
-/// Plays a tree of three levels where two agents work at the same time.
+/// Plays a run tree with three levels, whose agents work concurrently.
 async fn play(office: &mut Office, run: &str) {
     let parallel = "(ret (str.join (par.map \"ask_coder\" (str.split \"a,b\" \",\")) \"+\"))";
     office.asked("boss").await.say(&wat(parallel));
@@ -95,7 +95,7 @@ async fn whoever_comes_back_at_any_event_gets_every_later_event_once() {
     assert_eq!(office.children(&run).await.len(), 4);
     assert!(seen.iter().any(|(id, event)| id.is_none() && event["type"] == "delta"), "{seen:?}");
     assert_eq!(all.last().unwrap().1["text"], "done");
-    // A child run's events are between the call that asked it and the result of this call.
+    // A child run's events lie between the start and the result of the call that started it.
     let at = |run: &str, kind: &str| {
         let is = |(_, event): &(String, Json)| event["run_id"] == run && event["type"] == kind;
         all.iter().position(is).unwrap()
@@ -105,7 +105,7 @@ async fn whoever_comes_back_at_any_event_gets_every_later_event_once() {
         assert!(at(parent, "tool_start") < at(id, "thinking"));
         assert!(at(id, "response") < at(parent, "tool_result"));
     }
-    // The order is the same for everyone, from every event on.
+    // The order is the same for every client, from any event onwards.
     assert_eq!(whole(&office.world, &run, None).await, seen_kept(&all));
     for (at, (id, _)) in all.iter().enumerate() {
         let rest = whole(&office.world, &run, Some(id)).await;
@@ -123,7 +123,7 @@ async fn clients_that_break_off_all_the_time_miss_nothing_of_a_running_tree() {
     let run = office.boss().await;
     let address = office.world.address;
     let of = run.clone();
-    // Reads one kept event with each connection.
+    // This client reads one recorded event per connection.
     let restless = tokio::spawn(async move {
         let (mut events, mut last): (Vec<Frame>, Option<String>) = (Vec::new(), None);
         loop {
@@ -172,7 +172,7 @@ async fn the_stream_of_a_tree_goes_on_after_the_server_was_stopped() {
     while seen.last().is_none_or(|(_, event): &Frame| event["type"] != "tool_result") {
         seen.push(client.identified().await.unwrap());
     }
-    // The server stops in the middle of a request of the clerk's run.
+    // The server stops during a model request of the clerk's run.
     office.world.shutdown.cancel();
     let (id, end) = client.identified().await.unwrap();
     assert_eq!((id, &end["type"]), (None, &json!("suspended")));
@@ -280,7 +280,7 @@ async fn a_tree_is_followed_from_its_top_and_from_its_own_events() {
         assert!(known.iter().any(|known| message.contains(known)), "{after}: {message}");
     }
     office.world.api("GET /api/run/nobody/stream?tree=true", "").await.refused(404, "not_found");
-    // The stream of one run has its events alone.
+    // The stream of a single run contains only its own events.
     let own = office.world.follow(&run, 0).await.events().await;
     assert!(own.iter().all(|event| event["run_id"] == run));
 }

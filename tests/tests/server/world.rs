@@ -1,4 +1,4 @@
-//! A server with a model whose answers the test provides.
+//! A test server with a model whose answers the test provides.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::client::{Answer, Client, NEVER};
 
 pub(crate) const TOKEN: &str = "t0ken-of-the-tests";
 
-/// A running server, and the requests to its model.
+/// A running server and the requests to its model.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) shutdown: CancellationToken,
@@ -30,8 +30,8 @@ pub(crate) struct World {
     questions: mpsc::UnboundedReceiver<Question>,
 }
 
-/// A request that waits for an answer from the test. The answer is streamed in pieces separated by
-/// `|`.
+/// A model request that waits for an answer from the test. The answer is streamed in pieces that
+/// end with `|`.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
     reply: oneshot::Sender<Option<String>>,
@@ -48,7 +48,7 @@ impl Question {
         self.reply.send(Some(text.to_owned())).expect("nobody waits for the answer");
     }
 
-    /// Makes the model fail.
+    /// Fails the request.
     pub(crate) fn fail(self) {
         self.reply.send(None).expect("nobody waits for the answer");
     }
@@ -113,7 +113,7 @@ impl Model for Puppet {
     }
 }
 
-/// Returns the server's parts with this model.
+/// Returns the server's app with this model.
 fn app(model: Arc<dyn Model>, parts: TenantParts, folders: Folders) -> App {
     let host = Host::new(Bounds::default(), folders, Egress::new(Policy::default())).unwrap();
     App::new(host, model, Settings::default(), parts)
@@ -134,7 +134,7 @@ impl World {
         World::of(TenantParts::new(store), |app| app, change).await
     }
 
-    /// Starts a server with changed parts and settings.
+    /// Starts a server with an empty store and with changed components and settings.
     pub(crate) async fn serving(
         parts: impl FnOnce(TenantParts) -> TenantParts,
         change: impl FnOnce(&mut ServerSettings),
@@ -142,7 +142,7 @@ impl World {
         World::of(parts(TenantParts::new(store())), |app| app, change).await
     }
 
-    /// Starts a server with these parts, and changes the resulting app.
+    /// Starts a server with these components, with a changed app and changed settings.
     pub(crate) async fn of(
         parts: TenantParts,
         make: impl FnOnce(App) -> App,
@@ -151,7 +151,7 @@ impl World {
         World::with_programs(Folders::from(Catalog::default()), parts, make, change).await
     }
 
-    /// Starts a server with the programs of these folders.
+    /// Starts a server whose catalog reads these folders.
     pub(crate) async fn with_programs(
         folders: Folders,
         parts: TenantParts,
@@ -175,19 +175,19 @@ impl World {
         Client::connect(self.address).await
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads the response.
     pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
         let mut client = self.client().await;
         client.send_in_vain(request).await;
         client.answer().await
     }
 
-    /// Sends a request to the API and reads its answer.
+    /// Sends a request to the API with the server's token, and reads the response.
     pub(crate) async fn api(&self, line: &str, body: &str) -> Answer {
         self.ask(api(TOKEN, line, body)).await
     }
 
-    /// Follows a run, and reads the answer's head.
+    /// Follows a run, and reads the head of the response.
     pub(crate) async fn follow(&self, run: &str, after: u64) -> Client {
         let mut client = self.client().await;
         client.send(api(TOKEN, &format!("GET /api/run/{run}/stream?after={after}"), "")).await;
@@ -195,7 +195,7 @@ impl World {
         client
     }
 
-    /// Starts a chat and reads the answer's head.
+    /// Starts a chat, and reads the head of the response.
     pub(crate) async fn chat(&self, body: &str) -> Client {
         let mut client = self.client().await;
         client.send(post(body)).await;
@@ -204,17 +204,17 @@ impl World {
         client
     }
 
-    /// Returns the next request to the model.
+    /// Waits for the next request to the model, and returns it.
     pub(crate) async fn question(&mut self) -> Question {
         timeout(NEVER, self.questions.recv()).await.expect("the model receives no request").unwrap()
     }
 
-    /// Returns a waiting request, if there is one.
+    /// Returns a pending request to the model, if there is one.
     pub(crate) fn try_question(&mut self) -> Option<Question> {
         self.questions.try_recv().ok()
     }
 
-    /// Asserts that no request is waiting.
+    /// Asserts that no request to the model is pending.
     pub(crate) fn no_question(&mut self) {
         assert!(self.questions.try_recv().is_err(), "the model received a request");
     }
@@ -225,7 +225,8 @@ impl World {
     }
 }
 
-/// Returns an empty store: in memory, or in PostgreSQL if the switch of the tests is set.
+/// Returns an empty store: in PostgreSQL if [`wattle_cases::postgres::SWITCH`] is set, and
+/// otherwise in memory.
 pub(crate) fn whole_store() -> Store {
     let hour = Duration::from_secs(3_600);
     match wattle_cases::postgres::url_if_switched() {
@@ -234,7 +235,7 @@ pub(crate) fn whole_store() -> Store {
     }
 }
 
-/// Returns the part of an empty store that belongs to the default tenant.
+/// Returns the default tenant's part of an empty store.
 pub(crate) fn store() -> TenantStore {
     whole_store().tenant(&Tenant::default())
 }
@@ -248,7 +249,7 @@ pub(crate) fn api(token: &str, line: &str, body: &str) -> String {
     )
 }
 
-/// Returns a valid `POST /chat`.
+/// Returns a valid `POST /chat` request with this body.
 pub(crate) fn post(body: &str) -> String {
     let length = body.len();
     format!(

@@ -1,5 +1,5 @@
-//! Tests the base tools in the way a model uses them: called by name in a run, with their
-//! observations and effects.
+//! Tests the base tools as a model uses them: called by name in a run, with their observations and
+//! effects.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
 use wattle_tests::{Scripted, World};
 
-/// A shell that prints its command line, and whether a file exists.
+/// A shell that prints its command line and reports whether a file exists.
 struct Parrot;
 
 impl Shell for Parrot {
@@ -51,8 +51,8 @@ fn job(world: &World) -> Job {
     Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
 }
 
-/// Runs a job with a model that returns these answers. Returns the ending of the run and the
-/// observation of each call.
+/// Runs a job with a model that returns these answers. Returns the run's ending and the observation
+/// of each call.
 async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
     let model = Scripted::new(answers);
     let (report, _) = world.run(&model, &Settings::default(), job(world)).await;
@@ -100,7 +100,7 @@ async fn each_tool_does_its_work_by_name() {
         assert_eq!(ending.text(), "over", "{call}");
         assert!(read[0].contains(reads), "{call}: {}", read[0]);
     }
-    // The overlay keeps the run's writes out of the workdir. Files that the host writes do appear
+    // The overlay keeps the run's writes out of the workdir. Only files written by the host appear
     // there.
     assert!(!world.workdir().join("notes.txt").exists());
     let tickets = std::fs::read_to_string(world.workdir().join("_issues.jsonl")).unwrap();
@@ -153,7 +153,8 @@ async fn done_ends_the_run_as_an_answer_does() {
             .collect();
         assert_eq!(kinds[kinds.len() - 3..], ["tool_start", "tool_result", "response"]);
     }
-    // A program that fails after `sys.done` does not end the run, and neither does a nested one.
+    // A program that fails after `sys.done` does not end the run, and neither does a nested
+    // program.
     for call in [
         "ToolCall::Wat(```wat\n(sys.done? \"four\") (fail EPARSE)\n```)",
         r#"ToolCall::Catalog("wattle", "catalog run done four")"#,
@@ -185,7 +186,7 @@ async fn errors_about_arguments_have_one_form() {
     }
     let (_, read) = run(&world, &[r#"ToolCall::Catalog("shell", "ls", "pwd")"#, END]).await;
     assert!(read[0].contains("shell error: takes 1 argument, 2 given"), "{}", read[0]);
-    // Inside a program, the same error is a code with a reason.
+    // Within a program, the same error is a code with a reason.
     let nothing = "ToolCall::Wat(```wat\n(shell.run? 999999)\n```)";
     let (_, read) = run(&world, &[nothing, END]).await;
     assert!(read[0].contains("Execution FAILED:"), "{}", read[0]);

@@ -1,4 +1,4 @@
-//! Runs every workbook in `docs/workbooks.md` and compares its output with the one on the page.
+//! Runs every workbook in `docs/workbooks.md`, and compares its output with the output on the page.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ async fn every_workbook_of_the_page_has_the_output_that_follows_it() {
                     code.name().unwrap(),
                     outcome.failure.unwrap().failure.reason
                 );
-                // Each line on the page is the start of a line of the output.
+                // Each line on the page must be a prefix of a line in the output.
                 for line in expected.lines() {
                     assert!(
                         message.lines().any(|found| found.starts_with(line)),

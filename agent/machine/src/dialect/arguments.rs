@@ -1,5 +1,4 @@
-//! Converts between the arguments of functions, which have names, and those of programs, which are
-//! positional.
+//! Converts between the named arguments of functions and the positional arguments of programs.
 
 use serde_json::{Map, Value};
 
@@ -12,12 +11,12 @@ use crate::mark::one_line;
 
 /// The meaning of a function call.
 pub(super) enum Meaning {
-    /// Run a program, or refuse to.
+    /// A call to a program, which is either run or refused.
     Run(PlannedCall),
-    /// Change the last program that failed, and run it. The strings are pairs of an old and a new
-    /// one.
+    /// A fix for the last program that failed, which is then run. The texts alternate between an
+    /// old string and its replacement.
     Fix(Vec<FixText>),
-    /// End the run with this answer.
+    /// The answer that ends the run.
     Done(String),
 }
 
@@ -50,7 +49,7 @@ pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunct
         Some(KnownFunction::Done) => Meaning::Done(answer(value)),
         Some(KnownFunction::Catalog) => catalog(name, value, programs),
         Some(KnownFunction::Program(function)) => program(function, value),
-        // The catalog reports that the program is unknown and suggests similar names.
+        // The catalog reports an unknown program and suggests similar names.
         None => {
             let args = match value {
                 Value::Object(fields) => {
@@ -66,7 +65,7 @@ pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunct
     }
 }
 
-/// Returns true if there is a function of this name.
+/// Returns true if a function with this name exists.
 pub(super) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
     known(name, programs).is_some()
 }
@@ -80,7 +79,7 @@ enum KnownFunction<'a> {
     Program(&'a ProgramFunction),
 }
 
-/// Finds a function by its name. Ignores case, punctuation and a prefix such as `functions.`.
+/// Finds a function by name. Ignores case, punctuation and a prefix such as `functions.`.
 fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<KnownFunction<'a>> {
     let name = without_prefix(name);
     let exact = programs.iter().find(|function| function.program == name);
@@ -109,7 +108,7 @@ fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns a call without arguments, as a replacement for a call whose arguments are invalid.
+/// Returns a call without arguments, to replace a call whose arguments are invalid.
 fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
     match known(name, programs) {
         Some(KnownFunction::Wat | KnownFunction::Fix) => {
@@ -178,7 +177,7 @@ fn trimmed(body: &str) -> String {
     inside.map_or(bare, |rest| rest.strip_suffix("```").unwrap_or(rest).trim()).to_owned()
 }
 
-/// Returns the answer from whichever field the model used.
+/// Returns the answer from whichever field the model put it in.
 fn answer(value: Value) -> String {
     match value {
         Value::Object(mut fields) => {
@@ -251,7 +250,7 @@ fn positional(function: &ProgramFunction, items: Vec<Value>) -> Result<Vec<Strin
     let params = function.params.iter().map(Some).chain(std::iter::repeat(None));
     let argument = |(value, param): (Value, Option<&Param>)| match param {
         Some(param) => text(function, param, value),
-        // The catalog reports that there are too many.
+        // The catalog reports surplus arguments.
         None => Ok(plain(value)),
     };
     items.into_iter().zip(params).map(argument).collect()
@@ -263,7 +262,7 @@ fn named(
 ) -> Result<Vec<String>, String> {
     let params = &function.params;
     let is_param = |key: &str| params.iter().any(|param| normal(&param.name) == normal(key));
-    // Some models wrap the arguments in one more object, or pass them in an array.
+    // Some models wrap the arguments in another object, or pass them as an array.
     if fields.len() == 1
         && let Some(key) = fields.keys().next().cloned()
         && matches!(key.as_str(), "args" | "arguments" | "parameters" | "input" | "kwargs")
@@ -328,8 +327,8 @@ const MAX_SHOWN: usize = 60;
 /// Converts a value to the text that a program receives.
 ///
 /// # Errors
-/// If the value is a list or an object in place of a string, because the program would use its JSON
-/// as the text.
+/// If the value is a list or an object where a string is expected. The program would otherwise use
+/// its JSON as the string.
 fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<String, String> {
     let (kind, name) = (param.kind, &param.name);
     Ok(match &value {

@@ -1,26 +1,26 @@
-//! A parser of JSON as models write it. Mistakes with only one possible meaning are accepted. All
-//! others are errors.
+//! A lenient parser for the JSON that models write. It accepts mistakes with only one possible
+//! meaning, and reports all others as errors.
 //!
-//! In addition to JSON, the parser accepts strings in single or typographic quotes or over several
-//! lines, keys without quotes, trailing commas, missing or surplus closing brackets at the end,
+//! In addition to JSON, the parser accepts strings in single or typographic quotes, multi-line
+//! strings, unquoted keys, trailing commas, missing or surplus closing brackets at the end,
 //! Python's `True`, `False` and `None`, a fence around the value, and JSON within a JSON string.
-//! The time is linear in the length of the text.
+//! Parsing takes time linear in the length of the text.
 
 use serde_json::{Map, Number, Value};
 
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 64;
 
-/// The result of parsing JSON leniently.
+/// The result of lenient JSON parsing.
 pub(super) struct Lenient {
     pub(super) value: Value,
-    /// Offset of the end of the value.
+    /// End offset of the value.
     pub(super) end: usize,
     /// If true, closing brackets were missing at the end.
     pub(super) is_open: bool,
 }
 
-/// Parses the arguments of a call. An empty string is an empty object.
+/// Parses the arguments of a call. An empty string is parsed as an empty object.
 pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     let bare = without_fence(text.trim_matches('\u{feff}').trim());
     if bare.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
         Err(_) => {
             let first = value_at(bare, 0)?;
             let rest = bare.get(first.end..).unwrap_or_default();
-            // Some servers put an empty object before the real one.
+            // Some servers send an empty object before the real one.
             let is_empty = first.value.as_object().is_some_and(Map::is_empty)
                 && rest.trim_start().starts_with('{');
             let (read, rest) = if is_empty {
@@ -66,7 +66,7 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     }
 }
 
-/// Parses the value that begins at `at`. Text after the value is ignored.
+/// Parses the value that begins at `at`. Ignores text after the value.
 pub(super) fn value_at(text: &str, at: usize) -> Result<Lenient, String> {
     let mut reader = Reader { text, at, is_open: false };
     let value = reader.value(0)?;
@@ -172,7 +172,7 @@ impl Reader<'_> {
         value
     }
 
-    /// Checks that a comma, the closing bracket or the end of the text follows an item.
+    /// Checks that an item is followed by a comma, the closing bracket or the end of the text.
     fn separator(&mut self, close: char) -> Result<(), String> {
         self.skip_whitespace();
         match self.peek() {
@@ -239,7 +239,7 @@ impl Reader<'_> {
                 };
                 out.push(unit.and_then(char::from_u32).unwrap_or('\u{fffd}'));
             }
-            // An unknown escape is a backslash that was not doubled.
+            // An unknown escape is an unescaped backslash.
             Some(c) => out.extend(['\\', c]),
         }
         Ok(())

@@ -1,8 +1,9 @@
-//! Function calls that a model, or the server in front of it, wrote into the text.
+//! Function calls in the text of an answer, written there by a model or by the server in front of
+//! it.
 //!
-//! Marked calls are always recognized: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
-//! `<function=name>…</function>`, `<invoke name="…">`. JSON without a mark, fenced or bare, is only
-//! a call if it names a known function.
+//! Calls with a marker are always recognized: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
+//! `<function=name>…</function>`, `<invoke name="…">`. JSON without a marker, fenced or bare, is a
+//! call only if it names a known function.
 
 use serde_json::Value;
 
@@ -15,11 +16,11 @@ pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
     /// The text before the calls. Never empty.
     pub(super) before: Option<String>,
-    /// If true, the calls are complete: each one is closed.
+    /// If true, each of the calls is closed.
     pub(super) is_complete: bool,
 }
 
-/// Marks at the start of a call.
+/// Marks that start a call.
 const MARKS: &[(&str, Form)] = &[
     ("<tool_call>", Form::Json),
     ("<tool_calls>", Form::Json),
@@ -34,13 +35,13 @@ const MARKS: &[(&str, Form)] = &[
 
 #[derive(Clone, Copy)]
 enum Form {
-    /// JSON objects with name and arguments, one after another or in an array.
+    /// JSON objects with a name and arguments, one after another or in an array.
     Json,
-    /// The name in the mark, followed by JSON or by a tag for each argument.
+    /// A name in the marker, followed by JSON or by one tag per argument.
     Named,
 }
 
-/// Finds the calls in an answer that contains no call of the text dialect.
+/// Finds the calls in an answer that contains no call in the text dialect.
 pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let first = MARKS
         .iter()
@@ -55,7 +56,7 @@ fn before(text: &str, start: usize) -> Option<String> {
     (!before.is_empty()).then(|| before.to_owned())
 }
 
-/// Reads the calls from the first mark on. Whitespace and closing tags may separate them.
+/// Reads the calls, starting at the first marker. Whitespace and closing tags may separate them.
 fn marked(text: &str, start: usize) -> Option<LeakedCalls> {
     let (mut calls, mut at, mut is_complete) = (Vec::new(), start, true);
     while let Some((mark, form)) = mark_at(text, at) {
@@ -92,7 +93,7 @@ fn after_closers(text: &str, from: usize) -> usize {
     }
 }
 
-/// Reads calls in JSON: an object, an array, several objects in a row, or a name before its
+/// Reads calls in JSON: an object, an array, several consecutive objects, or a name followed by its
 /// arguments.
 fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let (mut calls, mut at, mut is_complete) = (Vec::new(), from, true);
@@ -137,7 +138,7 @@ fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool
     (!calls.is_empty()).then_some((calls, at, is_complete))
 }
 
-/// Reads a name directly before its arguments, `name{…}` or `name[ARGS]{…}`. Returns the name and
+/// Reads a name directly before its arguments: `name{…}` or `name[ARGS]{…}`. Returns the name and
 /// the offset of the arguments.
 fn name_before(text: &str) -> Option<(&str, usize)> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
@@ -148,7 +149,7 @@ fn name_before(text: &str) -> Option<(&str, usize)> {
 }
 
 /// Reads the rest of `<function=name>` or `<invoke name="name">`, starting at the name. The
-/// arguments are JSON or tags.
+/// arguments may be JSON or tags.
 fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let rest = text.get(from..)?;
     let end = rest.find(['>', '\n', '{'])?;
@@ -198,7 +199,7 @@ fn tags(content: &str) -> Value {
     Value::Object(fields)
 }
 
-/// Converts a JSON object to a call, if it has the fields of one.
+/// Converts a JSON object to a call. Returns `None` if it does not have the fields of a call.
 fn call_of_object(value: Value) -> Option<FunctionCall> {
     let fields = value.as_object()?;
     let inner = fields
@@ -229,8 +230,8 @@ fn call(name: &str, arguments: String) -> FunctionCall {
     FunctionCall { id: String::new(), name: name.trim().to_owned(), arguments: arguments.into() }
 }
 
-/// Reads calls in JSON without a mark, bare or fenced. The JSON is the whole text, or begins at the
-/// start of a line and ends the text. Every name must be known.
+/// Reads JSON calls without a marker, bare or fenced. The JSON must be the whole text, or start on
+/// a new line and extend to the end of the text. Every name must be known.
 fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let bare = text.trim_end();
     let (inside, end) = match bare.strip_suffix("```") {

@@ -1,11 +1,11 @@
 //! Dialects: the forms in which a model calls programs and receives their results.
 //!
-//! In the *text* dialect the answer's text contains a call, and the observation is the next message
-//! of the user. In the *native* dialect the model calls functions that it was offered, and each
-//! call gets a message with its result. The loop depends on neither: it calls [`Dialect::read`] to
-//! get the intent of an answer, and [`Dialect::observation`] to get the messages of an observation.
+//! In the *text* dialect, the answer's text contains a call, and the observation is the next user
+//! message. In the *native* dialect, the model calls the functions offered to it, and each call
+//! gets a message with its result. The loop depends on neither dialect: it calls [`Dialect::read`]
+//! to get an answer's intent, and [`Dialect::observation`] to get an observation's messages.
 //!
-//! Each dialect also reads answers in the other one, since models mix them.
+//! Each dialect also reads answers in the other dialect, because models mix them up.
 
 mod arguments;
 mod json;
@@ -31,15 +31,15 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// Calls are part of the answer's text.
+    /// Calls are written in the answer's text.
     #[default]
     Text,
     /// Calls are function calls.
     Native,
 }
 
-/// The placeholder for a failed program in the model's own answer. The request to correct the
-/// program shows the program itself.
+/// The placeholder that replaces a failed program in the model's own answer. The program itself is
+/// shown in the request to correct it.
 const SHOWN_BELOW: &str = ";; your program, which is shown below with line numbers";
 
 /// The context in which an answer is read.
@@ -49,11 +49,11 @@ pub(crate) struct Context<'a> {
     /// The current step, counted from 1.
     pub(crate) step: u32,
     pub(crate) programs: &'a [ProgramFunction],
-    /// The last program that failed, which a fix changes.
+    /// The last program that failed. A fix changes this program.
     pub(crate) failed: Option<&'a WrittenProgram>,
 }
 
-/// The content of an answer.
+/// The parsed content of an answer.
 pub(crate) struct ParsedAnswer {
     /// The model's reason for its action.
     pub(crate) thought: Option<String>,
@@ -62,22 +62,22 @@ pub(crate) struct ParsedAnswer {
     pub(crate) message: Message,
     /// Notes for the model about the form of its answer.
     pub(crate) notes: Vec<String>,
-    /// The function calls whose argument is the final answer.
+    /// The function calls that passed the final answer as an argument.
     pub(crate) done: Vec<Call>,
-    /// If true, the calls or the final answer are complete. A truncated answer can be complete, if
+    /// If true, the calls or the final answer are complete. A truncated answer can be complete if
     /// only text after its call is missing.
     pub(crate) is_complete: bool,
 }
 
-/// The action that a model asks for.
+/// The action that the model requests.
 pub(crate) enum Intent {
-    /// Run these calls, at least one.
+    /// The calls to run or refuse. There is at least one.
     Calls(Vec<PlannedCall>),
-    /// End the run with this answer.
+    /// The answer that ends the run.
     Answer(String),
 }
 
-/// A call that the model asked for, which is run or refused.
+/// A call that the model requested. It is either run or refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlannedCall {
     pub(crate) call: Call,
@@ -108,7 +108,7 @@ impl PlannedCall {
         }
     }
 
-    /// Refuses the call because the answer was truncated and parts of the call may be missing.
+    /// Refuses the call because the answer was truncated and part of the call may be missing.
     pub(crate) fn truncated(self) -> Self {
         let why = "nothing was run: the answer was cut off before its end, in the middle of the \
                    call; write a shorter program, or do it in several steps";
@@ -129,7 +129,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the messages of a step: its answer, and the outputs of the calls in order.
+    /// Returns the messages of a step: the model's answer, and the outputs of its calls in order.
     pub(crate) fn observation(
         self,
         nonce: &Nonce,
@@ -144,8 +144,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the answer whose program does not compile, followed by the request to correct it.
-    /// Only the request shows the program.
+    /// Returns the answer whose program does not compile, followed by a request to correct the
+    /// program. Only the request shows the program.
     pub(crate) fn repair(
         self,
         failed: &FailedProgram,
@@ -183,8 +183,8 @@ impl Dialect {
         }
     }
 
-    /// Translates the messages of a conversation to this dialect. An endpoint rejects function
-    /// calls if the request offers no functions.
+    /// Translates the messages of a conversation to this dialect. An endpoint rejects messages with
+    /// function calls if the request offers no functions.
     pub(crate) fn translate(self, conversation: Vec<Message>) -> Vec<Message> {
         match self {
             Self::Text => conversation.into_iter().map(text::without_functions).collect(),
@@ -192,7 +192,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the syntax of a call with a program, for requests to the model.
+    /// Returns the syntax for running an inline program, for requests to the model.
     pub(crate) fn wat(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Wat(…)",
@@ -208,7 +208,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the form of an answer to a request that allows no calls.
+    /// Returns the required form of an answer to a request that allows no calls.
     pub(crate) fn last_answer(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Response(\"\"\"…\"\"\")",
@@ -216,7 +216,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the request after an empty answer.
+    /// Returns the request that follows an empty answer.
     pub(crate) fn empty_answer(self) -> &'static str {
         match self {
             Self::Text => {
@@ -231,8 +231,8 @@ impl Dialect {
     }
 }
 
-/// Appends text to a request. It extends the last message if that is the user's, since chat
-/// templates require the roles to alternate.
+/// Appends text to a request. If the last message is a user message, extends it, because chat
+/// templates require alternating roles.
 pub(crate) fn add(messages: &mut Vec<Message>, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == Role::User => {

@@ -15,7 +15,7 @@ use crate::{
     state::{ModelAnswer, Purpose},
 };
 
-/// Maximum number of calls in one turn that are run.
+/// Maximum number of calls that are run in one turn.
 const MAX_CALLS: usize = 16;
 
 pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
@@ -46,8 +46,8 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     }
 }
 
-/// Reads an answer in the text dialect. The answer's call becomes a function call in the
-/// conversation, so that the model learns the expected form.
+/// Reads an answer in the text dialect. In the conversation, its call becomes a function call, so
+/// that the model learns the expected form.
 fn in_text(
     answer: &ModelAnswer,
     reading: Reading,
@@ -92,7 +92,7 @@ fn called(
             Meaning::Run(_) | Meaning::Fix(_) => None,
         });
         let mut texts: Vec<String> = texts.collect();
-        // Some models write the answer as text and call `done` without it.
+        // Some models write the answer as text and call `done` with an empty answer.
         if let Some(first) = texts.first_mut().filter(|text| text.is_empty()) {
             *first = content;
         }
@@ -130,7 +130,7 @@ fn called(
                 )
             }
         };
-        // The conversation must contain valid JSON, whatever the model wrote.
+        // The conversation must contain valid JSON, regardless of the model's output.
         calls.push(match &plan.refused {
             None => function_call(id, &plan.call, programs),
             Some(_) => FunctionCall {
@@ -152,7 +152,7 @@ fn called(
     }
 }
 
-/// Merges the fixes of a turn into the first one, since they change the same program.
+/// Merges all fixes of a turn into the first one, because they change the same program.
 fn merge_fixes(meanings: &mut Vec<(&FunctionCall, Meaning)>) {
     let mut all: Vec<FixText> = Vec::new();
     let mut is_first = true;
@@ -170,7 +170,8 @@ fn merge_fixes(meanings: &mut Vec<(&FunctionCall, Meaning)>) {
     }
 }
 
-/// Refuses the other calls next to a call to an exclusive program, and the calls over the limit.
+/// Refuses the calls over the limit. If a turn calls an exclusive program, also refuses all other
+/// calls of the turn.
 fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     let is_exclusive = |call: &Call| matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name));
     let found = planned.iter().position(|plan| plan.refused.is_none() && is_exclusive(&plan.call));
@@ -192,7 +193,7 @@ fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     }
 }
 
-/// Replaces the calls in an answer. Each keeps its id.
+/// Replaces the calls in an answer. Each call keeps its id.
 pub(super) fn rewrite_calls(
     answer: Message,
     planned: &[PlannedCall],
@@ -207,7 +208,7 @@ pub(super) fn rewrite_calls(
     Message { calls, ..answer }
 }
 
-/// Returns a name that endpoints accept.
+/// Converts a name to one that endpoints accept.
 fn plain_name(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -224,12 +225,12 @@ fn as_object(arguments: &str) -> String {
     }
 }
 
-/// Returns an id for a call that has none: nine letters and digits, which every provider accepts.
+/// Generates an id for a call that has none: nine letters and digits, which every provider accepts.
 fn generated_id(step: u32, number: u32) -> String {
     format!("c{:04}{:04}", step % 10_000, number % 10_000)
 }
 
-/// Returns the answer, followed by a message with the result of each call.
+/// Returns the answer, followed by one message per call with its result.
 pub(super) fn observation(
     nonce: &Nonce,
     step: u32,

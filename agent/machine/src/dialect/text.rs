@@ -1,4 +1,5 @@
-//! The text dialect: one call in the answer's text, and the observation as the user's next message.
+//! The text dialect: the answer's text contains one call, and the observation is the next user
+//! message.
 
 use super::arguments::{self, Meaning};
 use super::{Context, Dialect, Intent, ParsedAnswer, PlannedCall, leaked};
@@ -39,8 +40,8 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     from_reading(answer, reading, false, (dialect, context))
 }
 
-/// Converts the result of reading the text. If the text contains no call, it is unknown whether the
-/// text is complete.
+/// Converts a reading to a parsed answer. An answer without a call is not marked as complete,
+/// because its text may have been truncated.
 pub(super) fn from_reading(
     answer: &ModelAnswer,
     reading: Reading,
@@ -78,7 +79,7 @@ pub(super) fn from_reading(
     ParsedAnswer { thought, intent, message, notes, done, is_complete }
 }
 
-/// Reads an answer that calls functions. Only the first call is run.
+/// Reads an answer that contains function calls. Only the first call is run.
 fn called(answer: &ModelAnswer, calls: &[FunctionCall], context: Context<'_>) -> ParsedAnswer {
     let thought = Some(answer.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
     let before = thought.as_deref().map(|thought| format!("{thought}\n")).unwrap_or_default();
@@ -120,7 +121,7 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], context: Context<'_>) ->
     ParsedAnswer { thought, intent, message, notes, done, is_complete }
 }
 
-/// Returns the answer, followed by a message with all results.
+/// Returns the answer, followed by one message with all results.
 pub(super) fn observation(
     nonce: &Nonce,
     step: u32,
@@ -131,7 +132,7 @@ pub(super) fn observation(
     vec![answer, Message::user(observation::message(nonce, step, outputs, notes))]
 }
 
-/// Adds the planned arguments to an answer that only calls the planned program without arguments.
+/// Adds the planned arguments to an answer that consists of the planned program without arguments.
 /// Returns any other answer unchanged.
 pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message {
     match planned {
@@ -145,7 +146,7 @@ pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message
     }
 }
 
-/// Writes an answer with a thought and a call.
+/// Writes an answer that contains a thought and a call.
 pub(super) fn with_thought(thought: Option<&str>, call: &Call) -> String {
     match thought {
         Some(thought) => format!("<reasoning>{thought}</reasoning>\n{}", write_call(call)),
@@ -153,12 +154,12 @@ pub(super) fn with_thought(thought: Option<&str>, call: &Call) -> String {
     }
 }
 
-/// Puts a string in quotes.
+/// Returns a string as a JSON string in double quotes.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes a call in the syntax of the prompt.
+/// Writes a call in the syntax that the prompt specifies.
 fn write_call(call: &Call) -> String {
     let args: String = call.args().iter().map(|arg| format!(", {}", quoted(arg))).collect();
     match call {

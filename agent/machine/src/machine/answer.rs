@@ -1,4 +1,4 @@
-//! Ends a run with its answer. If the run has an output contract, the answer is validated first.
+//! Ends a run with an answer. If the run has an output contract, the answer is validated first.
 
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
@@ -12,15 +12,15 @@ use crate::{
     state::{Effect, ModelAnswer, Purpose, State},
 };
 
-/// The violation that is reported if the model calls a program instead of correcting its answer.
+/// The violation reported if the model calls a program instead of correcting its answer.
 const CALLED: &str = "the correction calls a program, and no program is run any more";
 
-/// The violation that is reported if the corrected answer is empty.
+/// The violation reported if the corrected answer is empty.
 const EMPTY: &str = "the correction is empty";
 
 impl State {
-    /// Reads an answer that is the bare JSON value of the contract, in a turn that must answer.
-    /// Nothing in such a value is a call.
+    /// Reads an answer that consists only of the contract's JSON value, in a turn that requires an
+    /// answer. Text within the value is never read as a call.
     pub(super) fn read_value(&self, turn: &Turn, answer: &ModelAnswer) -> Option<ParsedAnswer> {
         let must_answer = matches!(turn.purpose, Purpose::Conclude | Purpose::Amend);
         let text = answer.text.trim();
@@ -38,8 +38,9 @@ impl State {
         })
     }
 
-    /// Ends the run with an answer from the model or a program if no contract needs to be checked.
-    /// Otherwise requests its validation. `bound` is the limit that the run had reached before.
+    /// Ends the run with an answer from the model or a program. If the run has an output contract,
+    /// requests validation of the answer instead. `bound` is the limit that the run had reached
+    /// before the answer.
     pub(super) fn answered(
         &mut self,
         turn: Turn,
@@ -55,7 +56,7 @@ impl State {
         vec![Effect::Validate { text }]
     }
 
-    /// Ends the run with a valid answer, or asks for a correction.
+    /// Ends the run with a valid answer, or asks the model for a correction.
     pub(super) fn validated(
         &mut self,
         answer: PendingAnswer,
@@ -71,7 +72,7 @@ impl State {
         }
     }
 
-    /// Reads the answer to a request for a correction.
+    /// Handles the model's answer to a request for a correction.
     pub(super) fn amended(
         &mut self,
         turn: Turn,
@@ -88,7 +89,7 @@ impl State {
             }
             Intent::Calls(_) => CALLED,
         };
-        // The answer before is still the one to correct.
+        // The previous answer is still the one to correct.
         let (text, errors) =
             before.map(|rejected| (rejected.text, rejected.errors)).unwrap_or_default();
         let errors = errors.into_iter().filter(|error| error != EMPTY && error != CALLED);
@@ -96,7 +97,7 @@ impl State {
         self.reject(turn, text, errors, bound)
     }
 
-    /// Asks for a correction of an answer, or ends the run if the attempts are used up.
+    /// Asks for a correction of a rejected answer, or ends the run if all attempts are used up.
     fn reject(
         &mut self,
         turn: Turn,

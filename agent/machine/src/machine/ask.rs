@@ -1,4 +1,4 @@
-//! Requests to the model: asking, asking again, and falling back to the text dialect.
+//! Requests to the model: first attempts, retries, and the fallback to the text dialect.
 
 use crate::{
     call::{Call, Execution},
@@ -30,8 +30,9 @@ impl State {
         }
     }
 
-    /// Asks again after a call in the forced last turn, but only once. After a second call the run
-    /// ends without an answer, because the thought next to a call is not meant for the user.
+    /// Asks again after a call in the forced last turn, but only once. After a second call, the run
+    /// ends without an answer, because the thought in an answer with a call is not meant for the
+    /// user.
     pub(super) fn retry_call(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.retry_reason == Some(RetryReason::Called) {
             return self.end(Ending::out_of_steps(self.settings.max_steps));
@@ -41,7 +42,7 @@ impl State {
     }
 
     /// Asks again after a repair that cannot be used, such as a fix whose old text occurs twice. If
-    /// the step's retries are used up, the failed program and the reason are observed.
+    /// the step's retries are used up, the step ends with the failed program and the reason.
     pub(super) fn retry_repair(
         &mut self,
         turn: Turn,
@@ -57,7 +58,7 @@ impl State {
         self.give_up_repair(FailedProgram { diagnostic, ..failed })
     }
 
-    /// Ends the step with a program that does not compile.
+    /// Ends the step with the program that does not compile.
     fn give_up_repair(&mut self, failed: FailedProgram) -> Vec<Effect> {
         let FailedProgram { answer, body, args, diagnostic, .. } = failed;
         let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
@@ -74,8 +75,8 @@ impl State {
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
-    /// Continues in the text dialect, if the setup has a prompt for it. Translates the conversation
-    /// so far.
+    /// Continues in the text dialect and translates the conversation so far. If the setup has no
+    /// prompt for the text dialect, ends the run as failed.
     pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
             return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
@@ -87,7 +88,7 @@ impl State {
         vec![self.ask(turn)]
     }
 
-    /// Asks the model and waits for its answer. Requests that are only for this turn are not added
+    /// Asks the model and waits for its answer. Requests that apply only to this turn are not added
     /// to the conversation.
     pub(super) fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.request();
@@ -122,9 +123,9 @@ impl State {
     }
 
     /// Returns the conversation as the model sees it. Recalled items and text from traits are
-    /// appended to the preceding message if that is the user's, because chat templates require the
-    /// roles to alternate. They stay in their first position, so that each request begins with the
-    /// one before it.
+    /// appended to the preceding message if it is a user message, because chat templates require
+    /// alternating roles. They keep their positions, so that each request has the previous request
+    /// as a prefix.
     fn request(&self) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.conversation.len());
         for (at, message) in self.conversation.iter().enumerate() {
@@ -142,8 +143,8 @@ impl State {
     }
 
     /// Returns the user's message as the model sees it, followed by the files of the orientation
-    /// and by the run's nonce. Since the nonce comes after the prompt and the history, they are the
-    /// same byte for byte in every run of a session.
+    /// and by the run's nonce. The nonce comes after the prompt and the history, so these are
+    /// identical byte for byte in every run of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());

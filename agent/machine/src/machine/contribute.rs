@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl State {
-    /// Returns the programs of traits that are due in the next step.
+    /// Returns the trait programs that are due in the next step.
     pub(super) fn due_programs(&self) -> Vec<TraitProgram> {
         let is_due = |one: &&TraitProgram| one.purpose != TraitPurpose::Build || !self.is_built;
         self.traits.iter().filter(is_due).cloned().collect()
@@ -24,7 +24,7 @@ impl State {
         Effect::Contribute { step: self.steps + 1, calls }
     }
 
-    /// Adds the results of the programs to the run, and asks the model.
+    /// Adds the contributions of the programs to the run, and asks the model.
     pub(super) fn contributed(
         &mut self,
         turn: Turn,
@@ -52,7 +52,8 @@ impl State {
         effects
     }
 
-    /// Extends the system prompt and the programs. Returns true if there was something to add.
+    /// Adds a build program's result to the system prompt and the list of programs. Returns true if
+    /// the prompt was extended.
     fn build(&mut self, contribution: &Contribution) -> Result<bool, String> {
         contribution.execution.texts()?;
         let Some(addition) = &contribution.addition else { return Ok(false) };
@@ -74,8 +75,8 @@ impl State {
         Ok(!section.is_empty())
     }
 
-    /// Adds the result of a prompt program to the conversation. Returns false if it is the same as
-    /// before.
+    /// Adds the result of a prompt program to the conversation. Returns false if the result is
+    /// empty or unchanged.
     fn note(&mut self, program: &TraitProgram, given: &Contribution) -> Result<bool, String> {
         let text = given.text()?;
         if self.notes.get(&program.program).is_some_and(|before| *before == text) {

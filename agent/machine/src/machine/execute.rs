@@ -1,4 +1,4 @@
-//! A step's calls: starting them, and adding their results to the conversation.
+//! Starts the calls of a step, and adds their results to the conversation.
 
 use crate::{
     artifact::{Artifact, MAX_BYTES, MAX_NUMBER},
@@ -14,12 +14,12 @@ use crate::{
     state::{Effect, OnMaxSteps, Purpose, State},
 };
 
-/// Number of consecutive repetitions of the same call after which the model is warned.
+/// Number of consecutive identical calls after which the model is warned.
 const WARN_REPETITIONS: u32 = 3;
 
 impl State {
-    /// Starts the execution of an answer's calls. If a repaired program has no arguments, those of
-    /// the program that it replaces are used.
+    /// Starts the calls of an answer. If a repaired program has no arguments, uses the arguments of
+    /// the program that it replaces.
     pub(super) fn execute(
         &mut self,
         turn: Turn,
@@ -75,9 +75,9 @@ impl State {
         effects
     }
 
-    /// Ends a step: reports each call and adds the observation to the conversation. Then it starts
-    /// the next turn, or ends the run with the first answer that a call returned. A step whose
-    /// calls are all silent ends the run with `closing`, the thought next to them.
+    /// Ends a step: reports each call and adds the observation to the conversation. Then starts the
+    /// next turn, or ends the run with the first answer that a call returned. If all calls of the
+    /// step are silent, ends the run with `closing`, the text that accompanied the calls.
     pub(super) fn finish_step(
         &mut self,
         (answer, closing): (Message, Option<String>),
@@ -159,7 +159,7 @@ impl State {
         effects
     }
 
-    /// Keeps the data that a program left.
+    /// Stores an artifact. It replaces an earlier artifact of the same name.
     ///
     /// # Errors
     /// If the run's artifacts would exceed their limits. The error is a message for the model.
@@ -178,7 +178,7 @@ impl State {
         Ok(())
     }
 
-    /// Remembers the last program that the model wrote, if it failed, so that a fix can change it.
+    /// Stores the last program that the model wrote, if it failed, so that a fix can change it.
     pub(super) fn remember_failure(&mut self, planned: &[PlannedCall], executions: &[Execution]) {
         let run = planned.iter().filter(|plan| plan.refused.is_none());
         let written = run.zip(executions).filter_map(|(plan, execution)| match &plan.call {
@@ -192,7 +192,7 @@ impl State {
         };
     }
 
-    /// Returns how many times in a row the same calls had the same outputs.
+    /// Returns the number of consecutive steps that had the same calls with the same outputs.
     pub(super) fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();

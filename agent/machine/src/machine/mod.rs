@@ -1,6 +1,6 @@
 //! The loop: think, read, act, observe, end.
 //!
-//! A run is a value, and only [`step`] changes it. It does no I/O and uses no clock and no
+//! A run is a value, and only [`step`] changes it. [`step`] does no I/O and uses no clock and no
 //! randomness, so the same inputs always lead to the same effects. A run can be replayed from the
 //! journal of its inputs, resumed after a crash, and tested without a network.
 
@@ -22,13 +22,13 @@ use crate::{
     state::{Effect, Input, ModelAnswer, OnMaxSteps, Purpose, State},
 };
 
-/// The error that is reported for a truncated answer.
+/// The error reported for a truncated answer.
 const TRUNCATED: &str = "the answer was cut off before its end";
 
-/// Applies an input to a run, and returns the new state with the effects to perform.
+/// Applies an input to a run. Returns the new state and the effects to perform.
 ///
-/// An input that the run does not wait for has no effect. Examples are a late result, and any input
-/// after the end.
+/// An input has no effect if the run does not wait for it, such as a late result or any input after
+/// the end.
 ///
 /// ```
 /// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};
@@ -89,7 +89,8 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
 }
 
 impl State {
-    /// Starts the run with the user's message, after moderation if the setup asks for it.
+    /// Starts the run with the user's message. If the setup requires moderation, the message is
+    /// moderated first.
     fn begin(&mut self, message: String) -> Vec<Effect> {
         self.opens_escaped |= *escape_marks(&message, Some(&self.nonce)) != *message;
         self.knows_escapes = self.opens_escaped;
@@ -147,7 +148,7 @@ impl State {
         }
     }
 
-    /// Read and act: reads an action from the model's answer and starts it.
+    /// Reads an action from the model's answer and performs it.
     fn act(&mut self, turn: Turn, answer: ModelAnswer) -> Vec<Effect> {
         self.usage += answer.usage;
         let context = Context {
@@ -199,7 +200,7 @@ impl State {
         effects
     }
 
-    /// Observe: reports the outcome of the calls to the model, or asks it to repair a program that
+    /// Observe: reports the outcomes of the calls to the model, or asks it to repair a program that
     /// does not compile.
     fn observe(
         &mut self,
@@ -235,7 +236,8 @@ impl State {
     }
 }
 
-/// Returns the failed program, and the reason why the answer that should correct it was refused.
+/// Returns the failed program and the reason why its repair was refused, or `None` if the answer is
+/// not a refused repair.
 fn refused_repair(turn: &Turn, intent: &Intent) -> Option<(FailedProgram, String)> {
     let Intent::Calls(planned) = intent else { return None };
     match planned.as_slice() {
@@ -249,13 +251,13 @@ fn refused_repair(turn: &Turn, intent: &Intent) -> Option<(FailedProgram, String
 impl State {
     /// Ends the run with the answer of the forced last turn.
     fn conclude(&mut self, turn: Turn, answer: Message, text: String) -> Vec<Effect> {
-        // An endpoint would reject the session's next turn if a call had no result.
+        // An endpoint would reject the next turn of the session if a call had no result.
         let answer =
             if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
         self.answered(turn, answer, text, Some(Bound::Steps))
     }
 
-    /// Starts the run if moderation allowed the message, and ends it otherwise.
+    /// Starts the run if moderation allowed the message, and ends the run otherwise.
     fn apply_verdict(&mut self, verdict: Verdict) -> Vec<Effect> {
         let refusal = verdict.refusal().map(str::to_owned);
         let mut effects = vec![Effect::Emit(Event::Moderated { verdict })];
@@ -266,8 +268,8 @@ impl State {
         effects
     }
 
-    /// Returns the ending of a run that has used up its budget of tokens or cost, and `None`
-    /// otherwise.
+    /// Returns the ending of a run that has used up its token or cost budget, or `None` if it has
+    /// not.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
         let cost = self
@@ -283,7 +285,8 @@ impl State {
         thought.map(event).map(Effect::Emit).into_iter().collect()
     }
 
-    /// Ends the run from outside. Calls that are still running are reported as failed.
+    /// Ends the run because of an input such as a cancellation. Reports the calls that are still
+    /// running as failed.
     fn abort_pending_calls(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
         let planned =
             if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };

@@ -1,4 +1,4 @@
-//! Recalling items from memory before the model is asked.
+//! Recalls items from memory before the model is asked.
 
 use crate::{
     call::{Call, Execution},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl State {
-    /// Returns the call that recalls items, if a recall is due.
+    /// Returns the call to the recall program, if a recall is due.
     pub(super) fn recall_call(&mut self) -> Option<Call> {
         let contract = self.recall.as_ref()?;
         let messages = self.conversation.get(1..).unwrap_or_default();
@@ -46,7 +46,8 @@ impl State {
         effects
     }
 
-    /// Returns the message with recalled items. The first message with escaped marks explains them.
+    /// Returns the message with recalled items. If this is the first message that contains escaped
+    /// markers, it also explains them.
     fn recalled(&mut self, items: &[String]) -> Message {
         let mut message = recall::message(items, &self.nonce);
         let escaped = items.iter().any(|item| item.contains("[\\") || item.contains("<\\"));

@@ -1,8 +1,8 @@
-//! Reads the text of `ToolCall::Response(…)`.
+//! Reads the final answer in `ToolCall::Response(…)`.
 //!
-//! A final answer may contain anything: quotes, parentheses, code, even calls. Therefore it ends at
+//! A final answer may contain anything: quotes, parentheses, code, even calls. It therefore ends at
 //! the first position that closes the call *and* ends its line, outside all brackets, quotes and
-//! fences that the answer itself has opened. If there is no such position, the end is the last
+//! fences that the answer itself has opened. If there is no such position, it ends at the last
 //! position that closes the call before the start of a new turn.
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     value::without_tail,
 };
 
-/// The content of an answer, and the end of its call.
+/// The content of an answer, and the end offset of its call.
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) end: usize,
@@ -41,20 +41,20 @@ pub(super) fn read(text: &str, at: usize) -> Answer {
     }
 }
 
-/// A position where the answer could end.
+/// A position at which the answer could end.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// End of the answer.
+    /// End offset of the answer.
     end: usize,
-    /// End of the call.
+    /// End offset of the call.
     after: usize,
-    /// If true, the call has its closing parenthesis.
+    /// If true, the call's closing parenthesis is present.
     closed: bool,
 }
 
 impl Candidate {
-    /// Creates a candidate from the closing quote or fence at `end..after`, if the closing
-    /// parenthesis follows or the text ends.
+    /// Creates a candidate for the closing quote or fence at `end..after`, if it is followed by the
+    /// closing parenthesis or the end of the text.
     fn at(text: &str, end: usize, after: usize) -> Option<Self> {
         let mut next = after_space(text, after);
         if let Some(comma @ (',' | '，')) = char_at(text, next) {
@@ -77,7 +77,7 @@ fn trimmed(text: &str) -> String {
     trim_blank_lines(text).to_owned()
 }
 
-/// Returns true if a call or a new turn begins at `at`, so that the answer must end before it.
+/// Returns true if a call or a new turn begins at `at`, so that the answer must end before `at`.
 fn is_next_turn(text: &str, at: usize) -> bool {
     match byte(text, at) {
         b'\n' => header::is_boundary(text, at + 1),
@@ -88,7 +88,7 @@ fn is_next_turn(text: &str, at: usize) -> bool {
 
 fn triple(text: &str, quote: Quote) -> Answer {
     let meant = |raw: &str| quote::content(raw, quote);
-    // `inner` is true inside triple quotes that the text itself has opened.
+    // `inner` is true inside triple quotes that the text itself opened.
     let (mut inner, mut last, mut lone, mut from) = (false, None::<Candidate>, None, quote.inside);
     for (end, after) in quote::triple_runs(text, quote) {
         if last.is_some() && (from..end).any(|at| is_next_turn(text, at)) {
@@ -120,7 +120,8 @@ fn triple(text: &str, quote: Quote) -> Answer {
 
 fn quoted(text: &str, quote: Quote) -> Answer {
     let meant = |raw: &str| {
-        // One quote at the start and three at the end: the two surplus quotes are not text.
+        // If the string has one quote at its start and three at its end, the two surplus quotes are
+        // not part of the text.
         let doubled = quote.mark == '"' && raw.ends_with("\"\"") && !raw.ends_with("\\\"\"");
         quote::content(if doubled { raw.trim_end_matches('"') } else { raw }, quote)
     };
@@ -167,7 +168,8 @@ fn quoted(text: &str, quote: Quote) -> Answer {
     }
 }
 
-/// Reads an unclosed string up to the end of the text. Removes quotes and a parenthesis at its end.
+/// Reads an unclosed string up to the end of the text. Removes trailing quotes and a trailing
+/// parenthesis.
 fn unclosed(text: &str, quote: Quote, note: Note) -> Answer {
     let raw = without_tail(slice(text, quote.inside, text.len()));
     let raw = raw.trim_end_matches(quote.mark);
@@ -177,7 +179,7 @@ fn unclosed(text: &str, quote: Quote, note: Note) -> Answer {
 fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     let first = line_end(text, start);
     let info = slice(text, start + length, first);
-    // If the fence is on one line, the text is where the language would be.
+    // If the fence is on a single line, the text follows the opening marks directly.
     let inside = if info.contains("```") { start + length } else { (first + 1).min(text.len()) };
     let (mut last, mut at) = (None, inside);
     while at < text.len() {
@@ -209,7 +211,7 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     }
 }
 
-/// Reads an answer that is a JSON value.
+/// Reads an answer that is a JSON value. Returns `None` if it is not.
 fn json(text: &str, start: usize) -> Option<Answer> {
     let found = arguments::read(text, start);
     found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })

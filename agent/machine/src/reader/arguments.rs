@@ -1,4 +1,4 @@
-//! Reads the arguments of a call: first strictly and, if that fails, leniently.
+//! Reads the arguments of a call, first strictly and, if that fails, leniently.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use super::{
     text::{after_blanks, after_parenthesis, after_space, byte, char_at, fence, line_end, slice},
 };
 
-/// The arguments between the parentheses, and the end of the call.
+/// The arguments between the parentheses, and the end offset of the call.
 pub(super) struct Arguments {
     pub(super) items: Vec<Item>,
     pub(super) end: usize,
@@ -19,15 +19,15 @@ pub(super) struct Arguments {
 
 /// An argument.
 pub(super) struct Item {
-    /// The name before `=` or `:`, in lower case.
+    /// The name before `=` or `:`, in lowercase.
     key: Option<String>,
     value: String,
     form: Form,
-    /// The content of a string between its quotes, as it was written.
+    /// The raw content of a quoted string. `None` for any other value.
     written: Option<Written>,
 }
 
-/// The content of a string as it was written.
+/// The raw content of a quoted string, with its opening quote.
 struct Written {
     text: String,
     quote: Quote,
@@ -48,7 +48,7 @@ const NAME_KEYS: [&str; 3] = ["name", "program", "program_name"];
 /// Keys that models use for the list of arguments.
 const LIST_KEYS: [&str; 4] = ["args", "arguments", "argv", "params"];
 
-/// Reads the arguments that begin at `at`, up to the closing parenthesis.
+/// Reads the arguments, from `at` to the closing parenthesis.
 pub(super) fn read(text: &str, at: usize) -> Arguments {
     let strict = Parser { text, at, lenient: false, hopeless: false, note: None };
     let lenient = Parser { lenient: true, ..strict };
@@ -59,7 +59,8 @@ pub(super) fn read(text: &str, at: usize) -> Arguments {
     })
 }
 
-/// Reads arguments that are the fields of a JSON object. The field `wanted` must exist.
+/// Reads arguments that are written as the fields of a JSON object. The object must have the field
+/// `wanted`.
 pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Arguments> {
     if byte(text, after_space(text, at)) != b'{' {
         return None;
@@ -74,8 +75,8 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
     Some(Arguments { items, ..found })
 }
 
-/// Returns the offset of a value after `key =` or `key:`. Returns `None` unless the text after the
-/// sign can only be a value.
+/// Returns the offset of the value after `key =` or `key:`. Returns `None` if the text after the
+/// sign may be something other than a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
     let word = text
         .as_bytes()
@@ -101,12 +102,13 @@ pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
 }
 
 impl Arguments {
-    /// Returns true if an argument is an ellipsis, as in prose that only mentions a call.
+    /// Returns true if an argument is an ellipsis, which indicates that the text only mentions a
+    /// call.
     pub(super) fn have_ellipsis(&self) -> bool {
         self.items.iter().any(|item| item.form == Form::Bare && is_ellipsis(&item.value))
     }
 
-    /// Returns the value if there is exactly one argument and reading it required no note.
+    /// Returns the value if there is exactly one argument and reading it produced no note.
     pub(super) fn only(&self) -> Option<&str> {
         match self.items.as_slice() {
             [item] if self.note.is_none() => Some(&item.value),
@@ -114,8 +116,8 @@ impl Arguments {
         }
     }
 
-    /// Removes and returns the program's name: the argument with a key such as `name`, or the first
-    /// one.
+    /// Removes and returns the program's name: the argument with a key such as `name`, or else the
+    /// first argument.
     pub(super) fn take_name(&mut self) -> String {
         let named = |item: &Item| item.key.as_deref().is_some_and(|key| NAME_KEYS.contains(&key));
         let index = self.items.iter().position(named).unwrap_or(0);
@@ -128,19 +130,19 @@ impl Arguments {
         Some(self.items.remove(index).value)
     }
 
-    /// Returns the values in order. A list with a key such as `args` is flattened.
+    /// Returns the values, in order. A list with a key such as `args` is flattened.
     pub(super) fn into_values(self) -> Vec<String> {
         self.items.into_iter().flat_map(Item::into_values).collect()
     }
 
-    /// Returns the strings of a fix in order.
+    /// Returns the strings of a fix, in order.
     pub(super) fn into_fix_texts(self) -> Vec<FixText> {
         self.items.into_iter().flat_map(Item::into_fix_texts).collect()
     }
 }
 
 impl Item {
-    /// Returns the value as a name, without whitespace and unpaired quotes.
+    /// Returns the value as a name, without surrounding whitespace and quotes.
     fn name(&self) -> String {
         self.value.trim().trim_matches(['"', '\'', '`']).trim().to_owned()
     }
@@ -156,9 +158,9 @@ impl Item {
 }
 
 impl Item {
-    /// Returns the strings of a fix. A string in triple quotes is code whose escapes are kept, as
-    /// in a program. In other quotes, escapes are resolved, as in every argument. The other reading
-    /// is kept as an alternative, since models mix the two up.
+    /// Returns the strings of a fix. In triple quotes, a string is code, and its escapes are kept,
+    /// as in a program. In other quotes, escapes are resolved, as in any argument. The other
+    /// reading is stored as an alternative, because models confuse the two.
     fn into_fix_texts(self) -> Vec<FixText> {
         let json = (self.form == Form::Json)
             .then(|| fix::texts_of_json(serde_json::from_str(&self.value).ok()?))
@@ -179,7 +181,7 @@ impl Item {
     }
 }
 
-/// Removes the line breaks after the opening and before the closing triple quotes.
+/// Removes the line breaks after the opening triple quotes and before the closing ones.
 fn block(text: &str) -> &str {
     let Some(inside) = text.trim_start_matches([' ', '\t']).strip_prefix('\n') else {
         return text;
@@ -195,7 +197,7 @@ fn source(value: Value) -> String {
     }
 }
 
-/// Writes a JSON value with a space after each colon and comma, as people write it.
+/// Formats a JSON value with a space after each colon and comma, as people write it.
 fn spaced(value: &Value) -> String {
     match value {
         Value::Array(items) => {
@@ -214,31 +216,32 @@ fn spaced(value: &Value) -> String {
 /// Maximum length of a comment, in bytes.
 const MAX_COMMENT: usize = 200;
 
-/// Returns true if a comment of another language begins at `at` and a line follows it.
+/// Returns true if a comment in another language begins at `at` and ends with a line break.
 pub(super) fn is_comment(text: &str, at: usize) -> bool {
     matches!((byte(text, at), byte(text, at + 1)), (b'/', b'/') | (b'#', b' '))
         && text.as_bytes().iter().skip(at).take(MAX_COMMENT).any(|&b| b == b'\n')
 }
 
-/// Returns true if `value` consists of dots.
+/// Returns true if `value` consists only of dots.
 pub(super) fn is_ellipsis(value: &str) -> bool {
     !value.is_empty() && value.chars().all(|c| matches!(c, '.' | '…'))
 }
 
-/// A parser of arguments, strict or lenient.
+/// A strict or lenient parser of arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     pub(super) lenient: bool,
-    /// If true, a lenient search for a closing quote has reached the end of the text. It is not
-    /// repeated for later strings, so the time stays linear.
+    /// If true, a lenient search for a closing quote has already reached the end of the text. The
+    /// search is not repeated for later strings, so parsing takes linear time.
     pub(super) hopeless: bool,
     pub(super) note: Option<Note>,
 }
 
 impl<'a> Parser<'a> {
-    /// Reads up to the closing parenthesis. A strict parser returns `None` for anything unusual.
+    /// Parses the arguments up to the closing parenthesis. A strict parser returns `None` for any
+    /// irregularity.
     fn list(mut self) -> Option<Arguments> {
         let mut items = Vec::new();
         loop {
@@ -272,8 +275,8 @@ impl<'a> Parser<'a> {
         Some(Arguments { items, end: self.at, note: self.note })
     }
 
-    /// Skips the separator after a value. Returns false if the call ends without a parenthesis, and
-    /// `None` if a strict parser finds anything other than a separator.
+    /// Skips the separator after a value. Returns false if the call ends without a closing
+    /// parenthesis. Returns `None` if a strict parser finds anything other than a separator.
     fn skip_separator(&mut self) -> Option<bool> {
         let next = after_space(self.text, self.at);
         let found = char_at(self.text, next);
@@ -295,7 +298,7 @@ impl<'a> Parser<'a> {
             self.at = next;
             return Some(true);
         }
-        // Other text on the same line is skipped.
+        // Skips other text on the same line.
         let rest = slice(self.text, self.at, self.text.len());
         match rest.char_indices().find(|(_, found)| matches!(found, ',' | ')' | '\n')) {
             Some((offset, ',' | ')')) => self.at += offset,

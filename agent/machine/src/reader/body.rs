@@ -1,4 +1,4 @@
-//! Reads the program of `ToolCall::Wat(…)`: fenced, in quotes, or bare.
+//! Reads the program in `ToolCall::Wat(…)`: fenced, quoted or bare.
 
 use super::{
     Note,
@@ -11,7 +11,7 @@ use super::{
     },
 };
 
-/// A program, and the offset where the call continues.
+/// A program, and the offset at which the call continues.
 pub(super) struct Body {
     pub(super) text: String,
     pub(super) end: usize,
@@ -20,7 +20,7 @@ pub(super) struct Body {
     pub(super) note: Option<Note>,
 }
 
-/// Words after an opening fence that name a language.
+/// Language names that may follow an opening fence.
 const LANGUAGES: [&str; 9] =
     ["wat", "wast", "wasm", "webassembly", "text/wat", "lisp", "scheme", "clojure", "text"];
 
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, at: usize) -> Body {
     if let Some((mark, length)) = fence(text, at) {
         return fenced(text, at, mark, length);
     }
-    // Two backticks are a fence with one backtick missing.
+    // Two backticks are treated as a fence with a missing backtick.
     if run(text, at, b'`') == 2 {
         return fenced(text, at, b'`', 2);
     }
@@ -55,10 +55,10 @@ fn without_fence(program: &str) -> String {
     program.to_owned()
 }
 
-/// Reads a program in a fence that opens at `at`.
+/// Reads a program in the fence that opens at `at`.
 pub(super) fn fenced(text: &str, at: usize, mark: u8, length: usize) -> Body {
     let mut inside = after_info(text, at + length);
-    // A second opening fence right after the first is a mistake.
+    // Ignores a second opening fence right after the first.
     let again = after_space(text, inside);
     if let Some((_, marks)) = fence(text, again)
         && !closes_call(text, again + marks)
@@ -77,7 +77,7 @@ fn unquoted(text: &str, at: usize) -> Body {
     });
     let inside = match word {
         Some(word) if !matches!(byte(text, at + word.len()), b'(' | b';') => at + word.len(),
-        // The indentation of the first line belongs to the program.
+        // The first line's indentation belongs to the program.
         _ => slice(text, 0, at)
             .rfind('\n')
             .map_or(at, |line| if after_blanks(text, line + 1) == at { line + 1 } else { at }),
@@ -109,7 +109,8 @@ fn quoted(text: &str, quote: Quote) -> Body {
     Body { continues: scan.stop != Stop::Broken, ..body(text, quote.inside, scan, note) }
 }
 
-/// Reads a program in typographic quotes, or a bare program if the closing quote is missing.
+/// Reads a program in typographic quotes. If the closing quote is missing, reads the text as a bare
+/// program.
 fn typographic(text: &str, quote: Quote) -> Body {
     match quote::close(text, quote) {
         Some((end, after)) => {
@@ -132,7 +133,7 @@ fn body(text: &str, inside: usize, scan: Scan, note: Option<Note>) -> Body {
     }
 }
 
-/// Removes the last line if it is a fence, which is not the expected one.
+/// Removes the last line if it is a fence other than the expected closing one.
 fn without_fence_line(source: &str) -> &str {
     match source.rsplit_once('\n') {
         Some((before, line))
@@ -144,8 +145,8 @@ fn without_fence_line(source: &str) -> &str {
     }
 }
 
-/// Returns the start of a fence's content: the next line, or the program if it begins on the same
-/// line.
+/// Returns the start of a fence's content: the next line, or the program itself if it begins on the
+/// same line.
 fn after_info(text: &str, at: usize) -> usize {
     let line = line_end(text, at);
     let info = slice(text, at, line);

@@ -9,20 +9,22 @@ use super::{
     text::{after_parenthesis, after_space, char_at, fence, slice, trim_blank_lines},
 };
 
-/// A call, and its end.
+/// A call and its end offset.
 pub(super) struct Call {
     pub(super) action: Action,
     pub(super) end: usize,
     pub(super) note: Option<Note>,
-    /// If true, the text only mentions a call: it has no arguments, or an ellipsis in their place.
+    /// If true, the text only mentions a call: the call has no arguments, or an ellipsis in place
+    /// of them.
     pub(super) is_mention: bool,
 }
 
-/// Reads the call that `header` begins.
+/// Reads the call that begins with `header`.
 pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
     let inside = header.inside;
     if is_escaped(text, inside) {
-        // Offsets in the unescaped text do not match those of `text`, so the rest is not read.
+        // The text after the call is not read, because offsets in the unescaped text do not match
+        // offsets in `text`.
         let unescaped = quote::unescape(slice(text, inside, text.len()));
         let call = read_from(&unescaped, &Header { inside: 0, ..*header });
         let more = after_decoration(&unescaped, call.end) < unescaped.len();
@@ -83,8 +85,8 @@ fn wat(text: &str, inside: usize) -> Call {
     }
 }
 
-/// Returns true if a line after a program begins with something that is not an argument. The call
-/// has then ended without its parenthesis.
+/// Returns true if the line after a program begins with something other than an argument. The call
+/// then ends without a closing parenthesis.
 fn breaks_off(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     if closing_tag(text, next) > 0 {
@@ -107,10 +109,10 @@ fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
     Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
 }
 
-/// Maximum number of fixes in a row that are read. The limit keeps the time linear.
+/// Maximum number of consecutive fixes that are read. The limit keeps the reader's time linear.
 const MAX_FIXES: usize = 32;
 
-/// Reads a fix. Several fixes in a row are one.
+/// Reads a fix. Consecutive fixes are merged into one.
 fn fix(text: &str, inside: usize) -> Call {
     let first = arguments::read(text, inside);
     let is_mention = first.have_ellipsis();
@@ -133,7 +135,7 @@ fn fix(text: &str, inside: usize) -> Call {
 }
 
 /// Returns true if the whole call is escaped as in a string literal: a backslash precedes the first
-/// quote, or follows the fence's language.
+/// quote or follows the fence's language.
 fn is_escaped(text: &str, inside: usize) -> bool {
     let start = after_space(text, inside);
     let is_word = |b: &&u8| b.is_ascii_alphanumeric();

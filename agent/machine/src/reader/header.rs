@@ -8,12 +8,12 @@ use super::{
 /// The header of a call, up to its opening parenthesis.
 #[derive(Clone, Copy)]
 pub(super) struct Header<'a> {
-    /// Offset of `ToolCall`.
+    /// Offset of the word `ToolCall`.
     pub(super) start: usize,
-    /// Offset of the arguments.
+    /// Offset at which the arguments begin.
     pub(super) inside: usize,
     pub(super) kind: Kind<'a>,
-    /// If true, the header has its opening parenthesis.
+    /// If true, the opening parenthesis is present.
     pub(super) parenthesis: bool,
 }
 
@@ -24,11 +24,11 @@ pub(super) enum Kind<'a> {
     Catalog,
     Fix,
     Response,
-    /// The name of a program, written where the kind belongs.
+    /// A program's name, written in place of the kind.
     Program(&'a str),
 }
 
-/// Finds the first header that begins in `from..limit`.
+/// Finds the first header that begins in the range `from..limit`.
 pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -47,20 +47,20 @@ pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> 
     None
 }
 
-/// Reads the header at `start`.
+/// Reads the header that begins at `start`.
 pub(super) fn at_offset(text: &str, start: usize) -> Option<Header<'_>> {
     let (kind, end) = prefixed_kind(text, start)?;
     opened(text, start, kind, end)
 }
 
-/// Reads a header without `ToolCall::` at `start`.
+/// Reads a header that begins at `start` without `ToolCall::`.
 pub(super) fn bare_at_offset(text: &str, start: usize) -> Option<Header<'_>> {
     let (kind, end) = kind_at(text, start)?;
     let header = opened(text, start, kind, end)?;
     (header.parenthesis && !matches!(kind, Kind::Program(_))).then_some(header)
 }
 
-/// Reads `ToolCall::Kind` at `start`, in any spelling. Returns the kind and its end.
+/// Reads `ToolCall::Kind` at `start`, in any spelling. Returns the kind and its end offset.
 pub(super) fn prefixed_kind(text: &str, start: usize) -> Option<(Kind<'_>, usize)> {
     if !starts(text, start, "tool") || continues_word(text, start) {
         return None;
@@ -132,16 +132,15 @@ fn opened<'a>(text: &'a str, start: usize, kind: Kind<'a>, end: usize) -> Option
 
 fn continues_word(text: &str, at: usize) -> bool {
     let before = slice(text, 0, at);
-    // Underscores without a word before them are emphasis.
+    // Underscores that do not follow a word are emphasis.
     let before = if before.ends_with("__") { before.trim_end_matches("__") } else { before };
     before.chars().next_back().is_some_and(|before| before.is_alphanumeric() || before == '_')
 }
 
-/// Maximum length of decoration before a call, in bytes.
+/// Maximum length of the decoration before a call, in bytes.
 const MAX_DECORATION: usize = 80;
 
-/// Returns true if only decoration precedes `at` on its line. Text before `floor` is not part of
-/// the line.
+/// Returns true if only decoration precedes `at` on its line. Ignores text before `floor`.
 pub(super) fn starts_line(text: &str, at: usize, floor: usize) -> bool {
     let bytes = text.as_bytes().get(floor..at).unwrap_or_default();
     let back = bytes.iter().rev().take(MAX_DECORATION).take_while(|&&b| b != b'\n').count();
@@ -166,18 +165,18 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
         || at_offset(text, at).is_some()
 }
 
-/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. In
-/// that case everything before `at` has ended, even if it is not closed.
+/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line.
+/// Everything before `at` has then ended, even if it is not closed.
 pub(super) fn is_over(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     slice(text, at, next).contains('\n') && is_boundary(text, next)
 }
 
-/// Labels before a call.
+/// Labels that may precede a call.
 const LABELS: [&str; 7] =
     ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
 
-/// Returns true if `line` consists of marks, tags and labels that may precede a call.
+/// Returns true if `line` consists of the marks, tags and labels that may precede a call.
 fn is_decoration(line: &str) -> bool {
     let mut line = line.trim();
     if let Some((_, length)) = fence(line, 0) {
@@ -204,7 +203,7 @@ fn is_decoration(line: &str) -> bool {
 /// Maximum number of layers of decoration around a call.
 const MAX_LAYERS: usize = 8;
 
-/// Returns the text before a call without the call's decoration.
+/// Returns the text before a call, without the decoration that belongs to the call.
 pub(super) fn before(text: &str) -> &str {
     let mut text = text.trim();
     for _ in 0..MAX_LAYERS {
@@ -215,8 +214,8 @@ pub(super) fn before(text: &str) -> &str {
             continue;
         }
         let bare = text.trim_end_matches(['*', '`', '_', '[']);
-        // Marks after a space open an emphasis around the call. Marks after a letter close one and
-        // belong to the thought.
+        // Marks after a space open an emphasis around the call. Marks after a letter close an
+        // emphasis and belong to the thought.
         if bare.len() < text.len() && bare.ends_with([' ', '\t']) {
             text = bare.trim_end();
             continue;
@@ -226,7 +225,7 @@ pub(super) fn before(text: &str) -> &str {
     text
 }
 
-/// Skips the decoration after a call.
+/// Returns the offset after the decoration that follows a call.
 pub(super) fn after_decoration(text: &str, at: usize) -> usize {
     skip_decoration(text, at, after_space)
 }
@@ -254,8 +253,8 @@ fn skip_decoration(text: &str, at: usize, space: fn(&str, usize) -> usize) -> us
     }
 }
 
-/// Returns the length of `</tag>` or of an end-of-turn token such as `<|im_end|>`, and 0 if there
-/// is neither.
+/// Returns the length of `</tag>` or of an end-of-turn token such as `<|im_end|>`, or 0 if neither
+/// begins at `at`.
 pub(super) fn closing_tag(text: &str, at: usize) -> usize {
     if byte(text, at) != b'<' || !matches!(byte(text, at + 1), b'/' | b'|') {
         return 0;

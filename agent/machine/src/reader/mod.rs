@@ -1,11 +1,12 @@
 //! Reads a model's answer in the text dialect.
 //!
 //! Models often make mistakes in the format, so reading never fails: every text yields one action.
-//! The first call outside of reasoning wins. The text after it is dropped, with a note for the
-//! model. Well-formed input is always read strictly, and only malformed input is read leniently.
+//! The reader uses the first call outside of reasoning, drops the text after it, and adds a note
+//! for the model. Well-formed input is always read strictly. Only malformed input is read
+//! leniently.
 //!
-//! The time is linear in the answer's length: each scan only moves forward, and a scan that reached
-//! the end of the text without success is not repeated.
+//! The reader takes time linear in the answer's length: each scan only moves forward, and a scan
+//! that reached the end of the text without success is not repeated.
 
 mod answer;
 mod arguments;
@@ -43,19 +44,19 @@ pub fn read(answer: &str) -> Reading {
     }
 }
 
-/// Reads the answer to a request for a corrected program, if it contains no call. A fenced program
-/// is then the call, even with prose around it.
+/// Reads an answer to a request for a corrected program. If the answer contains no call but a
+/// fenced program, the program becomes the call, even with prose around it.
 pub(crate) fn read_repair(uncalled: Reading) -> Reading {
     uncalled::program_in_prose(uncalled)
 }
 
-/// A reading of an answer with or without a call.
+/// The result of reading an answer, which may or may not contain a call.
 pub(crate) enum ReadResult {
     Called(Reading),
     Uncalled(Reading),
 }
 
-/// Reads an answer, with or without a call.
+/// Reads an answer, which may or may not contain a call.
 pub(crate) fn read_call(answer: &str) -> ReadResult {
     let normalised = normalise(answer);
     let text = normalised.as_ref();
@@ -86,7 +87,7 @@ pub(crate) fn read_call(answer: &str) -> ReadResult {
                 from = close.end;
             }
             None => {
-                // The reasoning is not closed: it ends at a call, or at the end of the text.
+                // Unclosed reasoning ends at a call or at the end of the text.
                 if let Some(call) = call_in_open_reasoning(text, open.end) {
                     thoughts.push(header::before(slice(text, open.end, call.start)));
                     return ReadResult::Called(found(text, &thoughts, "", call));
@@ -103,24 +104,24 @@ pub(crate) fn read_call(answer: &str) -> ReadResult {
     }
 }
 
-/// A call, and its offset.
+/// A call and its start offset.
 struct FoundCall {
     start: usize,
     call: call::Call,
 }
 
-/// Maximum number of mentions that are skipped in search of a real call. The limit keeps the time
-/// linear even if the answer consists of mentions.
+/// Maximum number of mentions that are skipped in the search for a real call. The limit keeps the
+/// reader's time linear even if the answer consists of mentions.
 const MAX_MENTIONS: usize = 4;
 
-/// Calls that are only mentioned (`ToolCall::Wat(...)`). The first is used if there is no real
+/// Mentions of calls, such as `ToolCall::Wat(...)`. The first mention is used if there is no real
 /// call.
 struct Mentions {
     first: Option<FoundCall>,
     left: usize,
 }
 
-/// Finds the first call in `from..limit` that is not only a mention.
+/// Finds the first call in `from..limit` that is not a mere mention.
 fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) -> Option<FoundCall> {
     let mut at = from;
     while let Some(header) = header::next(text, at, limit) {
@@ -135,8 +136,8 @@ fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) ->
     None
 }
 
-/// Finds the call that ends unclosed reasoning: the first one at the start of a line, or else the
-/// very last one if no text follows it.
+/// Finds the call that ends unclosed reasoning: the first call at the start of a line, or else the
+/// last call, if no text follows it.
 fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     let mut at = from;
     let mut last: Option<Header<'_>> = None;
@@ -153,8 +154,8 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     alone.then_some(FoundCall { start: header.start, call })
 }
 
-/// Reads the text before a closing tag that has no opening tag as reasoning, and returns the start
-/// of the rest. Such answers occur when the chat template writes the opening tag itself.
+/// Reads the text before a closing tag without an opening tag as reasoning. Returns the offset of
+/// the rest. Such answers occur if the chat template writes the opening tag itself.
 fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
     let Some(close) = tags.leading_close() else { return 0 };
     let covered = header::next(text, 0, close.start)
@@ -197,7 +198,7 @@ fn filled(thought: &str) -> Option<String> {
     (!thought.is_empty()).then(|| thought.to_owned())
 }
 
-/// Returns `from..limit` without its closing tags.
+/// Returns the text in `from..limit` without the closing tags of reasoning.
 fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String {
     let mut out = String::new();
     let mut at = from;
@@ -209,7 +210,7 @@ fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String
     out
 }
 
-/// Converts line breaks to `\n`, and removes a byte order mark and end-of-turn tokens.
+/// Converts line breaks to `\n`, and removes a byte order mark and trailing end-of-turn tokens.
 fn normalise(answer: &str) -> Cow<'_, str> {
     let answer = without_end_of_turn(answer.strip_prefix('\u{feff}').unwrap_or(answer));
     if answer.contains('\r') {
@@ -219,8 +220,8 @@ fn normalise(answer: &str) -> Cow<'_, str> {
     }
 }
 
-/// Removes tokens such as `<|im_end|>` from the end, which servers that do not know a model's
-/// tokens leave in its answer.
+/// Removes tokens such as `<|im_end|>` from the end of an answer. Servers that do not know a
+/// model's tokens leave them there.
 fn without_end_of_turn(answer: &str) -> &str {
     let mut rest = answer;
     while let Some((before, name)) =

@@ -5,16 +5,16 @@ use super::text::{byte, char_at, run, slice};
 /// An opening quote.
 #[derive(Clone, Copy)]
 pub(super) struct Quote {
-    /// Offset of the content.
+    /// Offset of the quoted content.
     pub(super) inside: usize,
     pub(super) mark: char,
     pub(super) is_triple: bool,
-    /// If true, the content is raw: backslashes are not escapes (`r"…"`).
+    /// If true, the string is raw (`r"…"`): backslashes are not escapes.
     pub(super) is_raw: bool,
 }
 
-/// Reads an opening quote at `at`. Prefix letters from other languages, as in `r"…"` and `f"…"`,
-/// may precede it.
+/// Reads the opening quote at `at`. Prefix letters from other languages may precede it, as in
+/// `r"…"` and `f"…"`.
 pub(super) fn at_offset(text: &str, at: usize) -> Option<Quote> {
     let letters = text.as_bytes().iter().skip(at).take(2);
     let letters =
@@ -48,7 +48,7 @@ pub(super) fn strict_closers(mark: char) -> &'static [char] {
     }
 }
 
-/// Returns the quotes that may close a string opened by `mark` if its author mixed up quotes.
+/// Returns the quotes that may close a string opened by `mark` if the author mixed up quotes.
 pub(super) fn lenient_closers(mark: char) -> &'static [char] {
     match mark {
         '`' => &['`'],
@@ -57,8 +57,8 @@ pub(super) fn lenient_closers(mark: char) -> &'static [char] {
     }
 }
 
-/// Finds the first unescaped quote that strictly matches. Returns the end of the content and the
-/// end of the quote.
+/// Finds the first unescaped quote that strictly matches the opening quote. Returns the end offsets
+/// of the content and of the closing quote.
 pub(super) fn close(text: &str, quote: Quote) -> Option<(usize, usize)> {
     if quote.is_triple {
         return triple_runs(text, quote).next();
@@ -76,8 +76,8 @@ pub(super) fn close(text: &str, quote: Quote) -> Option<(usize, usize)> {
     None
 }
 
-/// Returns each unescaped run of three or more quotes after a triple quote, as the end of the
-/// content and the end of the run. The last three quotes of a run are the closing quote.
+/// Returns each unescaped run of three or more quotes after an opening triple quote, as the end of
+/// the content and the end of the run. The last three quotes of a run are the closing quote.
 pub(super) fn triple_runs(text: &str, quote: Quote) -> impl Iterator<Item = (usize, usize)> {
     let mark = u8::try_from(quote.mark).unwrap_or(b'"');
     let mut at = quote.inside;
@@ -100,15 +100,15 @@ pub(super) fn triple_runs(text: &str, quote: Quote) -> impl Iterator<Item = (usi
     })
 }
 
-/// Resolves the escapes of a string's content. In triple quotes over several lines only escaped
-/// quotes are resolved, since such content is usually code, paths or formulas.
+/// Resolves the escapes in a string's content. In multi-line triple-quoted strings, only escaped
+/// quotes are resolved, because the content is usually code, paths or formulas.
 pub(super) fn content(raw: &str, quote: Quote) -> String {
     if quote.is_raw {
         raw.to_owned()
     } else if quote.is_triple && raw.trim().contains('\n') {
         code(raw, quote.mark)
     } else {
-        // Typographic triple quotes.
+        // The content is in typographic triple quotes.
         let inner = raw
             .strip_prefix("““")
             .and_then(|raw| raw.strip_suffix("””"))
@@ -123,7 +123,7 @@ pub(super) fn code(raw: &str, mark: char) -> String {
         .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))
 }
 
-/// Resolves escapes. Unknown ones are left unchanged.
+/// Resolves escapes. Unknown escapes are left unchanged.
 pub(super) fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -152,7 +152,7 @@ pub(super) fn unescape(raw: &str) -> String {
     out
 }
 
-/// Reads `uXXXX`, a surrogate pair of these, or `u{X…}`. Returns the character and the length.
+/// Parses `uXXXX`, a surrogate pair of these, or `u{X…}`. Returns the character and the length.
 fn unicode(after: &str) -> Option<(char, usize)> {
     if byte(after, 1) == b'{' {
         let digits =

@@ -10,7 +10,7 @@ use crate::fix::FixText;
 /// The result of reading an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The content of the reasoning tags, or else the text before the call. Trimmed, and never
+    /// The content of the reasoning tags, or else the text before the call. It is trimmed and never
     /// empty.
     pub thought: Option<String>,
     /// The action that the model asks for.
@@ -22,37 +22,37 @@ pub struct Reading {
     pub retained: String,
 }
 
-/// The action that a model asks for.
+/// The action that a model requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum Action {
-    /// Run a program written in the answer.
+    /// A call to a program written in the answer.
     Wat {
-        /// The program's body, without blank lines at its ends.
+        /// The program's body, without leading and trailing blank lines.
         body: String,
-        /// The arguments in order. A value that is not a string is its source text.
+        /// The arguments, in order. A value that is not a string is represented by its source text.
         args: Vec<String>,
     },
-    /// Run a program of the catalog.
+    /// A call to a catalog program.
     Catalog {
         /// The program's name, trimmed. Empty if the model gave none.
         name: String,
-        /// The arguments in order. A value that is not a string is its source text.
+        /// The arguments, in order. A value that is not a string is represented by its source text.
         args: Vec<String>,
     },
-    /// Change the last program that failed, and run it again.
+    /// A fix for the last program that failed, which is then run again.
     Fix {
-        /// Pairs of strings: an old one, and the new one that replaces it.
+        /// The strings of the fix, which alternate between old and new strings.
         texts: Vec<FixText>,
     },
-    /// End the run.
+    /// The answer that ends the run.
     Response {
-        /// The final answer, without blank lines at its ends.
+        /// The final answer, without leading and trailing blank lines.
         text: String,
     },
 }
 
-/// A note for the model about the form of its answer. `Display` writes the sentence.
+/// A note for the model about the form of its answer. `Display` prints it as a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
@@ -62,7 +62,7 @@ pub enum Note {
     UnclosedFence,
     /// A string is not closed.
     UnclosedString,
-    /// A parenthesis of the call is missing.
+    /// The call's closing parenthesis is missing.
     UnclosedCall,
     /// The answer is a fenced program without a call around it.
     BareProgram,
@@ -93,7 +93,7 @@ impl fmt::Display for Note {
 }
 
 impl Reading {
-    /// Returns the action in JSON, as `wattle parse` prints it.
+    /// Returns the reading as JSON, as printed by `wattle parse`.
     ///
     /// ```
     /// let reading = wattle_machine::read("ToolCall::Catalog(\"now\", 1)");

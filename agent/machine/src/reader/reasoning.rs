@@ -2,18 +2,18 @@
 
 use super::text::{byte, slice, starts};
 
-/// The names of the tags that hold reasoning.
+/// The names of tags that contain reasoning.
 const NAMES: [&str; 7] =
     ["reasoning", "reason", "thinking", "think", "thoughts", "thought", "scratchpad"];
 
-/// A reasoning tag; `start..end` is the tag itself.
+/// A reasoning tag. The tag itself is at `start..end`.
 #[derive(Clone, Copy)]
 pub(super) struct Tag {
     pub(super) start: usize,
     pub(super) end: usize,
     name: usize,
     closes: bool,
-    /// For an opening tag: the index of the closing tag that ends it.
+    /// Index of the matching closing tag, if this is an opening tag.
     partner: Option<usize>,
 }
 
@@ -21,23 +21,24 @@ pub(super) struct Tag {
 pub(super) struct Tags(Vec<Tag>);
 
 impl Tags {
-    /// Returns the first opening tag at or after `at`.
+    /// Returns the first opening tag that starts at or after `at`.
     pub(super) fn open_after(&self, at: usize) -> Option<Tag> {
         let first = self.0.partition_point(|tag| tag.start < at);
         self.0.iter().skip(first).find(|tag| !tag.closes).copied()
     }
 
-    /// Returns the closing tag of `open`: the next one with the same name, or else the next one.
+    /// Returns the closing tag of `open`: the next closing tag with the same name, or else the next
+    /// closing tag.
     pub(super) fn close_of(&self, open: Tag) -> Option<Tag> {
         self.0.get(open.partner?).copied()
     }
 
-    /// Returns the answer's first tag if it is a closing tag.
+    /// Returns the answer's first reasoning tag if it is a closing tag.
     pub(super) fn leading_close(&self) -> Option<Tag> {
         self.0.first().filter(|tag| tag.closes).copied()
     }
 
-    /// Returns the closing tags in `from..to`.
+    /// Returns the closing tags in the range `from..to`.
     pub(super) fn closes_in(&self, from: usize, to: usize) -> impl Iterator<Item = Tag> {
         let first = self.0.partition_point(|tag| tag.start < from);
         self.0
@@ -49,7 +50,7 @@ impl Tags {
     }
 }
 
-/// Finds all reasoning tags. A tag after a backtick is only a mention and is skipped.
+/// Finds all reasoning tags. A tag after a backtick is a mere mention and is skipped.
 pub(super) fn tags(text: &str) -> Tags {
     let mut tags = Vec::new();
     let mut at = 0;

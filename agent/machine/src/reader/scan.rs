@@ -1,5 +1,5 @@
 //! Finds the end of a program by the lexical rules of its language, so that strings, comments and
-//! parentheses inside the program do not end it.
+//! parentheses in the program do not end it.
 
 use super::{
     header, quote,
@@ -21,15 +21,15 @@ pub(super) enum Stop {
     Closed,
     /// A comma or a parenthesis that cannot belong to the program ends it.
     Separator,
-    /// The answer ends, or its next part cannot belong to the call.
+    /// The answer ends, or continues with text that cannot belong to the call.
     Broken,
 }
 
-/// The end of a program.
+/// The result of a scan: the end of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     pub(super) end: usize,
-    /// Offset where the call continues: after the closing fence or quote, or at the separator.
+    /// Offset at which the call continues: after the closing fence or quote, or at the separator.
     pub(super) after: usize,
     pub(super) stop: Stop,
 }
@@ -43,7 +43,7 @@ enum State {
     Triple,
 }
 
-/// Scans a program in one pass, up to its end.
+/// Scans a program in one pass and returns its end.
 pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
     let (state, depth) = (State::Code, 0);
     let mut scanner =
@@ -84,7 +84,7 @@ impl Scanner<'_> {
         self.fallback_end(Scan { end, after: end, stop: Stop::Broken })
     }
 
-    /// Returns the possible end that was found earlier, or else `end`.
+    /// Returns the possible end found earlier, or else `end`.
     fn fallback_end(&self, end: Scan) -> Scan {
         self.shielded.or(self.separator).unwrap_or(end)
     }
@@ -150,8 +150,8 @@ impl Scanner<'_> {
         Ok(1)
     }
 
-    /// Reads the quotes at the start of a literal. Two quotes are an empty literal, and six are an
-    /// empty triple-quoted one.
+    /// Reads the opening quotes of a literal. Two quotes are an empty literal, and six quotes are
+    /// an empty triple-quoted literal.
     fn open_literal(&mut self) -> usize {
         let (state, length) = match run(self.text, self.at, b'"') {
             1 => (State::Literal, 1),
@@ -175,8 +175,8 @@ impl Scanner<'_> {
                 {
                     let in_text = match state {
                         State::Triple => true,
-                        // An unclosed literal reaches the end of the call. A literal of several
-                        // lines continues after it.
+                        // An unclosed literal extends to the end of the call. A multi-line literal
+                        // continues after the fence.
                         State::Literal => !ends_call(text, start + length),
                         State::Code | State::Line | State::Block(_) => false,
                     };
@@ -205,18 +205,18 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns true if a fence inside a fenced program has no language. Such a fence may be a closing
-/// one of the wrong kind or length. The program then ends where its call ends.
+/// Returns true if the fence has no language and the program itself is fenced. Such a fence may be
+/// a closing fence of the wrong kind or length. The program then ends where its call ends.
 fn is_other_close(text: &str, at: usize, until: Until) -> bool {
     matches!(until, Until::Fence { .. }) && closes_call(text, at)
 }
 
-/// Returns true if no language follows a fence, so that it may be a closing one.
+/// Returns true if no language follows a fence, so that it may be a closing fence.
 pub(super) fn closes_call(text: &str, at: usize) -> bool {
     !char_at(text, at).is_some_and(char::is_alphanumeric)
 }
 
-/// Returns true if the text after a fence ends the call or continues with its arguments.
+/// Returns true if the text after a fence ends the call or continues it with arguments.
 fn ends_call(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     next >= text.len()
@@ -225,13 +225,13 @@ fn ends_call(text: &str, at: usize) -> bool {
         || header::is_boundary(text, next)
 }
 
-/// Returns the end of the program if the fence or quote at `at`, within a line, ends it.
+/// Returns the end of the program if an inline fence or quote at `at` ends it.
 fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan> {
     let (mark, least) = match until {
         Until::Fence { mark, length } | Until::Quote { mark, length } => (mark, length),
         Until::Parenthesis => return None,
     };
-    // A run of marks is checked once, at its start.
+    // A run of marks is checked only once, at its start.
     let continues = mark != b'"' && at > 0 && byte(text, at - 1) == mark;
     if byte(text, at) != mark || continues {
         return None;
@@ -250,7 +250,7 @@ fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan
         || matches!(byte(text, next), b',' | b'\n')
         || after_parenthesis(text, next).is_some()
         || matches!(until, Until::Fence { .. }) && quote::at_offset(text, next).is_some();
-    // The last quotes of a longer run close the string.
+    // The last quotes of a longer run are the closing quotes.
     let end = if matches!(until, Until::Quote { .. }) { after - least } else { at };
     ends.then_some(Scan { end, after, stop: Stop::Closed })
 }

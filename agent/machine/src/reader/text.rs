@@ -1,12 +1,12 @@
-//! Functions on strings and byte offsets that never panic. Beyond the end of the string, they
-//! return zeros and empty strings.
+//! Functions on strings and byte offsets that never panic. For offsets beyond the end of the
+//! string, they return 0 or an empty string.
 
-/// Returns the byte at `at`, or 0 beyond the end.
+/// Returns the byte at `at`, or 0 beyond the end of the string.
 pub(super) fn byte(text: &str, at: usize) -> u8 {
     text.as_bytes().get(at).copied().unwrap_or(0)
 }
 
-/// Returns the character that begins at `at`.
+/// Returns the character that begins at `at`, or `None` if there is none.
 pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
     slice(text, at, text.len()).chars().next()
 }
@@ -27,12 +27,12 @@ pub(super) fn run(text: &str, at: usize, mark: u8) -> usize {
     text.as_bytes().iter().skip(at).take_while(|&&found| found == mark).count()
 }
 
-/// Skips the whitespace at `at` on the same line.
+/// Returns the offset after the whitespace at `at`, without leaving the line.
 pub(super) fn after_blanks(text: &str, at: usize) -> usize {
     after(text, at, |found| found != '\n' && is_space(found))
 }
 
-/// Skips the whitespace at `at`, including line breaks.
+/// Returns the offset after the whitespace at `at`, including line breaks.
 pub(super) fn after_space(text: &str, at: usize) -> usize {
     after(text, at, is_space)
 }
@@ -42,17 +42,17 @@ fn after(text: &str, at: usize, skipped: impl Fn(char) -> bool) -> usize {
     at + (rest.len() - rest.trim_start_matches(skipped).len())
 }
 
-/// Returns true if a character is whitespace, or one of the zero-width characters found in answers.
+/// Returns true for whitespace, and for the zero-width characters that occur in answers.
 fn is_space(found: char) -> bool {
     found.is_whitespace() || matches!(found, '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 
-/// Returns the offset of the line break at the end of the line, or the end of the text.
+/// Returns the offset of the line break that ends the line, or the end of the text.
 pub(super) fn line_end(text: &str, at: usize) -> usize {
     slice(text, at, text.len()).find('\n').map_or(text.len(), |length| at + length)
 }
 
-/// Returns the mark and the length of the fence at `at`, if there is one.
+/// Returns the mark and the length of the fence at `at`, or `None` if there is no fence.
 pub(super) fn fence(text: &str, at: usize) -> Option<(u8, usize)> {
     let mark = byte(text, at);
     let length = if mark == b'`' || mark == b'~' { run(text, at, mark) } else { 0 };
@@ -65,7 +65,8 @@ pub(super) fn ends_line(text: &str, at: usize) -> bool {
     at >= text.len() || byte(text, at) == b'\n'
 }
 
-/// Skips a closing parenthesis at `at`, ASCII or full-width. Returns `None` if there is none.
+/// Returns the offset after a closing parenthesis at `at`, ASCII or full-width, or `None` if there
+/// is none.
 pub(super) fn after_parenthesis(text: &str, at: usize) -> Option<usize> {
     match char_at(text, at)? {
         ')' => Some(at + 1),
@@ -74,7 +75,8 @@ pub(super) fn after_parenthesis(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Removes the blank lines at both ends and the final line break. Spaces in other lines are kept.
+/// Removes leading and trailing blank lines and the final line break. Whitespace in other lines is
+/// kept.
 pub(super) fn trim_blank_lines(text: &str) -> &str {
     let mut text = text;
     while let Some((line, rest)) = text.split_once('\n')

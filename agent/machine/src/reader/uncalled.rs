@@ -6,7 +6,8 @@ use super::{
     text::{byte, fence, line_end, slice, starts, trim_blank_lines},
 };
 
-/// Reads the text outside of reasoning: a fenced program, a call without its prefix, or the answer.
+/// Reads the text outside of reasoning as a fenced program, a call without its prefix, or the final
+/// answer.
 pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Reading {
     let lone = outside.trim();
     let retained = text.trim_end().to_owned();
@@ -39,12 +40,12 @@ pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Readin
     reading(Action::Response { text: trim_blank_lines(outside).to_owned() }, Vec::new())
 }
 
-/// Maximum number of fences that are searched for a program. The limit keeps the time linear even
-/// if the answer consists of fences.
+/// Maximum number of fences that are searched for a program. The limit keeps the reader's time
+/// linear even if the answer consists of fences.
 const MAX_FENCES: usize = 8;
 
-/// Uses the first fenced program in an answer's text as its action, and the text before it as the
-/// thought.
+/// Uses the first fenced program in the text of an answer as its action, and the text before the
+/// program as the thought.
 pub(super) fn program_in_prose(reading: Reading) -> Reading {
     let Action::Response { text } = &reading.action else { return reading };
     let mut at = 0;
@@ -67,7 +68,7 @@ pub(super) fn program_in_prose(reading: Reading) -> Reading {
     reading
 }
 
-/// Reads an answer that consists of one fenced program.
+/// Reads an answer that consists of a single fenced program.
 fn program(lone: &str) -> Option<(String, Option<Note>)> {
     let (mark, length) = fence(lone, 0)?;
     let found = body::fenced(lone, 0, mark, length);
@@ -75,7 +76,7 @@ fn program(lone: &str) -> Option<(String, Option<Note>)> {
     (alone && is_program(lone, length, &found.text)).then_some((found.text, found.note))
 }
 
-/// Returns true if `body` is a program. Its fence has the language at the offset `info`.
+/// Returns true if `body` is a program. `info` is the offset in `text` of the fence's language.
 fn is_program(text: &str, info: usize, body: &str) -> bool {
     let first = slice(text, info, line_end(text, info)).trim();
     let tagged = ["wat", "wast", "wasm", "webassembly", "text/wat"]

@@ -1,4 +1,4 @@
-//! Reads the values of a call's arguments.
+//! Reads the values in a call's arguments.
 
 use super::{
     Note,
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl<'a> Parser<'a> {
-    /// Reads a string that `quote` opens, and returns its content as it was written.
+    /// Reads the string that starts with `quote`. Returns its raw content.
     pub(super) fn string(&mut self, quote: Quote) -> Option<&'a str> {
         let (end, after) = if !self.lenient {
             quote::close(self.text, quote)?
@@ -38,8 +38,9 @@ impl<'a> Parser<'a> {
         quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()))
     }
 
-    /// Finds the closing quote of a string that may contain unescaped quotes. It precedes a comma
-    /// or the closing parenthesis, outside of parentheses that the string itself has opened.
+    /// Finds the closing quote of a string that may contain unescaped quotes. The closing quote is
+    /// followed by a comma or the closing parenthesis, and is outside of parentheses opened within
+    /// the string.
     fn lenient_close(&mut self, quote: Quote) -> (usize, usize) {
         if self.hopeless {
             return quote::close(self.text, quote)
@@ -84,8 +85,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns true if a value can end at `at`: before a comma, the closing parenthesis, the end of
-    /// the text, or another string.
+    /// Returns true if a value can end at `at`: a comma, the closing parenthesis, the end of the
+    /// text or another string follows.
     fn ends_value(&self, at: usize) -> bool {
         let next = after_space(self.text, at);
         match char_at(self.text, next) {
@@ -97,17 +98,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Ends an unclosed string at `end`, without the closing parenthesis of the call.
+    /// Ends an unclosed string at `end`, before the closing parenthesis of the call.
     fn unclosed(&mut self, quote: Quote, end: usize) -> (usize, usize) {
         self.note = Some(Note::UnclosedString);
         let content = without_tail(slice(self.text, quote.inside, end));
         let inside = quote.inside + content.len();
-        // The list ends at the parenthesis, if there is one.
+        // If there is a parenthesis, the list of arguments ends there.
         let rest = slice(self.text, inside, end);
         (inside, rest.find(')').map_or(end, |offset| inside + offset))
     }
 
-    /// Reads a fenced value at the parser's position.
+    /// Reads the fenced value at the parser's position.
     pub(super) fn fenced(&mut self, mark: u8, length: usize) -> Option<String> {
         let line = line_end(self.text, self.at);
         let marks = char::from(mark).to_string().repeat(length);
@@ -133,7 +134,7 @@ impl<'a> Parser<'a> {
         Some(content.to_owned())
     }
 
-    /// Reads a JSON object or array, or a similar value of another language.
+    /// Reads a JSON object or array, or a similar literal of another language.
     pub(super) fn json(&mut self) -> Option<String> {
         let start = self.at;
         let (mut depth, mut parentheses, mut string, mut before) = (0_usize, 0_usize, 0_u8, b'{');
@@ -163,8 +164,8 @@ impl<'a> Parser<'a> {
         self.lenient.then(|| slice(self.text, start, self.at).trim_end().to_owned())
     }
 
-    /// Reads a value without quotes. It ends before a comma or parenthesis that is not part of it,
-    /// or at the end of the line.
+    /// Reads a value without quotes. The value ends before a comma or parenthesis that is not part
+    /// of it, or at the end of the line.
     pub(super) fn bare(&mut self) -> Option<String> {
         let start = self.at;
         if !self.lenient && is_comment(self.text, start) {
@@ -179,7 +180,7 @@ impl<'a> Parser<'a> {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 '"' | '`' if !self.lenient => return None,
-                // A string after a space: the comma is missing.
+                // A string after a space indicates a missing comma.
                 '"' if depth == 0 && slice(self.text, start, self.at).ends_with(' ') => break,
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Tests the view with outputs that are divided into pieces in every possible way.
+//! Tests the view with outputs that are split into pieces of every possible size.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn response(text: &str) -> Envelope {
     event(2, Event::Response { text, session_id: None, steps: 0, usage, stop, data: None })
 }
 
-/// The part of the answer that a client has received.
+/// A client that receives the chunks of an answer.
 #[derive(Default)]
 struct Client {
     answer: String,
@@ -42,7 +42,7 @@ impl Client {
     }
 }
 
-/// Passes a model's output in pieces of at most `size` characters.
+/// Passes a model's output to a client in pieces of at most `size` characters.
 fn receive(text: &str, size: usize, answer: &str) -> Client {
     let (mut view, mut client) = (Chunks::default(), Client::default());
     let letters: Vec<char> = text.chars().collect();
@@ -161,7 +161,7 @@ fn a_long_answer_is_sent_when_it_is_complete() {
     assert!(view.next(&delta(&half)).is_empty());
     client.receive(view.next(&response(&whole)));
     assert_eq!((client.answer == whole, client.restarts), (true, 0));
-    // Space without an end is not held back without an end.
+    // Unlimited whitespace is not held back indefinitely.
     let mut view = Chunks::default();
     let mut client = Client::default();
     client.receive(view.next(&delta("a")));

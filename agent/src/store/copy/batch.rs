@@ -47,8 +47,8 @@ pub(in crate::store) fn read(
     })
 }
 
-/// Returns how many rows after a key fit into a batch, but at least one if there are any. The
-/// database computes their sizes, so no more than one batch is ever in memory.
+/// Returns the number of rows after a key that fit into a batch: at least one, if any rows are
+/// left. The database computes the sizes of the rows, so no more than one batch is ever in memory.
 fn rows_that_fit(
     transaction: &mut Transaction<'_>,
     table: &Table,
@@ -100,7 +100,7 @@ pub(in crate::store) fn key_of(table: &Table, row: &[Value]) -> Vec<Value> {
     row.iter().take(table.keys).cloned().collect()
 }
 
-/// Returns the greatest key of a table, or `None` if the table is empty.
+/// Returns the last key of a table in key order, or `None` if the table is empty.
 pub(in crate::store) fn last_key(
     transaction: &mut Transaction<'_>,
     table: &Table,
@@ -120,8 +120,8 @@ pub(in crate::store) fn last_key(
     Ok(found.map(canonical))
 }
 
-/// Adds rows to a table. If the database has a word index, the words of memory items are added to
-/// it.
+/// Adds rows to a table. If `has_words` is true, also adds the words of memory items to the word
+/// index.
 pub(super) fn write(
     transaction: &mut Transaction<'_>,
     table: &Table,
@@ -132,7 +132,7 @@ pub(super) fn write(
     for chunk in chunks {
         insert(transaction, table, chunk)?;
     }
-    // Otherwise a prepared statement would be kept for each number of rows.
+    // The rest is inserted row by row, so that no statement is cached for each number of rows.
     for row in rest.chunks(1) {
         insert(transaction, table, row)?;
     }
@@ -200,8 +200,8 @@ fn digest(
     Ok(Digest { rows, hash: hasher.finalize() })
 }
 
-/// Adds the canonical form of a value to a hash: a byte for the type, and then the content. A
-/// string and the same bytes are equal, because PostgreSQL stores some strings as bytes.
+/// Adds the canonical form of a value to a hash: a type byte, followed by the content. A string and
+/// its bytes have the same form, because PostgreSQL stores some strings as bytes.
 fn hash_value(hasher: &mut Hasher, value: &Value) {
     let mut content = |bytes: &[u8]| {
         hasher.update(&[2]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);

@@ -1,4 +1,4 @@
-//! The mark of a store that is the target of an unfinished copy: a row of `copying`, which names
+//! The marker of a store that is the target of an unfinished copy: a row of `copying`, which names
 //! the source and counts the copied rows. It is written before the first row is copied, and removed
 //! when the copy is verified.
 
@@ -6,10 +6,10 @@ use super::super::db::{DbError, Transaction, params};
 use super::super::tables::TABLES;
 use crate::error::Cause;
 
-/// The query for the mark.
+/// The query for the marker.
 pub(in crate::store) const MARK: &str = "SELECT source, copied FROM copying";
 
-/// Returns the error for a store that cannot be used because it has the mark.
+/// Returns the error message for a store that cannot be used because it has the marker.
 pub(in crate::store) fn unfinished(source: &str, copied: i64) -> String {
     format!(
         "it is an unfinished copy of `{source}`, with {copied} rows so far\nhint: run the same \
@@ -17,10 +17,10 @@ pub(in crate::store) fn unfinished(source: &str, copied: i64) -> String {
     )
 }
 
-/// Marks an empty store, unless it is already marked as a copy of this source. Returns how many
-/// rows of the source it already has.
+/// Marks an empty store as an unfinished copy of `source`, unless it already has this marker.
+/// Returns the number of rows copied so far.
 pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u64, Cause> {
-    // Of two copies that begin at the same time, only one can insert the row.
+    // If two copies start at the same time, only one of them can insert the row.
     transaction.execute(
         "INSERT INTO copying (one, source, copied) VALUES (1, ?1, 0) ON CONFLICT (one) DO NOTHING",
         params![source],
@@ -45,13 +45,13 @@ pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u
     Ok(copied.cast_unsigned())
 }
 
-/// Adds the rows that are copied in this transaction to the count.
+/// Adds the number of rows copied in this transaction to the marker.
 pub(super) fn count(transaction: &mut Transaction<'_>, rows: usize) -> Result<(), DbError> {
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
     transaction.execute("UPDATE copying SET copied = copied + ?1", params![rows]).map(drop)
 }
 
-/// Removes the mark.
+/// Removes the marker.
 pub(super) fn finish(transaction: &mut Transaction<'_>) -> Result<(), DbError> {
     transaction.execute("DELETE FROM copying", &[]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Copies whole stores, between the two engines in either direction.
+//! Copies whole stores, within one engine or between the two.
 //!
 //! ```text
 //! mark the target ─► each table: batch, batch, … ─► compare the hashes of both ─► remove the mark
@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Rows are copied in key order, so an interrupted copy continues after the highest key in the
-//! target. While the target has the mark, only a copy can open it.
+//! target. While the target has the marker, only a copy can open it.
 //!
-//! Another process could still change the source. Therefore each store's rows are hashed at the
-//! end, from one snapshot, and the copy fails if the hashes differ.
+//! Another process could still change the source. Therefore the rows of each store are hashed at
+//! the end, from one snapshot, and the copy fails if the hashes differ.
 
 mod batch;
 mod mark;
@@ -80,15 +80,15 @@ pub struct StoreCopy {
 /// A callback for the progress of a copy. It may block.
 type OnProgress = Arc<dyn Fn(CopyProgress) + Send + Sync>;
 
-/// Copies everything in a store except its locks to a new or empty store. Records are copied
-/// unchanged, so encrypted ones still need the same keys.
+/// Copies the content of a store, without its locks, to a new or empty store. Records are copied
+/// unchanged, so encrypted records still require the same keys.
 ///
 /// If a copy is interrupted, the next call continues it. Until the copy is complete, the target
-/// cannot be opened for any other purpose. Must be used within a tokio runtime.
+/// cannot be opened for any other purpose. Must be called within a tokio runtime.
 ///
 /// # Errors
 /// - If the source does not exist, or is the same store as the target.
-/// - If the target has content other than that of an interrupted copy of this source.
+/// - If the target has content that is not from an interrupted copy of this source.
 /// - If another process uses one of the stores.
 /// - If a store is not empty and its version differs from this program's.
 /// - If the source changes during the copy. The target is then unusable.
@@ -107,7 +107,7 @@ pub async fn copy_store(
     let target = to.open(Opening::Target)?;
     let copy = Copy { from: from.name(), to: to.to_string(), limits: LIMITS };
     let done = copy.run(&source, &target, Arc::new(on_progress)).await;
-    // Locks that are not released expire.
+    // Locks that cannot be released expire.
     let closed = (source.close().await, target.close().await);
     let done = done?;
     closed.0.and(closed.1)?;
@@ -145,7 +145,7 @@ impl Copy {
         let begin =
             target.db.run(Access::Durable, move |transaction| mark::begin(transaction, &name));
         let resumed = begin.await.map_err(|cause| self.failed(cause))?;
-        // A process that opened the target before it was marked may use it.
+        // A process that opened the target before it was marked may still be using it.
         check_unused(target).await.map_err(|cause| self.failed(cause))?;
         let total = source.db.run(Access::Read, count_rows).await;
         let total = total.map_err(|cause| self.source_failed(cause))?;
@@ -227,7 +227,7 @@ impl Copy {
         written.await.map_err(|cause| self.failed(cause))
     }
 
-    /// Compares all rows of both stores, and returns the tables.
+    /// Compares all rows of both stores by their hashes, and returns the verified tables.
     async fn verify(
         &self,
         source: &Store,
@@ -281,7 +281,8 @@ fn count_rows(transaction: &mut Transaction<'_>) -> Result<u64, Cause> {
     Ok(total)
 }
 
-/// Sets PostgreSQL's counters to the highest number in each table. SQLite does this by itself.
+/// Sets PostgreSQL's sequences to continue after the highest number in each table. SQLite does this
+/// automatically.
 fn set_counters(transaction: &mut Transaction<'_>) -> Result<(), Cause> {
     for table in TABLES.iter().filter(|table| table.is_numbered) {
         let (name, key) = (table.name, table.key_names());
@@ -294,7 +295,7 @@ fn set_counters(transaction: &mut Transaction<'_>) -> Result<(), Cause> {
     Ok(())
 }
 
-/// The number of rows finished in a phase. Cheap to clone.
+/// A counter of the rows finished in a phase, which reports the progress. Cheap to clone.
 #[derive(Clone)]
 struct Steps {
     phase: CopyPhase,

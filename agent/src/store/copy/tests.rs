@@ -14,10 +14,10 @@ use super::super::tables::Kind;
 use super::*;
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// Small batches, so that each table needs several.
+/// Limits for small batches, so that each table needs several batches.
 const SMALL: BatchLimits = BatchLimits { rows: 4, bytes: 700 };
 
-/// The tables that are not copied: the version, the mark, and locks.
+/// The tables that are not copied: the version, the marker, locks and cancellation requests.
 const OTHERS: &[&str] = &["version", "copying", "replica", "hold", "cancellation"];
 
 fn memory() -> Store {
@@ -39,13 +39,13 @@ async fn run(copy: &Copy, source: &Store, target: &Store) -> Result<StoreCopy, S
     done
 }
 
-/// Adds rows to a table.
+/// Adds a row to a table.
 fn put(transaction: &mut Transaction<'_>, table: &str, values: &[Value]) -> Result<(), Cause> {
     let table = TABLES.iter().find(|known| known.name == table).unwrap();
     write(transaction, table, &[values.to_vec()], false)
 }
 
-/// Adds content to every table, for two tenants and `runs` runs.
+/// Adds content to every table, including `runs` runs of two tenants.
 async fn fill(store: &Store, runs: i64) {
     let words = !store.is_shared();
     let filled = store.db.run(Access::Write, move |transaction| {
@@ -143,7 +143,7 @@ async fn digests_of(store: &Store) -> Vec<Digest> {
     store.db.run(Access::Read, work).await.unwrap()
 }
 
-/// Reads names from a query.
+/// Returns the names that a query selects.
 async fn names(store: &Store, query: String) -> Vec<String> {
     let read = store.db.run(Access::Read, move |transaction| {
         transaction.query(&query, &[], |row| row.get::<String>(0))
@@ -222,8 +222,7 @@ async fn a_copy_has_the_same_content_on_both_engines() {
     }
 }
 
-/// Makes a copy for each statement that the target or the source executes, with a failure at that
-/// statement, and then continues the copy.
+/// Tests that a copy that fails at any statement of the target, or of the source, can be continued.
 async fn continued(on_target: bool, new: impl Fn() -> Store) {
     let source = memory();
     fill(&source, 4).await;
@@ -259,8 +258,8 @@ async fn a_copy_that_fails_at_any_statement_is_continued() {
     continued(false, memory).await;
 }
 
-/// The statements of a batch are the same as in SQLite, so for PostgreSQL it is enough to kill the
-/// copy at each batch.
+/// The statements of a batch are the same as in SQLite, so it is enough to kill the copy at each
+/// batch.
 #[tokio::test]
 async fn a_copy_that_is_killed_at_any_batch_is_continued_in_postgres() {
     let Some(target) = postgres() else { return };
@@ -271,7 +270,7 @@ async fn a_copy_that_is_killed_at_any_batch_is_continued_in_postgres() {
     let mut copied = 0;
     for attempt in 0.. {
         assert!(attempt < 500, "the copy makes no progress");
-        // Enough statements to begin again, find the position, and copy a batch.
+        // Enough statements to restart, find the position, and copy a batch.
         faults.arm(28, false);
         let done = copy.run(&source, &faulty, Arc::new(|_| ())).await;
         faults.disarm();
@@ -288,7 +287,7 @@ async fn a_copy_that_is_killed_at_any_batch_is_continued_in_postgres() {
         }
     }
     let done = run(&copy, &source, &target).await;
-    // A finished copy is not empty, so it is refused as a target.
+    // A finished copy is not empty, so it is rejected as a target.
     if let Err(error) = done {
         assert!(error.to_string().contains("it has content"), "{error}");
     }

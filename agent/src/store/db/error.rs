@@ -1,10 +1,10 @@
-//! The errors of a database. Each has a hint for the operator.
+//! Database errors. Most of them have a hint for the operator.
 
 use std::fmt;
 
 use crate::error::Cause;
 
-/// The kind of a failure. It determines how the failure is handled.
+/// The kind of a failure, which determines how the failure is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum FailureKind {
     /// The transaction conflicts with another one. It may succeed if it is repeated.
@@ -14,7 +14,7 @@ pub(in crate::store) enum FailureKind {
     Lost,
     /// The database rejects the user or the password.
     Credentials,
-    /// The server has no such database.
+    /// The database does not exist on the server.
     NoDatabase,
     /// The database cannot be written: it is a standby, or its file is read-only.
     ReadOnly,
@@ -44,7 +44,7 @@ impl DbError {
         DbError { kind, message: message.into() }
     }
 
-    /// Returns a hint that helps to remove the cause, if the cause is known.
+    /// Returns a hint for fixing the cause, or `None` if the cause is unknown.
     fn hint(&self) -> Option<&'static str> {
         Some(match self.kind {
             FailureKind::Conflict => "other processes change the same rows; try again",
@@ -84,7 +84,7 @@ impl fmt::Display for DbError {
 
 impl std::error::Error for DbError {}
 
-/// Returns the kind of failure that made a transaction fail.
+/// Returns the kind of a transaction's failure.
 pub(in crate::store) fn kind_of(cause: &Cause) -> FailureKind {
     cause.downcast_ref::<DbError>().map_or(FailureKind::Other, |error| error.kind)
 }

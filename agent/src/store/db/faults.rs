@@ -1,4 +1,4 @@
-//! Statements that fail on purpose, for tests.
+//! Fault injection for tests: statements that fail on purpose.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,13 +13,13 @@ pub(in crate::store) struct Faults(Arc<Mutex<Option<Fault>>>);
 struct Fault {
     /// Number of statements until the failure.
     after: u32,
-    /// If true, the connection is lost instead.
+    /// If true, the failure is a lost connection.
     cuts: bool,
 }
 
 impl Faults {
     /// Makes the `n`th statement from now fail, counted from 1. The end of a transaction counts as
-    /// a statement.
+    /// a statement. If `cuts` is true, the failure is a lost connection.
     pub(in crate::store) fn arm(&self, n: u32, cuts: bool) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault { after: n, cuts });
     }

@@ -11,8 +11,8 @@
 //! relies on a rowid, on `SELECT *`, or on a function that only one engine has. `work` may be
 //! called again if its transaction must be repeated, so it must not move captured values.
 //!
-//! All changes of `work` are committed together when it returns. None is kept if it fails or calls
-//! [`Transaction::discard`].
+//! All changes of `work` are committed together when it returns. If it fails or calls
+//! [`Transaction::discard`], none of them are kept.
 
 mod error;
 #[cfg(test)]
@@ -41,7 +41,8 @@ use crate::error::Cause;
 pub(in crate::store) enum Access {
     /// The transaction only reads, and sees one consistent state of the database.
     Read,
-    /// The transaction may write. SQLite may lose its changes if the machine crashes at once.
+    /// The transaction may write. SQLite may lose its changes if the machine crashes soon
+    /// afterwards.
     Write,
     /// The transaction may write, and its changes survive a crash of the machine.
     Durable,
@@ -50,12 +51,12 @@ pub(in crate::store) enum Access {
 /// The purpose for which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Opening {
-    /// Any use. The tables are created or migrated. A store that is the target of an unfinished
-    /// copy is refused.
+    /// Normal use. The tables are created or migrated. The target of an unfinished copy is
+    /// rejected.
     Use,
-    /// Being copied. The tables must exist, and are not migrated.
+    /// The source of a copy. The tables must exist, and are not migrated.
     Source,
-    /// Receiving a copy. The tables are created, but not migrated.
+    /// The target of a copy. The tables are created, but not migrated.
     Target,
 }
 
@@ -93,13 +94,13 @@ pub struct StoreTransaction {
     pub has_failed: bool,
 }
 
-/// A callback that receives each transaction of a store when it has finished.
+/// A callback that receives each finished transaction of a store.
 pub(in crate::store) type StoreObserver = dyn Fn(StoreTransaction) + Send + Sync;
 
 /// A callback that receives rows. It can stop the query early.
 pub(in crate::store) type RowSink<'a> = dyn FnMut(Row) -> Result<ControlFlow<()>, Cause> + 'a;
 
-/// The statements of an open transaction, as an engine executes them.
+/// The operations that an engine provides within an open transaction.
 pub(in crate::store) trait Statements {
     /// Executes a query, and passes its rows to `row` one by one.
     fn each(&mut self, sql: &str, params: &[Value], row: &mut RowSink<'_>) -> Result<(), Cause>;
@@ -131,7 +132,8 @@ impl<'a> Transaction<'a> {
         self.statements.execute(sql, params)
     }
 
-    /// Passes the rows of a result to `row` one by one, until `row` returns `ControlFlow::Break`.
+    /// Executes a query, and passes its rows to `row` one by one until `row` returns
+    /// `ControlFlow::Break`.
     pub(in crate::store) fn each(
         &mut self,
         sql: &str,
@@ -141,7 +143,7 @@ impl<'a> Transaction<'a> {
         self.statements.each(sql, params, &mut row)
     }
 
-    /// Returns each row of a result, converted by `read`.
+    /// Executes a query, and returns its rows, each converted by `read`.
     pub(in crate::store) fn query<T>(
         &mut self,
         sql: &str,
@@ -156,7 +158,7 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Returns the first row of a result, or `None` if it has none.
+    /// Executes a query, and returns its first row, or `None` if there are no rows.
     pub(in crate::store) fn first(
         &mut self,
         sql: &str,
@@ -170,10 +172,10 @@ impl<'a> Transaction<'a> {
         Ok(first)
     }
 
-    /// Returns the only row of a result.
+    /// Executes a query that returns one row, and returns this row.
     ///
     /// # Errors
-    /// If the result has no row.
+    /// If the query fails or returns no row.
     pub(in crate::store) fn one(&mut self, sql: &str, params: &[Value]) -> Result<Row, Cause> {
         Ok(self.first(sql, params)?.ok_or("the expected row is missing")?)
     }
@@ -183,7 +185,7 @@ impl<'a> Transaction<'a> {
         self.statements.now()
     }
 
-    /// Makes the transaction roll back when its work returns, whatever the result.
+    /// Makes the transaction roll back when its `work` returns, regardless of the result.
     pub(in crate::store) fn discard(&mut self) {
         self.is_discarded = true;
     }
@@ -227,7 +229,7 @@ impl From<Postgres> for Database {
 }
 
 impl Database {
-    /// Runs `work` in a transaction on a thread that may block.
+    /// Runs `work` in a transaction, on a thread where blocking is allowed.
     pub(in crate::store) async fn run<T: Send + 'static>(
         &self,
         access: Access,
@@ -247,7 +249,7 @@ impl Database {
         done
     }
 
-    /// Sends a topic to all processes that share the database, including this one. Does nothing in
+    /// Sends a topic to all processes that share the database, including this one. Does nothing for
     /// SQLite.
     pub(in crate::store) fn wake(&self, topic: &str) {
         if let Engine::Postgres(postgres) = &self.engine {
@@ -287,7 +289,7 @@ impl Database {
         }
     }
 
-    /// Returns a description of the database that contains no password.
+    /// Returns the URL of a PostgreSQL database without its password, or `None` for SQLite.
     pub(in crate::store) fn shown(&self) -> Option<&str> {
         match &self.engine {
             Engine::Sqlite(_) => None,

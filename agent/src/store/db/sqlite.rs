@@ -1,5 +1,5 @@
-//! SQLite, in write-ahead mode: one connection writes and several read, so readers do not wait for
-//! writers. A store in memory has one connection for both.
+//! SQLite in WAL mode: one connection writes and several read, so readers do not wait for writers.
+//! A store in memory uses one connection for both.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::error::Cause;
 
 /// Maximum number of connections that read at the same time.
 const READERS: usize = 4;
-/// Number of prepared statements that a connection keeps.
+/// Number of prepared statements that a connection caches.
 const STATEMENTS: usize = 128;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);
@@ -24,14 +24,14 @@ const BUSY: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(in crate::store) struct Sqlite {
     writer: Arc<Mutex<Connection>>,
-    /// `None` for a database in memory.
+    /// The connections that only read, or `None` for a database in memory.
     readers: Option<Arc<Readers>>,
 }
 
 struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    /// One permit for each connection that may read.
+    /// The permits to read: one for each connection.
     permits: Semaphore,
 }
 
@@ -86,7 +86,7 @@ impl Sqlite {
         Ok(tokio::task::spawn_blocking(vacuum).await??)
     }
 
-    /// Runs `work` on the current thread, with the connection that writes.
+    /// Runs `work` on the current thread, with the write connection.
     pub(in crate::store) fn run_here<T>(
         &self,
         access: Access,
@@ -127,7 +127,7 @@ impl Readers {
     }
 }
 
-/// Opens a file. Links are not followed.
+/// Opens a connection to a file. Links are not followed.
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Cause> {
     let flags = flags
         | OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -146,7 +146,7 @@ fn configure(connection: &Connection) -> Result<(), Cause> {
     pragma("journal_mode", &"WAL")
         .and_then(|()| pragma("synchronous", &"NORMAL"))
         .and_then(|()| pragma("foreign_keys", &true))
-        // The process may not be permitted to create files elsewhere.
+        // The process may not be permitted to create temporary files.
         .and_then(|()| pragma("temp_store", &"MEMORY"))
         .map_err(|error| failure(error).into())
 }
@@ -192,7 +192,7 @@ impl Statements for Open<'_> {
     }
 
     fn now(&mut self) -> Result<i64, DbError> {
-        // All processes of a file are on one machine.
+        // All processes that share a file are on one machine, and share its clock.
         Ok(i64::try_from(crate::now_ms()).unwrap_or(i64::MAX))
     }
 }
@@ -202,7 +202,7 @@ fn own(value: ValueRef<'_>) -> Value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
         ValueRef::Real(number) => Value::Real(number),
-        // A string that is not UTF-8 cannot be read as a string.
+        // Text that is not valid UTF-8 is returned as bytes.
         ValueRef::Text(text) => String::from_utf8(text.to_owned())
             .map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text),
         ValueRef::Blob(bytes) => Value::Bytes(bytes.to_owned()),

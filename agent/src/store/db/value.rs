@@ -94,7 +94,7 @@ pub(in crate::store) struct Row {
     values: Vec<Value>,
 }
 
-/// A way to select a column of a row: by its position, counted from 0, or by its name.
+/// A selector of a column in a row: its position, counted from 0, or its name.
 pub(in crate::store) trait Column {
     fn position(&self, names: &[String]) -> Option<usize>;
     fn describe(&self) -> String;
@@ -142,7 +142,7 @@ impl Row {
     }
 }
 
-/// A type that a column's value can be converted to.
+/// A type to which the value of a column can be converted.
 pub(in crate::store) trait FromValue: Sized {
     /// Returns the value, or `None` if it has a different type.
     fn from_value(value: &Value) -> Option<Self>;
@@ -187,7 +187,8 @@ impl FromValue for f64 {
     }
 }
 
-/// Strings that may contain a zero byte are stored as bytes in PostgreSQL.
+/// Converts text, or bytes that are valid UTF-8: PostgreSQL stores strings that may contain a zero
+/// byte as bytes.
 impl FromValue for String {
     fn from_value(value: &Value) -> Option<Self> {
         match value {

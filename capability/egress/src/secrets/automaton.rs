@@ -3,9 +3,9 @@
 //! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three
 //! alignments that it can have within a longer text. Each byte of a pattern may be plain or an
 //! escape ([`Escape`](super::escape::Escape)). The searched text is therefore treated as a graph
-//! with an edge for each possible reading of its bytes. A [`Set`] contains the progress of each
+//! with an edge for each possible decoding of its bytes. A [`Set`] contains the progress of each
 //! pattern at one position. Advancing a set by one byte takes a bounded number of operations on
-//! machine words, whatever the text is.
+//! machine words, regardless of the text.
 
 use std::iter::repeat;
 
@@ -21,8 +21,9 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// Returns true if the byte may be between two letters of a pattern. NUL may be in every
-    /// pattern: a string in UTF-16 has one beside each ASCII character, and no secret contains one.
+    /// Returns true if the byte may be between two letters of a pattern. NUL is allowed in every
+    /// pattern, because UTF-16 text contains one beside each ASCII character, and no secret
+    /// contains one.
     fn ignores(self, byte: u8) -> bool {
         match (self, byte) {
             (_, 0) => true,
@@ -136,7 +137,7 @@ fn inner_base64(value: &str, shift: usize) -> String {
 /// of its first `k + 1` positions can end here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
-    /// The bits of all patterns, one after the other.
+    /// The bits of all patterns, consecutively.
     all: Vec<u64>,
     /// The bits of matches that started before the last [`Set::age`].
     old: Vec<u64>,
@@ -145,7 +146,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Returns the indexes of the patterns that have at least one bit in the sets.
+    /// Returns the indexes of the patterns that have at least one bit in the set.
     pub(super) fn active(&self) -> &[usize] {
         &self.active
     }
@@ -218,13 +219,13 @@ impl Set {
     }
 }
 
-/// The patterns of a list of secrets.
+/// The patterns for a list of secrets.
 #[derive(Debug)]
 pub(super) struct Automaton {
     patterns: Vec<Pattern>,
     /// For each byte, the patterns that start with it.
     starts: Vec<Vec<usize>>,
-    /// A bit for each pair of bytes that may start a match. For most inputs, this table avoids most
+    /// A bit for each pair of bytes that may start a match. For most inputs, this table saves most
     /// of the work.
     pairs: Vec<u64>,
     /// The number of machine words of a set.
@@ -279,7 +280,7 @@ impl Automaton {
         &self.patterns
     }
 
-    /// Returns the maximum length in bytes of a spelling that is found.
+    /// Returns the maximum length of a recognized spelling, in bytes.
     pub(super) fn max_span(&self) -> usize {
         self.max_span
     }

@@ -1,4 +1,4 @@
-//! Escapes: several characters of a string that mean a single one, such as `%2F`, `&#x2f;`,
+//! Escape sequences: several characters that represent a single one, such as `%2F`, `&#x2f;`,
 //! `\u002f`, or `\2f` in a program.
 //!
 //! An escape is parsed byte by byte, so that it may be split between two pieces of a string.
@@ -6,7 +6,7 @@
 /// Maximum length of an escape in bytes. An entity may have any number of leading zeros.
 pub(super) const MAX_ESCAPE: usize = 160;
 
-/// Maximum length of the name of an entity.
+/// Maximum length of an entity's name, in bytes.
 const MAX_NAME: usize = 8;
 
 /// Named entities for the ASCII characters that are neither letters nor digits.
@@ -59,7 +59,7 @@ const ENTITIES: &[(&str, u8)] = &[
 /// Entities that HTML also accepts without a semicolon.
 const WITHOUT_SEMICOLON: &[&str] = &["amp", "AMP", "lt", "LT", "gt", "GT", "quot", "QUOT"];
 
-/// The meaning of an escape.
+/// The byte or character that an escape represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unescaped {
     /// A byte, which may be part of a character.
@@ -106,9 +106,9 @@ pub(super) enum Escape {
 /// The effect of the next byte on an escape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
-    /// The meaning of the escape, if it ended before the byte.
+    /// The value of the escape, if it ended before the byte.
     pub(super) before: Option<Unescaped>,
-    /// The meaning of the escape, if it may end with the byte.
+    /// The value of the escape, if it may end with the byte.
     pub(super) with: Option<Unescaped>,
     /// The state of the escape, if it may continue after the byte.
     pub(super) next: Option<Escape>,
@@ -183,7 +183,7 @@ impl Escape {
         }
     }
 
-    /// Returns the meaning of the escape if the text ends here.
+    /// Returns the value of the escape if the text ends here.
     pub(super) fn at_end(self) -> Option<Unescaped> {
         // A space ends every escape that can end here.
         self.step(b' ').before
@@ -191,7 +191,7 @@ impl Escape {
 }
 
 fn backslash(byte: u8) -> Step {
-    // In a program, `\b` may be the first of two hex digits.
+    // In a program, `\b` may also start an escape of two hex digits.
     let next = byte.is_ascii_hexdigit().then_some(Escape::Percent(Some(byte)));
     let plain = match byte {
         b'u' => return Step::incomplete(Escape::Hex { missing: 4, value: 0, high: None }),

@@ -1,4 +1,4 @@
-//! The key of an endpoint that the operator set up, which is sent but never printed.
+//! The key for an endpoint that the operator configured. It is sent but never printed.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use super::secret::MIN_CHARS;
 use super::spellings::{Cleaner, Spellings};
 use crate::client::HeaderValue;
 
-/// The replacement of a key.
+/// Replacement for a key in output.
 pub(super) const MARK: &str = "***";
 
 /// A key that is sent to one endpoint and nowhere else. It prints as `***`.
@@ -23,8 +23,8 @@ struct Inner {
 }
 
 impl ApiKey {
-    /// Creates a key from a string, without the whitespace around it. Returns `None` if the result
-    /// is empty or not valid in a header.
+    /// Creates a key from a string, without surrounding whitespace. Returns `None` if the result is
+    /// empty or not valid in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let value = text.trim();
@@ -44,7 +44,7 @@ impl ApiKey {
         })))
     }
 
-    /// Returns the value, for a request.
+    /// Returns the key itself, for use in a request.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0.value
@@ -69,7 +69,7 @@ impl ApiKey {
         self.0.value.len() < MIN_CHARS
     }
 
-    /// Masks the key in a string that is recorded or quoted, in every spelling.
+    /// Masks the key, in every spelling, in a string that is recorded or quoted.
     #[must_use]
     pub fn scrub(&self, text: &str) -> String {
         if self.is_short() {

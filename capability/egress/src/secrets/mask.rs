@@ -1,4 +1,4 @@
-//! The mask for records: traces, telemetry, recordings, logs.
+//! Masks keys and secrets in recorded text: traces, telemetry, recordings and logs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,11 +8,11 @@ use super::key::{ApiKey, MARK};
 use super::secret::Secret;
 use super::spellings::{Cleaner, Spellings, reference};
 
-/// A mask for text that is recorded. It replaces each key of an endpoint with `***` and each secret
-/// with its reference, in every spelling.
+/// A mask for text that is recorded. It replaces each endpoint key with `***` and each secret with
+/// its reference, in every spelling.
 ///
-/// Clones share their values, and values can be added at any time. All records of a process have
-/// the same mask. Programs that run and text that the user reads are not masked.
+/// Clones share their values, and values can be added at any time. All records of a process use the
+/// same mask. Programs that run and text that the user reads are not masked.
 #[derive(Clone, Default)]
 pub struct Mask(Arc<RwLock<Masked>>);
 
@@ -53,7 +53,8 @@ impl Mask {
         }
     }
 
-    /// Returns the search and the replacement, or `None` if there is nothing to mask.
+    /// Returns the spellings to search for and the cleaner that replaces them, or `None` if there
+    /// is nothing to mask.
     fn parts(&self) -> Option<(Arc<Spellings>, Cleaner)> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).cleaner.clone()
     }
@@ -106,8 +107,8 @@ fn is_in(spellings: &Spellings, value: &Json) -> bool {
     }
 }
 
-/// Returns the array or object that a string consists of, such as the arguments of a call. Its
-/// strings may contain escapes of their own.
+/// Parses a string that is a JSON array or object, such as the arguments of a call. Its strings may
+/// themselves contain escapes.
 fn nested(text: &str) -> Option<Json> {
     text.trim_start().starts_with(['[', '{']).then(|| serde_json::from_str(text).ok())?
 }

@@ -1,16 +1,16 @@
 //! Secrets by reference: a program writes `${secret:NAME}` in a header or a body, and never sees
 //! the value.
 //!
-//! When the request leaves, the host replaces the reference with the value, but only for the hosts
-//! of the secret. In the response it replaces values with references again, in every spelling. It
-//! does so for all secrets of the requested hosts, and for those that the run has sent. A request
-//! in which a program writes the value of a secret itself is refused. A [`Secrets`] store keeps the
-//! secrets.
+//! When the request is sent, the host replaces the reference with the value, but only for the hosts
+//! of the secret. In the response, the host replaces values with references again, in every
+//! spelling. It does so for all secrets of the requested hosts, and for those that the run has
+//! sent. A request is refused if the program itself wrote the value of a secret into it. A
+//! [`Secrets`] store keeps the secrets.
 //!
-//! There is one mechanism for each direction, and all three find a value in every spelling:
-//! - for requests, `KnownSecrets::refuse_request` refuses, and changes nothing;
+//! There are three mechanisms, and each finds a value in every spelling:
+//! - for requests, `KnownSecrets::refuse_request` refuses a request that contains a value;
 //! - for responses, `KnownSecrets::cleaner` replaces values with references;
-//! - for records, a [`Mask`] replaces keys and secrets. What runs is never masked.
+//! - for records, a [`Mask`] replaces keys and secrets. Programs that run are never masked.
 
 mod automaton;
 mod escape;
@@ -45,7 +45,7 @@ use spellings::Spellings;
 pub(crate) use spellings::{CleanStream, Cleaner};
 
 /// Maximum number of bytes of a body that are searched together with the URL and the headers. No
-/// usual spelling of a secret is longer.
+/// common spelling of a secret is longer.
 const MAX_JOINED: usize = 64 << 10;
 
 /// Prefix of a reference.
@@ -87,7 +87,7 @@ impl Secrets for SecretList {
     }
 }
 
-/// A sequence of stores. A secret is returned from the first store that has one with its name.
+/// A sequence of stores. A lookup returns the secret from the first store that contains the name.
 pub struct SecretChain(pub Vec<Arc<dyn Secrets>>);
 
 impl Secrets for SecretChain {
@@ -141,7 +141,7 @@ impl KnownSecrets {
         }
     }
 
-    /// Returns these secrets and another one, even if one of them already has its name.
+    /// Returns a copy that also contains `secret`, even if another secret already has its name.
     fn with(&self, secret: Secret) -> KnownSecrets {
         let more = KnownSecrets::new(self.secrets.iter().cloned().chain([secret]).collect());
         for (to, from) in more.sent.iter().zip(&self.sent) {
@@ -170,13 +170,12 @@ impl KnownSecrets {
         self.spellings.cleaner()
     }
 
-    /// Checks that a program's request contains no secret, neither in a single part nor in the
-    /// parts joined together.
+    /// Checks that a program's request contains no secret, in any single part or across parts.
     pub(crate) fn refuse_request(&self, request: &Request) -> Result<(), Failure> {
         let Request { method, url, headers, body } = request;
         self.refuse("the method", method.as_str().as_bytes())?;
         self.refuse("the URL", url.as_bytes())?;
-        // The parser removes line breaks and tabs, and decodes hosts.
+        // The URL parser removes line breaks and tabs, and decodes hosts.
         let joined: String = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
         self.refuse("the URL", joined.as_bytes())?;
         let parsed = Url::parse(url).map(String::from).unwrap_or_default();
@@ -191,7 +190,7 @@ impl KnownSecrets {
         };
         let head = body.get(..body.len().min(MAX_JOINED)).unwrap_or_default();
         let values = headers.values().map(HeaderValue::as_bytes);
-        // The host adds this header to a program's own ones.
+        // The host adds this header to those of the program.
         let is_own = |name: &HeaderName| name.as_str() != "idempotency-key";
         let own = headers.iter().filter(|(name, _)| is_own(name)).map(|(_, v)| v.as_bytes());
         across([joined.as_bytes()].into_iter().chain(values).chain([head]).collect())?;
@@ -357,7 +356,7 @@ impl Vault {
         Ok(any.then_some(out))
     }
 
-    /// Returns the secret with a name if it may be sent to a URL.
+    /// Returns the secret with a name, if it may be sent to the URL.
     async fn secret_for(&self, name: &str, url: &Url) -> Result<Secret, Failure> {
         let denied = |words: String| Failure::new(Code::EACCESS, words);
         let Some(secret) = self.secrets.find(name.to_owned()).await? else {
@@ -373,7 +372,8 @@ impl Vault {
     }
 }
 
-/// Splits a string at the first prefix of a reference into the parts before and after it.
+/// Splits a string at the first prefix of a reference, and returns the parts before and after the
+/// prefix.
 fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memmem::find(text, PREFIX)?;
     Some((text.get(..at)?, text.get(at + PREFIX.len()..)?))

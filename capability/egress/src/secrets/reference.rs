@@ -49,7 +49,8 @@ fn patterns(secret: usize, value: &[u8]) -> Vec<Pattern> {
     all
 }
 
-/// Returns the possible readings at a position: the end of each, and the bytes that it means.
+/// Returns the possible decodings at a position, each with its end and the bytes that it
+/// represents.
 fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     let mut all = vec![(at + 1, vec![text[at]])];
     let view: Vec<(usize, u8)> = text
@@ -78,7 +79,7 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     {
         return all;
     }
-    // Positions in the string are positions in the view as long as the string is ASCII.
+    // Indexes in the string equal indexes in the view as long as the string is ASCII.
     let ascii = string.bytes().take_while(u8::is_ascii).count();
     let string = &string[..ascii];
     let hex =

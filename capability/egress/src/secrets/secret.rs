@@ -31,7 +31,7 @@ struct Inner {
     cleaner: OnceLock<Cleaner>,
 }
 
-/// The reason why a string cannot be a secret. The message does not contain the text.
+/// The reason why a string cannot be a secret. The message does not contain the string.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(&'static str);
@@ -133,13 +133,13 @@ impl Secret {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
     }
 
-    /// Returns the name.
+    /// Returns the name of the secret.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns the value, for a request.
+    /// Returns the value, for use in a request.
     pub fn reveal(&self) -> &str {
         &self.0.value
     }

@@ -1,7 +1,7 @@
 //! The search for secrets in a string that arrives in pieces.
 //!
-//! The time is linear in the text, and the memory is bounded: at most the longest spelling of a
-//! secret is held back.
+//! The search takes linear time and bounded memory: it holds back at most the longest spelling of a
+//! secret.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::automaton::{Automaton, Pattern, Set};
 use super::escape::{Escape, MAX_ESCAPE, Unescaped};
 
-/// Maximum number of bytes that are read before bytes are output.
+/// Maximum number of bytes that are read before any bytes are output.
 const MAX_PIECE: usize = 16 << 10;
 
 /// An incomplete escape.
@@ -210,8 +210,8 @@ impl Search {
         self.accept(at);
     }
 
-    /// Advances the set at the start of an escape by the escape's meaning, and adds the result to
-    /// `to`. The escape ends before the position `end`.
+    /// Advances the set at the start of an escape by the value of the escape, and adds the result
+    /// to `to`. The escape ends before the position `end`.
     fn follow(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
         let mut buffer = [0; 4];
         let bytes = unescaped.bytes(&mut buffer);
@@ -289,8 +289,8 @@ impl Search {
         }
     }
 
-    /// Returns the first position, not before `min_start`, where a match of the pattern that ends
-    /// at `end` starts.
+    /// Returns the earliest start, at or after `min_start`, of a match of the pattern that ends at
+    /// `end`.
     fn start_of(&mut self, pattern: &Pattern, end: usize, min_start: usize) -> Option<usize> {
         let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); pattern.len() + 1];
         reached.last_mut()?.insert(end);
@@ -321,7 +321,8 @@ impl Search {
         reached.first()?.first().copied()
     }
 
-    /// Returns the readings that end before a position: the plain byte, and the escapes.
+    /// Returns the possible decodings of the input just before `position`, each with its start and
+    /// its bytes: the literal byte, and every complete escape that ends there.
     fn readings_to(&self, position: usize, byte: Option<u8>) -> Vec<(usize, Vec<u8>)> {
         let mut readings: Vec<(usize, Vec<u8>)> =
             byte.map(|byte| (position - 1, vec![byte])).into_iter().collect();

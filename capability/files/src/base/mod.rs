@@ -1,5 +1,5 @@
-//! The workdir on disk. It is read and written through the handle of its folder, and no path leads
-//! out of it.
+//! The workdir on disk. All access is relative to an open handle of its folder, so no path leads
+//! out of the workdir.
 
 mod on_disk;
 pub(crate) mod primitives;
@@ -23,9 +23,9 @@ use crate::jail::{Jail, Meta, NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 use crate::path::{Intent, RunPath};
 use crate::stamp::FileStamp;
 
-/// A folder of the host that a run cannot leave. The operating system resolves names below its open
-/// handle, so neither `..` nor a link leads out, even if somebody swaps a link in between a check
-/// and its use.
+/// A host folder that a run cannot leave. The operating system resolves names relative to the
+/// folder's open handle, so neither `..` nor a link leads out, even if another process swaps in a
+/// link between a check and its use.
 pub struct Base {
     pub(crate) jail: Jail,
     /// The path of the folder on the host, to recognize absolute links that stay inside.
@@ -48,7 +48,7 @@ pub(crate) enum EntryInfo {
         modified: Option<SystemTime>,
     },
     Link(String),
-    /// An entry that cannot be used, with a noun for error messages.
+    /// An entry that cannot be used, with a noun that describes it in error messages.
     Other(&'static str),
 }
 
@@ -75,7 +75,7 @@ impl EntryInfo {
     }
 }
 
-/// An entry of a folder of the base.
+/// An entry in a folder of the base.
 pub(crate) struct Child {
     /// The name, with replacement characters if it is not UTF-8.
     pub(crate) name: String,
@@ -102,8 +102,8 @@ impl Base {
         Ok(base)
     }
 
-    /// Returns messages for the user about changes that killed processes left unfinished here.
-    /// Opening the base has completed or undone these changes.
+    /// Returns messages for the user about changes that killed processes left unfinished in this
+    /// base. Opening the base has completed or undone these changes.
     #[must_use]
     pub fn recovered(&self) -> &[String] {
         &self.recovered
@@ -137,13 +137,13 @@ impl Base {
         Ok(())
     }
 
-    /// Returns the part of an absolute link target below the workdir's path on the host, or `None`
-    /// if the target is elsewhere.
+    /// Returns the part of an absolute link target after the workdir's path on the host, or `None`
+    /// if the target is outside the workdir.
     pub(crate) fn strip_top<'a>(&self, target: &'a str) -> Option<&'a str> {
         Path::new(target).strip_prefix(&self.top).ok()?.to_str()
     }
 
-    /// Looks up an entry. Entries below a file, and hidden entries, are absent.
+    /// Looks up an entry. Reports entries under a file and hidden entries as absent.
     pub(crate) fn entry(&self, path: &RunPath) -> io::Result<EntryInfo> {
         match self.meta(path)? {
             None => Ok(EntryInfo::Absent),
@@ -165,8 +165,8 @@ impl Base {
         }
     }
 
-    /// Opens a regular file for reading. An entry of any other type is opened without blocking, and
-    /// refused.
+    /// Opens a regular file for reading. An entry of any other type is opened without blocking,
+    /// then rejected.
     pub(crate) fn open_file(&self, path: &RunPath) -> io::Result<(File, Meta)> {
         let file = self.jail.open_entry(path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty())?;
         let meta = regular_file_meta(&file)?;

@@ -1,4 +1,4 @@
-//! The primitive operations on the disk.
+//! The primitive operations on disk.
 
 use std::io::{self, Read, Write as _};
 
@@ -76,7 +76,7 @@ impl Disk for Base {
     }
 
     fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()> {
-        // Nobody else reads a file with a staging name, so it need not appear as a whole.
+        // No other process reads a file with a staging name, so it need not appear atomically.
         if !self.host_files.hides_path(path) {
             return Base::create(self, path, data, mode);
         }

@@ -1,6 +1,6 @@
-//! The primitive operations that are used to apply changes. The base performs them on the disk.
-//! Tests perform them in memory. Between any two of them, another user may act, the disk may fail
-//! or the process may end.
+//! The primitive operations that apply changes. The base performs them on disk, and tests perform
+//! them in memory. Between any two of them, another process may change the files, the disk may
+//! fail, or this process may end.
 
 use std::io;
 
@@ -18,23 +18,23 @@ pub(crate) trait Disk {
     fn current(&self, path: &RunPath) -> io::Result<CurrentEntry>;
     /// Returns the hash of a file's content, or `None` if the file is larger than [`MAX_COMPARED`].
     fn digest(&self, path: &RunPath) -> io::Result<Option<blake3::Hash>>;
-    /// Hashes a folder with everything in it, as [`Stamp::Tree`] does.
+    /// Hashes a folder and everything in it, as [`Stamp::Tree`] does.
     fn tree(&self, path: &RunPath) -> io::Result<blake3::Hash>;
-    /// Returns the names in a folder.
+    /// Returns the names of a folder's entries.
     fn names(&self, path: &RunPath) -> io::Result<Vec<String>>;
-    /// Reads a small file of the host's own.
+    /// Reads one of the host's own small files.
     fn read(&self, path: &RunPath) -> io::Result<Vec<u8>>;
     /// Checks that a file is writable.
     fn check_writable(&self, path: &RunPath) -> io::Result<()>;
-    /// Returns a staging path for the entry that will be at `path`, on the same file system.
+    /// Returns a staging path on the same file system for the entry that will be at `path`.
     fn staging(&self, folder: &RunPath, number: usize, path: &RunPath) -> io::Result<RunPath>;
-    /// Creates a whole file. Nothing may exist at `path`. The content is on the disk on return.
+    /// Creates a file with its content, and syncs it to disk. Fails if `path` exists.
     fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()>;
-    /// Creates a link. Nothing may exist at `path`.
+    /// Creates a link. Fails if `path` exists.
     fn link(&self, path: &RunPath, target: &str) -> io::Result<()>;
     /// Creates a folder, unless it exists.
     fn create_folder(&self, path: &RunPath) -> io::Result<()>;
-    /// Moves an entry. Nothing may exist at `to`.
+    /// Moves an entry. Fails if `to` exists.
     fn rename_new(&self, from: &RunPath, to: &RunPath) -> io::Result<()>;
     /// Exchanges two entries.
     fn exchange(&self, one: &RunPath, other: &RunPath) -> io::Result<()>;
@@ -42,7 +42,7 @@ pub(crate) trait Disk {
     fn unlink(&self, path: &RunPath) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_folder(&self, path: &RunPath) -> io::Result<()>;
-    /// Waits until the list of entries of a folder is on the disk.
+    /// Syncs the entry list of a folder to disk.
     fn sync(&self, folder: &RunPath) -> io::Result<()>;
 
     /// Returns true if the entry is still in the state that the run saw.

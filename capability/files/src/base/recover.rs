@@ -1,8 +1,8 @@
-//! Completes changes that move an entry away from its path. The entry that was moved is compared
-//! with the one that the run saw, and is restored if it differs.
+//! Completes changes that move an entry away from its path. The moved entry is compared with the
+//! one that the run saw, and is restored if it differs.
 //!
-//! A *record* of each such change is on the disk before the change starts. A process that finds the
-//! records of a killed process completes the changes with the same function.
+//! A *record* of each such change is written to disk before the change starts. A process that finds
+//! the records of a killed process completes the changes with the same function.
 
 use std::io;
 
@@ -18,9 +18,9 @@ use crate::path::RunPath;
 use crate::printable::printable;
 use crate::stamp::{CurrentEntry, FileStamp};
 
-/// Name of the file of records in a staging folder.
+/// Name of the records file in a staging folder.
 const PLAN: &str = "plan";
-/// Name of the file of records until it is complete.
+/// Name of the records file while it is being written.
 const UNFINISHED: &str = "plan-";
 /// Maximum number of alternative names that are tried for an entry whose path is occupied.
 const MAX_SAVED_NAMES: u32 = 1_000;
@@ -67,8 +67,8 @@ pub(crate) enum Outcome {
 }
 
 impl NewEntry {
-    /// Returns true if the entry at `path` is the one that the run created. Somebody may have
-    /// written to it since then.
+    /// Returns true if the entry at `path` is the one that the run created, and nobody has written
+    /// to it since then.
     fn matches(&self, disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result<bool> {
         Ok(match (self, state) {
             (NewEntry::File(new, digest), CurrentEntry::File(now, _)) => {
@@ -107,7 +107,7 @@ impl Record {
         with_suffix(&self.staged, "-old")
     }
 
-    /// Returns true if the entry at `path` is the one that the run saw.
+    /// Returns true if the entry at `path` is still the one that the run saw.
     pub(crate) fn is_old(&self, disk: &impl Disk, path: &RunPath) -> io::Result<bool> {
         self.old.matches(disk, path, &disk.current(path)?)
     }
@@ -118,7 +118,7 @@ impl Record {
         new.matches(disk, path, &disk.current(path)?)
     }
 
-    /// Completes or undoes the change, at whatever point it stopped.
+    /// Completes or undoes the change, regardless of where it was interrupted.
     pub(crate) fn complete(&self, disk: &impl Disk) -> io::Result<Outcome> {
         let gone = with_suffix(&self.staged, "-gone")?;
         if disk.current(&gone)? != CurrentEntry::Absent {
@@ -140,7 +140,8 @@ impl Record {
         Ok(if set_aside == Outcome::Done { outcome } else { set_aside })
     }
 
-    /// Handles the old entry of a change on a file system that cannot exchange two entries.
+    /// Handles the old entry that was set aside because the file system cannot exchange two
+    /// entries. Removes it if the change is complete, and puts it back otherwise.
     fn complete_set_aside(&self, disk: &impl Disk) -> io::Result<Outcome> {
         let set_aside = self.set_aside_path()?;
         let state = disk.current(&set_aside)?;
@@ -154,7 +155,7 @@ impl Record {
         put_back(disk, &set_aside, &self.path)
     }
 
-    /// Restores somebody else's entry at its path.
+    /// Moves an entry that somebody else created back to its path.
     fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
         if !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);
@@ -164,13 +165,14 @@ impl Record {
             disk.unlink(&self.staged)?;
             return Ok(Outcome::Restored);
         }
-        // In between, somebody created another entry at the path, and the exchange moved that one
+        // Meanwhile, somebody created another entry at the path, and the exchange moved that entry
         // out.
         save(disk, &self.staged, &self.path)
     }
 }
 
-/// Moves an entry to its path, or to a name beside it if the path is occupied.
+/// Moves an entry back to `path`, or to a similar unused name in the same folder if `path` is
+/// occupied.
 fn put_back(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outcome> {
     match disk.rename_new(from, path) {
         Ok(()) => Ok(Outcome::Restored),
@@ -178,7 +180,8 @@ fn put_back(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outc
     }
 }
 
-/// Moves an entry whose path is occupied to a name beside that path.
+/// Moves an entry to the first unused name of the form `NAME.wattle-saved` or `NAME.wattle-saved-N`
+/// in the folder of `path`, because `path` is occupied.
 fn save(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outcome> {
     for number in 1..=MAX_SAVED_NAMES {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
@@ -198,7 +201,8 @@ fn with_suffix(path: &RunPath, suffix: &str) -> io::Result<RunPath> {
     folder.join(&format!("{name}{suffix}")).map_err(|_| Errno::NAMETOOLONG.into())
 }
 
-/// Removes an old entry. A folder is renamed first, so that a partly removed one is recognized.
+/// Removes an old entry. A folder is renamed first, so that recovery recognizes a partly removed
+/// folder.
 fn discard(disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result<()> {
     if *state != CurrentEntry::Folder {
         return disk.unlink(path);
@@ -208,7 +212,7 @@ fn discard(disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result
     remove_all(disk, &gone)
 }
 
-/// Removes an entry and everything below it. The recursion is limited by the depth of a path.
+/// Removes an entry and everything in it. The maximum depth of a path limits the recursion.
 fn remove_all(disk: &impl Disk, path: &RunPath) -> io::Result<()> {
     match disk.current(path)? {
         CurrentEntry::Absent => Ok(()),
@@ -222,7 +226,7 @@ fn remove_all(disk: &impl Disk, path: &RunPath) -> io::Result<()> {
     }
 }
 
-/// Writes the records to the disk.
+/// Writes the records to disk.
 pub(crate) fn write_records(
     disk: &impl Disk,
     folder: &RunPath,
@@ -246,7 +250,7 @@ pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<Strin
             match record.complete(disk)? {
                 Outcome::Done => {}
                 // The killed process had not started this change. Nobody else changed the entry, so
-                // the next application of the changes succeeds.
+                // applying the changes again succeeds.
                 Outcome::Restored if record.is_old(disk, &record.path).unwrap_or(false) => {}
                 Outcome::Restored => {
                     notes.push(format!("`{}` was not changed", printable(&record.path)))
@@ -299,7 +303,7 @@ impl Base {
         notes
     }
 
-    /// Returns the staging folders at the top of the workdir.
+    /// Returns the staging folders in the root of the workdir.
     fn abandoned_folders(&self) -> io::Result<Vec<RunPath>> {
         let mut folders = Vec::new();
         for entry in rustix::fs::Dir::new(self.jail.listing(&RunPath::top())?)? {
@@ -315,7 +319,8 @@ impl Base {
         Ok(folders)
     }
 
-    /// Returns true if only the owner can use the folder, as for every staging folder.
+    /// Returns true if only the owner can access the folder. This is the case for every staging
+    /// folder.
     fn is_private_folder(&self, path: &RunPath) -> bool {
         self.jail.meta(path).is_ok_and(|meta| {
             meta.kind == rustix::fs::FileType::Directory && meta.mode & 0o777 == 0o700

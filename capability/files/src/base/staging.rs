@@ -1,9 +1,10 @@
-//! Staging folders, where a process prepares changes. A staging folder is at the top of the
+//! Staging folders, where a process prepares changes. A staging folder is in the root of the
 //! workdir, has a name that runs cannot use, and exists as long as it is needed.
 //!
 //! The process holds a lock on its staging folder, which the operating system releases when the
-//! process ends. A staging folder without a lock was therefore left by a killed process. The next
-//! process that opens the workdir completes the changes in it; see [`recover`](super::recover).
+//! process ends. A staging folder without a lock was therefore left behind by a killed process. The
+//! next process that opens the workdir completes the changes in it; see
+//! [`recover`](super::recover).
 
 use std::cell::Cell;
 use std::fs::File;
@@ -24,12 +25,13 @@ pub(crate) struct StagingFolder<'a> {
     path: RunPath,
     /// The open folder, whose handle holds the lock.
     _lock: OwnedFd,
-    /// Number of names that were assigned in the folder.
+    /// Number of names assigned in the folder so far.
     names: Cell<usize>,
 }
 
 impl Base {
-    /// Creates a staging folder at the top, or in the folder of `path` if the top is not writable.
+    /// Creates a staging folder in the workdir's root or, if the root is not writable, in the
+    /// parent folder of `path`.
     pub(crate) fn staging_folder(&self, path: &RunPath) -> io::Result<StagingFolder<'_>> {
         match self.staging_folder_in(&RunPath::top()) {
             Err(cause)
@@ -54,7 +56,8 @@ impl Base {
             if let Some(lock) = self.lock_staging_folder(&path)? {
                 return Ok(StagingFolder { base: self, path, _lock: lock, names: Cell::new(0) });
             }
-            // Between the two calls, another process removed the folder as an abandoned one.
+            // Between the two calls, another process removed the folder because it looked
+            // abandoned.
         }
     }
 
@@ -93,7 +96,7 @@ impl StagingFolder<'_> {
     }
 }
 
-/// Returns a staging path for an entry that will be at `path`: in the staging folder, or beside
+/// Returns a staging path for an entry that will be at `path`: in the staging folder, or next to
 /// `path` if that is on another file system. In the latter case, a link in the staging folder
 /// points to it.
 pub(crate) fn staging_path(
@@ -113,7 +116,7 @@ pub(crate) fn staging_path(
 }
 
 impl Drop for StagingFolder<'_> {
-    // The next process that opens the workdir removes what remains after an error.
+    // If this fails, the next process that opens the workdir removes the remaining entries.
     fn drop(&mut self) {
         let _ = recover::finish(self.base, &self.path);
     }

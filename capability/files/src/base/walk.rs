@@ -1,4 +1,4 @@
-//! Walking a folder of the base, and hashing it with everything in it.
+//! Walking a folder of the base, and hashing the folder with everything in it.
 
 use super::{Base, EntryInfo};
 use crate::ENTRY_LIMIT;
@@ -27,13 +27,13 @@ impl Base {
         })
     }
 
-    /// Hashes a folder with everything in it.
+    /// Hashes a folder and everything in it.
     pub(crate) fn tree_hash(&self, path: &RunPath) -> Result<blake3::Hash, FilesError> {
         Ok(hash(path, &self.walk(path)?))
     }
 
-    /// Returns all entries below a folder, each after its folder, in a fixed order. Follows no
-    /// link.
+    /// Returns all entries under a folder in a fixed order, each folder before its entries. Follows
+    /// no links.
     pub(crate) fn walk(&self, top: &RunPath) -> Result<Vec<WalkedEntry>, FilesError> {
         let mut walked = Vec::new();
         let mut folders = vec![top.clone()];

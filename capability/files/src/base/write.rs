@@ -1,5 +1,5 @@
-//! Writing to the base. Each operation opens the folder of the entry, uses the entry's name in it,
-//! and follows no link.
+//! Writing to the base. Each operation opens the parent folder of the entry, accesses the entry by
+//! its name, and follows no link.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,8 +14,8 @@ use super::{Base, EntryInfo};
 use crate::jail::{Meta, NO_SIDE_EFFECTS, is_absent, meta_at, regular_file_meta};
 use crate::path::RunPath;
 
-/// Permission bits that a new file inherits from the one it replaces. The set-user-ID and
-/// set-group-ID bits are not among them.
+/// Permission bits that a new file inherits from the file it replaces. The set-user-ID and
+/// set-group-ID bits are not inherited.
 pub(crate) const INHERITED_MODE: u32 = 0o777;
 /// Permissions of a new file, before the process's umask.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
@@ -23,13 +23,13 @@ const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 const NEW_FOLDER: Mode = Mode::from_raw_mode(0o777);
 
 impl Base {
-    /// Replaces a whole file in one step, or creates it. The new file inherits the permissions of
-    /// the old one, which must be writable.
+    /// Atomically replaces a file, or creates it. The new file inherits the permissions of the old
+    /// one, which must be writable.
     pub(crate) fn replace(&self, path: &RunPath, data: &[u8]) -> io::Result<()> {
         let mode = match self.open_to_write(path, OFlags::empty()) {
             Ok((_, meta)) => meta.mode & INHERITED_MODE,
             Err(cause) if is_absent(&cause) => match self.create(path, data, None) {
-                // Somebody else created the file in between; the last writer wins.
+                // Another process has just created the file; the last writer wins.
                 Err(cause) if Errno::from_io_error(&cause) == Some(Errno::EXIST) => {
                     self.open_to_write(path, OFlags::empty())?.1.mode & INHERITED_MODE
                 }
@@ -40,7 +40,7 @@ impl Base {
         self.replace_by(path, |file| file.write_all(data), mode).map(drop)
     }
 
-    /// Creates a new file and moves it over the one at `path`. Returns the new file, open.
+    /// Creates a new file and moves it over the file at `path`. Returns the open new file.
     fn replace_by(
         &self,
         path: &RunPath,
@@ -55,10 +55,11 @@ impl Base {
         Ok(file)
     }
 
-    /// Creates a file with its content. The file must not exist. It appears as a whole, and its
-    /// content is on the disk by then.
+    /// Creates a file with its content. Fails if the file exists. The file appears atomically,
+    /// after its content has been synced to disk.
     ///
-    /// If the file system has no unnamed files, the file is written in a staging folder and moved.
+    /// If the file system does not support unnamed files, the file is written in a staging folder
+    /// and moved.
     pub(crate) fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()> {
         let (parent, name) = self.jail.parent(path)?;
         let fill = |file: &mut File| -> io::Result<()> {
@@ -101,13 +102,13 @@ impl Base {
         self.open_in_place(path, OFlags::empty())?.set_modified(time)
     }
 
-    /// Creates an empty file. Nothing may exist at `path`.
+    /// Creates an empty file. Fails if `path` exists.
     pub(crate) fn create_empty(&self, path: &RunPath) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | NO_SIDE_EFFECTS;
         self.jail.open_entry(path, flags, NEW_FILE).map(drop)
     }
 
-    /// Creates a link. Nothing may exist at `path`.
+    /// Creates a link. Fails if `path` exists.
     pub(crate) fn link(&self, path: &RunPath, target: &str) -> io::Result<()> {
         let (parent, name) = self.jail.parent(path)?;
         Ok(rustix::fs::symlinkat(target, &parent, name)?)
@@ -136,13 +137,14 @@ impl Base {
         Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
-    /// Moves an entry over the one at `to`, by the rules of the operating system.
+    /// Moves an entry and replaces the one at `to`, under the operating system's rules for
+    /// renaming.
     pub(crate) fn rename(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
         let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
         Ok(rustix::fs::renameat(&old, from, &new, to)?)
     }
 
-    /// Moves an entry to a path where nothing exists.
+    /// Moves an entry to a path that does not exist.
     ///
     /// If the file system cannot guarantee that, a file is linked and then unlinked, and a folder
     /// is moved after a check.
@@ -169,8 +171,8 @@ impl Base {
         Ok(rustix::fs::renameat_with(&a, one, &b, other, RenameFlags::EXCHANGE)?)
     }
 
-    /// Waits until the list of entries of a folder is on the disk. Does nothing on file systems
-    /// without such a call.
+    /// Syncs the entry list of a folder to disk. Does nothing on file systems that do not support
+    /// it.
     pub(crate) fn sync_folder(&self, path: &RunPath) -> io::Result<()> {
         match rustix::fs::fsync(self.jail.listing(path)?) {
             Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
@@ -178,7 +180,7 @@ impl Base {
         }
     }
 
-    /// Returns the permissions of a file that its replacement inherits.
+    /// Returns the permissions that a file's replacement inherits.
     pub(crate) fn mode(&self, path: &RunPath) -> io::Result<Option<u32>> {
         Ok(self.meta(path)?.map(|meta| meta.mode & INHERITED_MODE))
     }
@@ -229,7 +231,7 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
-/// Opens a new file without a name in a folder. Returns `None` if the file system has no such
+/// Creates an unnamed file in a folder. Returns `None` if the file system does not support unnamed
 /// files.
 fn unnamed_file(folder: impl AsFd) -> io::Result<Option<File>> {
     #[cfg(target_os = "linux")]
@@ -246,12 +248,13 @@ fn unnamed_file(folder: impl AsFd) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Gives an unnamed file its name. Nothing may exist there.
+/// Links an unnamed file into a folder as `name`. Fails if the name exists.
 fn link_unnamed(file: &File, folder: impl AsFd, name: &str) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
     let handle = format!("/proc/self/fd/{}", file.as_raw_fd());
     match rustix::fs::linkat(CWD, handle, &folder, name, AtFlags::SYMLINK_FOLLOW) {
-        // Without `/proc`, a process that may read every file can link the handle itself.
+        // Without `/proc`, a process with permission to read every file can link the handle
+        // directly.
         #[cfg(target_os = "linux")]
         Err(Errno::NOENT) => Ok(rustix::fs::linkat(file, "", &folder, name, AtFlags::EMPTY_PATH)?),
         linked => Ok(linked?),

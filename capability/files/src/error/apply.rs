@@ -90,7 +90,7 @@ pub struct ApplyError {
     pub failed: Vec<(Change, FilesError)>,
 }
 
-/// Maximum number of changes of each group that the message lists.
+/// Maximum number of changes that the message lists in each group.
 const MAX_LISTED: usize = 50;
 
 impl ApplyError {

@@ -1,4 +1,4 @@
-//! The errors of the run's files, with every error message.
+//! The errors that operations on the run's files return, including every error message.
 
 mod access;
 mod apply;

@@ -29,9 +29,9 @@ impl FilesError {
         FilesError { cause: Some(cause), ..FilesError::new(kind, text) }
     }
 
-    /// Converts an error from the operating system about `path`.
+    /// Converts an error that the operating system returned for `path`.
     pub(crate) fn io(intent: Intent, path: &RunPath, cause: io::Error) -> FilesError {
-        // A refusal of the jail itself has no error number of the operating system.
+        // Errors that the jail itself returns have no error number.
         if cause.raw_os_error().is_none() && cause.kind() == io::ErrorKind::PermissionDenied {
             return FilesError {
                 cause: Some(cause),

@@ -1,11 +1,11 @@
-//! Applying the overlay's changes to the base, while other processes may change it too.
+//! Applies the overlay's changes to the base while other processes may also change it.
 //!
 //! An entry that replaces another is first written to a staging path, before anything is changed.
 //! Each old entry is checked again just before its change. It is then moved out in one atomic step:
-//! an exchange, or a move if the entry is removed. The entry that was moved out is compared with
-//! the one that the run saw, and put back if it differs. A new entry never replaces an existing
-//! one. Thus each file is completely old or completely new, and anything that somebody else wrote
-//! stays at its path, or is moved to a path that is reported.
+//! an exchange, or a move if the entry is removed. The moved entry is compared with the one that
+//! the run saw, and put back if it differs. A new entry never replaces an existing one. Thus each
+//! file is completely old or completely new, and anything that somebody else wrote stays at its
+//! path, or is moved to a path that is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -94,7 +94,7 @@ fn unknown_change() -> Change {
 }
 
 /// Makes the next attempt create the run's file as a new one. That attempt succeeds if the user has
-/// moved the conflicting file away by then.
+/// moved the conflicting file away in the meantime.
 fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesError) {
     let replaces = matches!(step.action, Action::File { .. } | Action::Link(_));
     if replaces && step.basis == step.path && reason.is_conflict() && !step.displaces {
@@ -200,8 +200,8 @@ fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
         }
     });
     let mut jobs: Vec<Job> = each.collect();
-    // An entry in a folder that was checked as a whole was read after that check. So the folder is
-    // checked again.
+    // The entries of a folder that was checked as a whole were read after that check, so the folder
+    // is checked again.
     for job in
         jobs.iter_mut().filter(|job| job.refused.is_none() && job.step.basis != job.step.path)
     {
@@ -233,7 +233,7 @@ impl Step {
         }
         let current = disk.current(&self.path).map_err(io)?;
         let seen = match &current {
-            // The state that the run saw, not the current one.
+            // Uses the state that the run saw, not the current one.
             _ if self.basis == self.path => self.seen.clone(),
             CurrentEntry::Folder => Stamp::Tree(disk.tree(&self.path).map_err(io)?),
             CurrentEntry::File(stamp, _) => Stamp::File(stamp.clone()),
@@ -294,7 +294,7 @@ impl Step {
             let gone = Errno::from_io_error(&cause) == Some(Errno::NOENT);
             return Err(if gone { self.conflict(disk) } else { io(cause) });
         }
-        // An error of the disk may be temporary.
+        // A disk error may be temporary, so the completion is attempted twice.
         match record.complete(disk).or_else(|_| record.complete(disk)).map_err(io)? {
             Outcome::Done => Ok(()),
             Outcome::Restored => Err(self.conflict(disk)),
@@ -347,8 +347,9 @@ impl MovedFiles {
 
 /// Moves the new entry to its path and the old one out.
 ///
-/// If the file system cannot exchange two entries, the old one is moved out first. The path is then
-/// unused for a moment or, if the process is killed in that moment, until the base is opened again.
+/// If the file system cannot exchange two entries, the old one is moved out first. No entry exists
+/// at the path until the new one is moved in or, if the process is killed before that, until the
+/// base is opened again.
 fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     match disk.exchange(&record.staged, &record.path) {
         Err(cause)
@@ -369,7 +370,7 @@ fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     }
 }
 
-/// Waits until the folders of the applied steps are on the disk.
+/// Syncs the folders of the applied steps to disk.
 fn sync(disk: &impl Disk, results: &mut [(Step, Result<(), FilesError>)]) {
     let mut folders: BTreeMap<RunPath, Option<String>> = BTreeMap::new();
     for (step, result) in results {

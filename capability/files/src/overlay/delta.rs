@@ -2,8 +2,8 @@
 //! contains the nodes that changed since the previous delta.
 //!
 //! The string is a JSON array of `[path, node]`. The node is null if the overlay no longer has a
-//! node at the path. A path comes before the paths below it, and a node includes all nodes below
-//! it.
+//! node at the path. A path precedes the paths under it, and a node includes all of its
+//! descendants.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ use super::layer::{Body, Content, Folder, Layer, Node};
 use crate::error::FilesError;
 use crate::path::RunPath;
 
-/// A path from the top, and the overlay's node at that path.
+/// A path relative to the workdir's root, and the overlay's node at that path, or `None` if the
+/// node is gone.
 type NodeChange<N> = (String, Option<N>);
 
 impl Overlay {
@@ -58,7 +59,7 @@ impl Overlay {
 }
 
 impl Layer {
-    /// Returns the changed paths, without those below another changed path.
+    /// Removes and returns the changed paths, without those under another changed path.
     fn take_changed(&mut self) -> BTreeSet<RunPath> {
         let mut top: BTreeSet<RunPath> = BTreeSet::new();
         for path in std::mem::take(&mut self.changed) {

@@ -1,7 +1,7 @@
 //! The layer: a tree in memory of the entries that the run wrote, moved and removed.
 //!
 //! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder
-//! at its path when the node was created; nothing of the base is visible below an *opaque* folder;
+//! at its path when the node was created; no entry of the base is visible under an *opaque* folder;
 //! `used` is the cost of all nodes.
 
 use std::collections::btree_map::Entry;
@@ -32,7 +32,7 @@ pub(super) struct Layer {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Node {
-    /// The base's entry at this path when the run first relied on it. It is not used below an
+    /// The base's entry at this path when the run first relied on it. It is not used under an
     /// opaque folder, whose own stamp covers everything that the folder hides.
     pub(super) seen: Stamp,
     pub(super) body: Body,
@@ -129,7 +129,8 @@ impl Node {
         }
     }
 
-    /// Returns the cost in bytes of the node and all nodes below it, without the node's own name.
+    /// Returns the cost in bytes of the node and all of its descendants, without the node's own
+    /// name.
     pub(super) fn cost(&self) -> u64 {
         NODE_COST
             + match &self.body {
@@ -153,7 +154,7 @@ impl Layer {
         self.used
     }
 
-    /// Returns the node of the top, which is always a folder.
+    /// Returns the root node, which is always a folder.
     pub(super) fn root(&self) -> &Node {
         &self.root
     }
@@ -231,8 +232,8 @@ impl Layer {
         growth == 0 || self.used.saturating_add(growth) <= self.limit
     }
 
-    /// Sets the node at a path and creates missing parents: the first `merged` of the path's
-    /// parents as merged folders, the others as opaque ones.
+    /// Sets the node at a path and creates missing parents. The first `merged` parents are merged
+    /// folders, and the rest are opaque ones.
     pub(super) fn place(&mut self, path: &RunPath, node: Node, merged: usize) {
         let Some((parent, name)) = path.split() else { return };
         let mut added = node.cost();
@@ -264,7 +265,7 @@ impl Layer {
         self.used = (self.used + added).saturating_sub(removed);
     }
 
-    /// Removes a node and all nodes below it.
+    /// Removes a node and all of its descendants.
     pub(super) fn remove(&mut self, path: &RunPath) {
         let Some((parent, name)) = path.split() else { return };
         let Some(Node { body: Body::Folder(folder), .. }) = self.node_mut(&parent) else { return };

@@ -1,4 +1,4 @@
-//! The overlay: a tree whose changes stay in memory. It may cover a base.
+//! The overlay: a tree whose changes stay in memory, with or without a base.
 
 mod apply;
 #[cfg(test)]
@@ -70,7 +70,7 @@ impl Overlay {
         Err(FilesError::full(path, growth, self.layer.used(), self.layer.limit))
     }
 
-    /// Returns the number of parents of `path`, counted from the top, that are visible folders of
+    /// Returns the number of parents of `path`, counted from the root, that are visible folders of
     /// the base.
     fn merged_parents(&self, path: &RunPath) -> Result<usize, FilesError> {
         let Some(base) = &self.base else { return Ok(0) };
@@ -109,7 +109,7 @@ impl Overlay {
         }
     }
 
-    /// Removes an entry and everything below it from the tree.
+    /// Removes an entry and everything in it from the tree.
     fn hide(&mut self, path: &RunPath) -> Result<(), FilesError> {
         let merged = self.merged_parents(path)?;
         let seen = self.seen(path)?;

@@ -16,12 +16,12 @@ pub(super) struct Step {
     pub(super) change: Change,
     pub(super) path: RunPath,
     pub(super) action: Action,
-    /// The path of the base entry that the change depends on: `path` or a folder above it.
+    /// The path of the base entry that the change depends on: `path` or one of its parent folders.
     pub(super) basis: RunPath,
     /// The state of the entry at `basis` that the run saw.
     pub(super) seen: Stamp,
-    /// If true, an entry of a different type must first be removed from `path` or a folder above
-    /// it.
+    /// If true, an entry of a different type must first be removed from `path` or from one of its
+    /// parent folders.
     pub(super) displaces: bool,
 }
 
@@ -57,7 +57,7 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     /// Adds the differences in a folder. `in_base` is true if the base also has the folder. `cover`
-    /// is the topmost opaque folder above it, whose stamp covers everything below. The depth of a
+    /// is its topmost opaque ancestor, whose stamp covers everything in it. The maximum depth of a
     /// path limits the recursion.
     fn folder(
         &mut self,
@@ -78,7 +78,7 @@ impl Plan<'_> {
                 _ => EntryInfo::Absent,
             };
             // A folder that the run created at an unused path hides nothing. Entries that somebody
-            // else has put there since then remain.
+            // else has since created there remain.
             let hides = matches!(&node.body, Body::Folder(inner) if inner.opaque && node.seen != Stamp::Absent);
             let cover = cover.or(hides.then_some((&path, &node.seen)));
             let (basis, seen) = cover.unwrap_or((&path, &node.seen));

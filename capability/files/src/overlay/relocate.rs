@@ -23,12 +23,12 @@ struct Move<'a> {
 }
 
 impl Overlay {
-    /// Moves an entry with everything below it.
+    /// Moves an entry with everything in it.
     pub(super) fn relocate(&mut self, from: &RunPath, to: &RunPath) -> Result<(), FilesError> {
         let freed = self.layer.node(from).map_or(0, Node::cost);
         let room = self.layer.limit.saturating_sub(self.layer.used()).saturating_add(freed);
         let node = self.copy(from, &mut Move { from, to, room, entries: 0 })?;
-        // All lookups in the base come before the first change, so that an error changes nothing.
+        // All lookups in the base precede the first change, so that an error changes nothing.
         self.seen(from)?;
         let merged = self.merged_parents(to)?;
         let seen = self.seen(to)?;
@@ -40,9 +40,9 @@ impl Overlay {
         Ok(())
     }
 
-    /// Returns a copy of an entry, with everything below it, as a node for its new path. Its
-    /// folders are opaque, so that they contain no entries of the base at the new path. The depth
-    /// of a path limits the recursion.
+    /// Returns a copy of an entry, with everything in it, as a node for its new path. The folders
+    /// of the copy are opaque, so that entries of the base at the new path stay hidden. The maximum
+    /// depth of a path limits the recursion.
     fn copy(&mut self, path: &RunPath, progress: &mut Move<'_>) -> Result<Node, FilesError> {
         let target = path.relocate(progress.from, progress.to);
         let target =

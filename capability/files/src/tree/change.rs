@@ -94,8 +94,8 @@ pub(crate) fn set_modified(
         EntryInfo::Absent => return Err(missing(tree, path)),
         _ => {}
     }
-    // An empty edit copies a file of the base into an overlay. A file with the base's content is
-    // not a change.
+    // An empty edit copies a file of the base into an overlay. An unmodified copy does not count as
+    // a change.
     edit(tree, path, Edit::WriteAt(0, &[]))?;
     tree.set_modified(path, time)
 }
@@ -109,7 +109,7 @@ pub(crate) fn remove(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesErr
     tree.remove(path, &entry)
 }
 
-/// Removes an entry and everything below it.
+/// Removes an entry and everything in it.
 pub(crate) fn remove_all(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     let entry = check_removable(tree, path, "removed")?;
     tree.remove_all(path, &entry)
@@ -197,8 +197,8 @@ fn check_empty(tree: &dyn Tree, folder: &RunPath) -> Result<(), FilesError> {
     Err(FilesError::not_empty(folder, &names, more))
 }
 
-/// Checks that an entry exists and is not the top, and returns it. `what` is a past participle for
-/// the error about the top.
+/// Checks that an entry exists and is not the root, and returns it. `what` is the past participle
+/// in the error message about the root, such as `removed`.
 fn check_removable(tree: &dyn Tree, path: &RunPath, what: &str) -> Result<EntryInfo, FilesError> {
     if path.is_top() {
         return Err(FilesError::top(what));

@@ -9,7 +9,7 @@ use crate::host_files::is_host_written;
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
 
-/// Maximum number of entries of a folder that are searched for names to list in an error.
+/// Maximum number of folder entries that are searched for similar names to list in an error.
 const MAX_SEARCHED: usize = 1000;
 /// Maximum number of names that an error lists.
 const MAX_LISTED: usize = 8;
@@ -46,7 +46,7 @@ pub(crate) fn list(tree: &dyn Tree, path: &RunPath) -> Result<Vec<Entry>, FilesE
 }
 
 /// Returns the entries of a folder, as [`Tree::children`] does, without the files that the host
-/// writes at the top of the workdir. Runs can still read those files by name.
+/// writes in the root of the workdir. Runs can still read those files by name.
 fn shown_children(
     tree: &dyn Tree,
     path: &RunPath,
@@ -78,7 +78,7 @@ pub(crate) fn read_link(tree: &dyn Tree, path: &RunPath) -> Result<String, Files
 }
 
 /// Returns the error for a path that does not exist. It lists the entries of the nearest existing
-/// folder, most similar names first.
+/// folder, with the most similar names first.
 pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
     let mut folder = RunPath::top();
     let mut wanted = path.names().next().unwrap_or_default().to_owned();
@@ -121,7 +121,7 @@ pub(crate) fn similar_names(
     (names.collect(), more)
 }
 
-/// Checks that the existing parents of `path` are folders. Returns their number.
+/// Checks that the existing parents of `path` are folders. Returns the number of existing parents.
 pub(crate) fn check_parents(tree: &dyn Tree, path: &RunPath) -> Result<usize, FilesError> {
     let mut existing = 0;
     for parent in path.parents() {

@@ -29,7 +29,7 @@ pub(crate) trait Tree {
     /// Updates the list of the host's own files. Called at the start of each operation.
     fn refresh(&mut self);
 
-    /// Looks an entry up without following a link at the end of the path. The folders on the path
+    /// Looks up an entry without following a link at the end of the path. The folders on the path
     /// must not be links.
     fn entry(&self, path: &RunPath, intent: Intent) -> Result<EntryInfo, FilesError>;
 
@@ -78,7 +78,7 @@ pub(crate) trait Tree {
     /// Removes a file, a link or an empty folder.
     fn remove(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError>;
 
-    /// Removes an entry and everything below it.
+    /// Removes an entry and everything in it.
     fn remove_all(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError>;
 
     /// Moves an entry to `to`, replaces any entry there, and creates missing parent folders of

@@ -35,7 +35,7 @@ impl OpenPaths {
         OpenPath(path)
     }
 
-    /// Returns the open files at `path` and below it, with their current paths.
+    /// Returns the open files at or under `path`, with their current paths.
     pub(crate) fn below(&self, path: &RunPath) -> Vec<(OpenPath, RunPath)> {
         let open = self.0.iter().filter_map(Weak::upgrade).map(OpenPath);
         open.filter_map(|open| {
@@ -46,7 +46,7 @@ impl OpenPaths {
         .collect()
     }
 
-    /// Marks the open files at `path` and below it as removed.
+    /// Marks the open files at or under `path` as removed.
     pub(crate) fn unlink(&self, path: &RunPath) {
         for (open, _) in self.below(path) {
             open.set(None);

@@ -27,7 +27,7 @@ const NAMES: &[&str] = &[
     "shallow",
 ];
 
-/// Refuses to write at a path that is in a repository, or that would complete the layout of one.
+/// Rejects a write to a path that is in a repository, or that would complete the layout of one.
 pub(super) fn check(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     if path_is_in_repository(path) || completes_layout(tree, path)? {
         return Err(FilesError::repository(path));
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
 }
 
 /// Returns true if a folder on the path would have the layout of a repository once the path exists.
-/// Only queries the tree for names that are part of a repository's layout.
+/// Queries the tree only for names that are part of a repository's layout.
 pub(crate) fn completes_layout(tree: &dyn Tree, path: &RunPath) -> Result<bool, FilesError> {
     for step in path.steps() {
         let Some((folder, name)) = step.split() else { continue };

@@ -12,19 +12,20 @@ use crate::host_files::HostFileRules;
 use crate::path::{Intent, RunPath};
 
 /// A function that decides whether a run may use a path. It receives the kind of use and the
-/// resolved path from the top of the workdir, and returns the reason for a refusal.
+/// resolved path, relative to the workdir's root, and returns an error with the reason if it denies
+/// the use.
 pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Sync>;
 
 /// Maximum number of links that are followed on one path before it counts as a loop. Linux has the
 /// same limit.
 const MAX_LINKS: usize = 40;
 
-/// Folders at the root of operating systems.
+/// Top-level folders of operating systems.
 const SYSTEM_FOLDERS: &[&str] =
     &["Library", "System", "boot", "dev", "etc", "proc", "root", "sbin", "sys", "usr", "var"];
 
-/// Folders at the root of operating systems whose names are common in projects, too. An absolute
-/// path below one of them may create it in the workdir.
+/// Top-level folders of operating systems whose names are also common in projects. Writing to an
+/// absolute path in one of them may create the folder in the workdir.
 const SHARED_NAMES: &[&str] = &[
     "Applications",
     "Users",
@@ -50,7 +51,7 @@ pub(crate) enum FinalLink {
     Keep,
 }
 
-/// Resolves a path. The result contains no link, except for the last name if `final_link` is
+/// Resolves a path. The result contains no link, except possibly its last name if `final_link` is
 /// [`FinalLink::Keep`]. Names that do not exist are kept.
 ///
 /// Asks the guard about the entry itself and, if the entry is a link, about the link's target.
@@ -82,11 +83,11 @@ pub(crate) fn resolve(
     Ok(if final_link == FinalLink::Keep { entry } else { end })
 }
 
-/// Refuses an absolute path below a folder of the operating system, such as `/etc/shadow`, unless
-/// the workdir has such a folder. As a path of the workdir, it would name a different file than its
-/// author meant.
+/// Rejects an absolute path into a folder of the operating system, such as `/etc/shadow`, unless
+/// the workdir has such a folder. Within the workdir, the path would name a different file from the
+/// one that its author meant.
 pub(crate) fn check_inside(tree: &dyn Tree, text: &str, intent: Intent) -> Result<(), FilesError> {
-    // `//` comes from joining a name to the top, as in `$PWD/lib`.
+    // A leading `//` results from joining a name to the root, as in `$PWD/lib`.
     if !text.starts_with('/') || text.starts_with("//") {
         return Ok(());
     }
@@ -115,8 +116,8 @@ pub(crate) fn check_names_file(
     Ok(())
 }
 
-/// Refuses the host's own files, and writes to repositories. A run that could edit its own trace
-/// would make the trace worthless.
+/// Denies access to the host's own files, and writes to repositories. A run that could edit its own
+/// trace would make the trace worthless.
 fn check_access(tree: &dyn Tree, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
     if let Some(base) = tree.base() {
         base.check_host_files(path, intent)?;
@@ -148,7 +149,7 @@ impl<'a> Walk<'a> {
         Ok(Walk { tree, text, intent, path, names, at: RunPath::top(), links: 0 })
     }
 
-    /// Walks to the last name and returns its path, without following a link there.
+    /// Walks to the last name and returns its path, without following a link at that path.
     fn resolve_entry(&mut self) -> Result<RunPath, FilesError> {
         while self.names.len() > 1 {
             self.step()?;
@@ -159,7 +160,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks to the end, following a link there too.
+    /// Walks to the end of the path, following a link there.
     fn resolve_end(&mut self) -> Result<RunPath, FilesError> {
         while !self.names.is_empty() {
             self.step()?;
@@ -175,7 +176,7 @@ impl<'a> Walk<'a> {
         self.at.join(name).map_err(|fault| FilesError::path(self.intent, self.text, fault))
     }
 
-    /// Walks over the next name.
+    /// Resolves the next name. If it is a link, queues the names of its target.
     fn step(&mut self) -> Result<(), FilesError> {
         let Some(name) = self.names.pop() else { return Ok(()) };
         if name == ".." {

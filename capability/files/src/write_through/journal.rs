@@ -1,5 +1,5 @@
-//! The state of each entry before the first write to it in a run that writes through. It is needed
-//! to list the run's changes.
+//! The state of each entry before a write-through run first changed it. It is needed to list the
+//! run's changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -85,7 +85,7 @@ impl Journal {
                 }
             }
         }
-        // A removed folder is one change, whatever it contained.
+        // A removed folder is one change, regardless of its content.
         changes.retain(|(path, change)| {
             change.kind != ChangeKind::Deleted
                 || !path.steps().any(|step| step != **path && removed_folders.contains(&step))

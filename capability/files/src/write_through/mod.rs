@@ -1,4 +1,4 @@
-//! The tree of a trusted run, which changes the base at once. A journal records the previous state
+//! The tree of a trusted run, which changes the base directly. A journal records the previous state
 //! of each changed entry.
 
 mod journal;
@@ -40,7 +40,7 @@ impl WriteThrough {
         Ok(())
     }
 
-    /// Changes an entry of the base after its state was recorded.
+    /// Records the state of a base entry, then changes the entry.
     fn change(
         &mut self,
         path: &RunPath,
@@ -50,7 +50,7 @@ impl WriteThrough {
         change(&self.base).map_err(|cause| FilesError::io(Intent::Write, path, cause))
     }
 
-    /// Returns an entry and, if it is a folder, all entries below it.
+    /// Returns an entry and, if it is a folder, all of its descendants.
     fn with_descendants(
         &self,
         path: &RunPath,

@@ -1,5 +1,5 @@
-//! Patterns of paths: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, and `**` for any folders. A backslash
-//! makes the next character literal.
+//! Path patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, and `**` for any number of folders. A
+//! backslash escapes the next character.
 
 use wattle_rt::{Code, Failure, quote};
 
@@ -7,14 +7,14 @@ use crate::QUOTED;
 
 /// Maximum length of a pattern, in bytes.
 const MAX_LENGTH: usize = 4_096;
-/// Maximum number of patterns that a pattern with braces expands to.
+/// Maximum number of patterns into which the braces of a pattern may expand.
 const MAX_ALTERNATIVES: usize = 256;
 
 /// A parsed pattern without braces.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) segments: Vec<Segment>,
-    /// If true, the pattern matches folders, and otherwise files.
+    /// If true, the pattern matches folders. Otherwise, it matches files.
     pub(super) folders: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Token {
     One,
     /// `*`: any number of characters.
     Any,
-    /// `[…]`: one character that is in one of the ranges, or, if the flag is true, in none of them.
+    /// `[…]`: one character inside the ranges or, if the flag is true, outside of them.
     Class(Vec<(char, char)>, bool),
 }
 
@@ -86,11 +86,11 @@ fn braces(text: &str) -> Result<Vec<String>, Failure> {
     Ok(done)
 }
 
-/// Splits a pattern at its first braces that contain a comma: the text before them, their choices
-/// and the text after them.
+/// Finds the first closed braces that contain a comma. Returns the text before them, their
+/// alternatives, and the text after them.
 fn first_brace(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     let mut chars = text.char_indices();
-    // The start of each open brace, with the ends of its choices so far.
+    // The offset of each open brace, with the offsets of its commas.
     let mut open: Vec<(usize, Vec<usize>)> = Vec::new();
     while let Some((at, c)) = chars.next() {
         match c {
@@ -129,7 +129,7 @@ fn segments(path: &str) -> Option<Vec<Segment>> {
             "" | "." => {}
             ".." => match segments.pop() {
                 None => segments.push(Segment::Name("..".to_owned())),
-                // The workdir's parent stays, so that it is refused when it is read.
+                // A `..` that leaves the workdir is kept, so that access to it is denied later.
                 Some(Segment::Name(up)) if up == ".." || up.ends_with("/..") => {
                     segments.push(Segment::Name(format!("{up}/..")));
                 }
@@ -171,14 +171,15 @@ fn segment(name: &str) -> Segment {
     literal.map_or(Segment::Wildcard(tokens), Segment::Name)
 }
 
-/// Parses the text after `[`. Returns `None` if the class is not closed.
+/// Parses a character class from the text after `[`. Returns the class and the remaining text, or
+/// `None` if the class is not closed.
 fn class(inside: &str) -> Option<(Token, &str)> {
     let body = inside.strip_prefix(['!', '^']).unwrap_or(inside);
     let mut ranges = Vec::new();
     let mut rest = body.chars();
     loop {
         let mut from = rest.next()?;
-        // A bracket that comes first is a character of the class.
+        // A `]` in first position is a literal character.
         if from == ']' && !ranges.is_empty() {
             break;
         }
@@ -225,11 +226,11 @@ impl Token {
     }
 }
 
-/// Matches a name. If a token does not match, the last `*` takes one more character, so that the
-/// time is at most the product of the two lengths.
+/// Returns true if the tokens match the whole name. After a mismatch, only the last `*` is extended
+/// by one character. The time is therefore at most proportional to the product of the two lengths.
 fn matches(tokens: &[Token], name: &str) -> bool {
     let (mut at, mut rest) = (0, name.chars());
-    // The token after the last `*`, and the text behind what that `*` has taken.
+    // The index of the token after the last `*`, and the text that this `*` has not consumed.
     let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
     loop {
         let token = tokens.get(at);
@@ -322,7 +323,7 @@ mod tests {
             (&"{a,b".repeat(500), Code::EPARSE),
         ] {
             let found = Pattern::read(pattern).map(drop).map_err(|failure| failure.code);
-            // Braces that are not closed are characters.
+            // Unclosed braces are literal.
             let expected = if pattern.starts_with("{a,b{") { Ok(()) } else { Err(code) };
             assert_eq!(found, expected, "{pattern}");
         }

@@ -33,7 +33,7 @@ pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-/// Returns the named files, and those in the named folders.
+/// Returns the named files, and the program files in the named folders.
 fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     if named.is_empty() {
         return Err(Fault::usage("no file is named")
@@ -45,7 +45,7 @@ fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Formats a file, or reads stdin and writes to stdout. Returns true if the layout changes.
+/// Formats a file, or formats stdin to stdout. Returns true if the formatted text differs.
 fn file(path: &Path, check: bool) -> Result<bool, String> {
     let text = input::text(path).map_err(|fault| fault.to_string())?;
     let formatted =

@@ -1,5 +1,5 @@
-//! `wattle catalog`: commands on the programs that a model calls by name, for their users and their
-//! authors.
+//! `wattle catalog`: lists, searches, shows, creates, tests and formats the programs that a model
+//! calls by name.
 
 mod fmt;
 mod new;

@@ -17,7 +17,7 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
     let name: Name = args.name.parse().map_err(|rule| {
         Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}"))
     })?;
-    // The last folder overrides the others, so it has the author's own programs.
+    // The last folder overrides the others, so it contains the author's own programs.
     let folder = args
         .dir
         .or_else(|| config.catalog.value.last().cloned())

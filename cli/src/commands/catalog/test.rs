@@ -16,13 +16,14 @@ use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::progress::Bar;
 use crate::setup::Setup;
 
-/// Maximum number of lines of a difference.
+/// Maximum number of lines printed per difference.
 const LINES: usize = 40;
 
 /// The subject of a test: a program, or the problem of an invalid file.
 type Tested = Result<Arc<Entry>, Problem>;
 
-/// The result of a test: the program, a problem with the whole program, and its examples.
+/// The result of a test: the program, any problem with the whole program, and the results of its
+/// examples.
 struct Report {
     tested: Tested,
     problem: Option<Problem>,
@@ -96,7 +97,7 @@ fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
     Ok(all)
 }
 
-/// Returns the programs of a folder, and the problems of its files.
+/// Returns the programs in a folder, and the problems in its files.
 fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
     let folders = Folders::open(&[PathBuf::from(path)], &|_| Ok(()));
     let own = folders.catalog().iter().filter(|entry| entry.origin().path().is_some());
@@ -127,7 +128,7 @@ async fn report(host: &Host, tested: Tested) -> Report {
     let (mut problem, mut examples) = (None, Vec::new());
     if let Ok(entry) = &tested {
         problem = host.check(entry).await.err();
-        // A program that does not compile fails each example for the same reason.
+        // If a program does not compile, all of its examples fail for the same reason.
         let compiles = host.runtime().prepare(entry.source()).await.is_ok();
         for example in entry.meta().examples.iter().filter(|_| compiles) {
             examples.push(check_example(host, entry, example).await);
@@ -196,7 +197,7 @@ fn shown(report: &Report, width: usize) -> String {
     text
 }
 
-/// Renders a difference: expected lines after `-`, found lines after `+`.
+/// Renders a difference: expected lines begin with `-`, found lines with `+`.
 fn compared(difference: &Difference) -> String {
     let head = format!("\n         {}", visible(&difference.what));
     let Some(expected) = &difference.expected else {

@@ -51,7 +51,7 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     {
         return Err(unrelated(path, earlier));
     }
-    // A live evaluation has its results file in the suite's folder.
+    // A live evaluation writes its results file to the suite's folder.
     let results = match args.out.clone().or_else(|| live.then(|| args.dir.clone())) {
         Some(path) => Some(
             Results::open(&path, treatment(&args))
@@ -99,7 +99,7 @@ async fn check(suite: &Suite, setup: &Setup) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Returns how to treat the attempts that the results file already contains.
+/// Determines how to treat the attempts that the results file already contains.
 fn treatment(args: &EvalArgs) -> Earlier {
     match (args.resume, args.fresh) {
         (true, _) => Earlier::Resume,
@@ -108,8 +108,8 @@ fn treatment(args: &EvalArgs) -> Earlier {
     }
 }
 
-/// Returns the approaches to evaluate for a model: its dialects without duplicates, and the
-/// baseline.
+/// Returns the approaches to evaluate: the chosen dialects without duplicates, and the baseline if
+/// it is enabled.
 fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
     let dialects = match args.dialects.as_slice() {
         [] => &[DialectSetting::Text],
@@ -136,13 +136,13 @@ fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
     read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
 }
 
-/// A comparison. `with_earlier` is true if its first side is from the other results file.
+/// A comparison. If `with_earlier` is true, its first side comes from another results file.
 struct Compared {
     pairing: Pairing,
     with_earlier: bool,
 }
 
-/// Compares each model with its earlier attempts, and its dialects with each other.
+/// Compares each model's attempts with its earlier ones, and its dialects with each other.
 fn pairings(
     contenders: &[Contender],
     done: &Evaluation,
@@ -165,8 +165,8 @@ fn pairings(
     pairings
 }
 
-/// Returns true if one of the attempts is for a task of the suite, with the model and the approach
-/// of a contender.
+/// Returns true if an attempt matches a task of the suite, and the model and the approach of a
+/// contender.
 fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -> bool {
     earlier.iter().any(|attempt| {
         let same =
@@ -178,7 +178,7 @@ fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -
     })
 }
 
-/// Returns the error for a file that has no attempt to compare with.
+/// Returns the error for a results file without any comparable attempt.
 fn unrelated(path: &Path, attempts: &[Attempt]) -> Fault {
     let mut models: Vec<String> = attempts
         .iter()
@@ -226,7 +226,7 @@ pub(super) fn names_an_endpoint(config: &Config) -> bool {
     config.base_url.value.is_some() || config.provider.value.is_some()
 }
 
-/// Returns the models to evaluate; `None` is the default model of the endpoint's preset.
+/// Returns the models to evaluate. `None` denotes the default model of the endpoint's preset.
 fn models(
     args: &EvalArgs,
     config: &Config,
@@ -254,7 +254,7 @@ fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Faul
     Ok(Answers::Live { model: endpoint_model(setup, model)?, record })
 }
 
-/// Opens a model at the configured endpoint; `None` is the default model of its preset.
+/// Opens a model at the configured endpoint. `None` denotes the default model of its preset.
 ///
 /// # Errors
 /// If no endpoint is configured, or a setting is invalid.

@@ -3,14 +3,14 @@
 /// A text that is received in pieces. Its complete blocks can be rendered before its end is known.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    /// The blocks that were taken.
+    /// The blocks that have been taken.
     taken: String,
 }
 
 impl Blocks {
-    /// Takes the new complete blocks of the text so far. Later pieces do not affect how these
-    /// blocks are rendered. Takes nothing if the text does not begin with the blocks that were
-    /// taken before.
+    /// Takes the blocks of `text` that have become complete since the last call. Text that is
+    /// received later does not affect how these blocks are rendered. Takes nothing if `text` does
+    /// not begin with the blocks that were taken earlier.
     pub(crate) fn take<'a>(&mut self, text: &'a str) -> &'a str {
         let rest = self.rest(text).unwrap_or_default();
         let blocks = rest.get(..complete(rest)).unwrap_or_default();
@@ -18,14 +18,13 @@ impl Blocks {
         blocks
     }
 
-    /// Returns the rest of the text, or `None` if the text does not begin with the blocks that were
-    /// taken.
+    /// Returns the text after the taken blocks, or `None` if `text` does not begin with them.
     pub(crate) fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
         text.strip_prefix(&self.taken)
     }
 }
 
-/// Returns the end of the last complete block.
+/// Returns the end of the last complete block, in bytes.
 fn complete(text: &str) -> usize {
     let (mut end, mut at, mut fence, mut blank) = (0, 0, None::<&str>, false);
     let mut in_list = false;
@@ -33,13 +32,13 @@ fn complete(text: &str) -> usize {
         let start = at;
         at += line.len();
         if !line.ends_with('\n') && line.len() < 4 {
-            // The kind of a line is not known yet from its beginning.
+            // The beginning of the line does not determine its kind yet.
             break;
         }
         let bare = line.trim();
         let mark = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
-        // A block is complete if another one begins after an empty line at the margin. The items of
-        // a list belong together.
+        // A block is complete if another block begins at the margin after an empty line. The items
+        // of a list belong together.
         let begins = blank && !line.starts_with(char::is_whitespace) && fence.is_none();
         let is_item = is_item(bare);
         if begins && !bare.is_empty() && !(in_list && is_item) {

@@ -1,5 +1,5 @@
-//! Rendering of Markdown on a terminal: headings, lists, quotes, code, tables and links, wrapped to
-//! its width.
+//! Renders Markdown for a terminal: headings, lists, quotes, code, tables and links, wrapped to the
+//! width of the terminal.
 
 mod blocks;
 mod table;
@@ -36,7 +36,7 @@ struct Page {
     lines: Vec<Line>,
     /// The spans of the open paragraph.
     open: Line,
-    /// The styles of the open emphases, innermost last.
+    /// The styles of the open emphasis elements, innermost last.
     styles: Vec<Style>,
     /// The address of the open link.
     link: Option<String>,
@@ -54,7 +54,7 @@ enum Container {
     Quote,
     /// A list, with the number of its next item if it is ordered.
     List(Option<u64>),
-    /// An item, with its bullet until that is printed, and its indentation.
+    /// A list item, with its indentation, and with its bullet until the bullet is printed.
     Item {
         bullet: Option<String>,
         indent: usize,
@@ -78,7 +78,7 @@ impl Page {
                 self.block(&[vec![Span::styled("─".repeat(self.room()), DIM)]]);
             }
             Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }, None),
-            // Markup of other kinds is shown as it is.
+            // Other markup is shown unchanged.
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text, None),
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.text(&text, Some(CODE))
@@ -199,7 +199,7 @@ impl Page {
         self.block(&lines);
     }
 
-    /// Returns the number of columns inside the containers.
+    /// Returns the number of columns available inside the open containers.
     fn room(&self) -> usize {
         let indents = self.containers.iter().map(|container| match container {
             Container::Quote => 2,
@@ -213,8 +213,8 @@ impl Page {
         self.containers.iter().any(|container| matches!(container, Container::List(_)))
     }
 
-    /// Adds the lines of a block, each after the marks of its containers. An empty line separates
-    /// it from the previous block, except within a list.
+    /// Adds the lines of a block, each prefixed with the marks of its containers. An empty line
+    /// separates the block from the previous one, except within a list.
     fn block(&mut self, lines: &[Line]) {
         if !self.lines.is_empty() && (!self.is_in_list() || self.separate) {
             self.lines.push(Line::new());
@@ -238,8 +238,8 @@ impl Page {
     }
 }
 
-/// Returns the lines of a code block, indented, and highlighted if it is a program of Wattle. They
-/// are not wrapped, so that they can be copied.
+/// Returns the lines of a code block, indented, and highlighted if it is a Wattle program. The
+/// lines are not wrapped, so that they can be copied.
 fn code_lines(language: &str, code: &str) -> Vec<Line> {
     let is_ours = matches!(language.trim(), "wat" | "wattle")
         || language.trim().is_empty() && code.trim_start().starts_with('(');
@@ -268,7 +268,7 @@ fn code_lines(language: &str, code: &str) -> Vec<Line> {
 mod tests {
     use super::*;
 
-    /// Renders without styles.
+    /// Renders Markdown without styles.
     fn plain(text: &str, columns: usize) -> String {
         super::super::shown(&render(text, columns), true, anstream::ColorChoice::Never)
     }

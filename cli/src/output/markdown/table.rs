@@ -32,7 +32,7 @@ impl Table {
         }
     }
 
-    /// Returns the lines of the table. Cells are wrapped if it does not fit otherwise.
+    /// Returns the lines of the table. Cells are wrapped if the table would otherwise be too wide.
     pub(super) fn lines(&self, columns: usize) -> Vec<Line> {
         let widths = self.widths(columns);
         let mut lines = Vec::new();
@@ -46,7 +46,7 @@ impl Table {
         lines
     }
 
-    /// Returns the widths of the columns. The widest are narrowed until the table fits.
+    /// Returns the widths of the columns. The widest columns are narrowed until the table fits.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let count = self.alignments.len();
         let of = |at: usize| {
@@ -89,7 +89,7 @@ impl Table {
             }
             line.push(Span::plain(" ".repeat(before)));
             line.extend(part);
-            // Spaces at the end of a line would only disturb copying.
+            // Trailing spaces would only disturb copying.
             if column + 1 < widths.len() {
                 line.push(Span::plain(" ".repeat(space - before)));
             }

@@ -1,4 +1,4 @@
-//! Styled lines, and wrapping to a width.
+//! Styled lines, which are wrapped to a width.
 
 use anstyle::Style;
 
@@ -10,7 +10,7 @@ use crate::output::{link, paint};
 pub(super) struct Span {
     pub(super) text: String,
     pub(super) style: Style,
-    /// The address that it links to.
+    /// The address that the span links to.
     pub(super) link: Option<String>,
 }
 
@@ -23,13 +23,13 @@ impl Span {
         Span::styled(text, Style::new())
     }
 
-    /// Creates a span in a style.
+    /// Creates a span with a style.
     pub(super) fn styled(text: impl Into<String>, style: Style) -> Span {
         Span { text: text.into(), style, link: None }
     }
 }
 
-/// Returns the number of columns of a line.
+/// Returns the width of a line, in columns.
 pub(super) fn line_width(line: &Line) -> usize {
     line.iter().map(|span| width(&span.text)).sum()
 }
@@ -46,12 +46,12 @@ pub(super) fn render_line(line: &Line) -> String {
     line.iter().map(render).collect()
 }
 
-/// Wraps a paragraph at spaces. A word that is too long is split. A line end in the text ends the
-/// line.
+/// Wraps a paragraph at spaces. A word that is too long is split. A line end in the text begins a
+/// new line.
 pub(super) fn wrap(paragraph: &Line, columns: usize) -> Vec<Line> {
     let mut lines = vec![Line::new()];
     let mut used = 0;
-    // Spaces that are printed only if a word follows on the same line.
+    // Spaces are printed only if a word follows on the same line.
     let mut pending: Option<Span> = None;
     for span in paragraph {
         let of = |text: &str| Span { text: text.to_owned(), ..span.clone() };

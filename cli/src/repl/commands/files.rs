@@ -68,7 +68,7 @@ fn unified(old: &str, new: &str) -> String {
     text
 }
 
-/// Applies all changes to the workdir, or only those of a path.
+/// Applies all changes to the workdir, or only those at a path.
 pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let path = arguments.first().map(String::as_str);
@@ -79,8 +79,8 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
         note("applied", chosen.len());
         return Ok(Next::Go);
     }
-    // The part is applied by another overlay with the same records of what the session has seen, so
-    // changes by others are detected as they are for the whole.
+    // The selected changes are applied from a copy of the overlay. The copy has the same records of
+    // what the session has seen, so conflicting changes by others are still detected.
     let part = session.copy()?;
     let all = changes::of(&part)?;
     for change in all.iter().rev().filter(|change| !chosen.contains(change)) {
@@ -96,7 +96,7 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     Ok(Next::Go)
 }
 
-/// Drops all changes, or only those of a path.
+/// Drops all changes, or only those at a path.
 pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let chosen = session.changes(arguments.first().map(String::as_str))?;
@@ -118,7 +118,7 @@ fn note(what: &str, count: usize) {
     output::note(&paint(DIM, &format!("{what} {}", counted(count, "change"))));
 }
 
-/// Removes a change from an overlay, so that the entry equals that of the workdir again.
+/// Removes a change from an overlay, so that the path has the workdir's content again.
 fn forget(files: &Files, path: &str) -> Result<(), Fault> {
     let removal: Json = json!([[path, null]]);
     let forgotten = files.restore(&removal.to_string());
@@ -126,7 +126,8 @@ fn forget(files: &Files, path: &str) -> Result<(), Fault> {
 }
 
 impl Session {
-    /// Returns the changes of the files at a path and below it, or all changes.
+    /// Returns all changes, or only those at a path. A folder's path includes the changes in the
+    /// folder.
     fn changes(&self, path: Option<&str>) -> Result<Vec<Change>, Fault> {
         if !self.files.is_overlay() {
             return Err(Fault::usage("changes are written to the workdir at once")
@@ -145,7 +146,7 @@ impl Session {
                 .strip_prefix(path)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        // A new file needs the new folders above it.
+        // A new file needs its new parent folders.
         let is_above = |change: &Change| {
             change.kind == ChangeKind::Created
                 && path.strip_prefix(&change.path).is_some_and(|rest| rest.starts_with('/'))
@@ -157,7 +158,7 @@ impl Session {
         Ok(all.into_iter().filter(|change| is_inside(change) || is_above(change)).collect())
     }
 
-    /// Copies the overlay.
+    /// Copies the overlay, with all of its changes.
     fn copy(&self) -> Result<Arc<Files>, Fault> {
         let files = self.setup.files()?;
         if let Some(delta) = delta(&self.files) {

@@ -6,7 +6,7 @@ use crate::output::{self, visible, width};
 use crate::repl::Repl;
 use crate::repl::session::Next;
 
-/// The text after the commands.
+/// The text after the list of commands.
 const NOTES: &str = "\
 Type a message for the model. A line that begins with ( runs at once, as a program.
 An input continues on the next line while a program's parentheses or quotes, a fence or a message
@@ -38,7 +38,7 @@ pub(super) async fn help(repl: &mut Repl, topic: Vec<String>) -> Result<Next, Fa
         if width::width(&line) <= width::columns() {
             return line + "\n";
         }
-        // A narrow terminal has the description on its own line.
+        // On a narrow terminal, the description is on its own line.
         format!("  {}\n      {}\n", form.trim_end(), command.about)
     };
     let commands: String = ALL.iter().map(line).collect();

@@ -1,4 +1,4 @@
-//! The slash commands: one row each.
+//! The slash commands, one row each.
 
 mod files;
 mod help;
@@ -14,7 +14,7 @@ use super::Repl;
 use super::session::Next;
 use crate::fault::{Exit, Fault};
 
-/// A command.
+/// A slash command.
 pub(super) struct Command {
     /// The name, with its slash.
     pub(super) name: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Command {
     run: for<'a> fn(&'a mut Repl, Vec<String>) -> Work<'a>,
 }
 
-/// The work of a command.
+/// The future that runs a command.
 type Work<'a> = Pin<Box<dyn Future<Output = Result<Next, Fault>> + 'a>>;
 
 /// The names that complete an argument.
@@ -49,11 +49,11 @@ pub(super) enum Argument {
     Namespace,
     /// Topics of the manual.
     Topic,
-    /// Any of these words.
+    /// A word from this list.
     Word(&'static [&'static str]),
 }
 
-/// Declares a row. The function takes the session and the arguments.
+/// Declares a command. The function receives the session and the arguments.
 macro_rules! row {
     ($name:literal, $arguments:literal, $about:literal, [$($completes:expr),*], $run:path) => {
         Command {
@@ -139,7 +139,7 @@ pub(super) fn begins(word: &str) -> bool {
     ALL.iter().any(|command| command.name.starts_with(word))
 }
 
-/// Returns the error for an unknown command. Its hint names the nearest one.
+/// Returns the error for an unknown command. Its hint names the most similar command.
 pub(super) fn unknown(word: &str) -> Fault {
     let distance = |command: &&Command| strsim::damerau_levenshtein(command.name, word);
     let near = ALL.iter().min_by_key(distance).filter(|command| distance(command) <= 3);

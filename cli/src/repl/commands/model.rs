@@ -11,7 +11,7 @@ use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
 use crate::repl::session::Next;
 
-/// Prints the model, or switches to another one of the same endpoint.
+/// Prints the model, or switches to another model at the same endpoint.
 pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let Some(name) = arguments.into_iter().next() else {
@@ -28,7 +28,7 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     match opened {
         Ok(model) => session.model = Some(model),
         Err(fault) => {
-            // The session keeps the model that works.
+            // The session keeps its previous model, which works.
             session.setup.config.model.value = before;
             return Err(fault);
         }

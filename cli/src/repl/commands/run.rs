@@ -106,8 +106,8 @@ impl Session {
         Ok(&self.last.steps)
     }
 
-    /// Returns the program of a step of the last run. Without a step, returns the last program:
-    /// that of the session if there is one, otherwise that of the last run.
+    /// Returns the program of a step in the last run. Without a step, returns the last program: the
+    /// session's program if there is one, otherwise the last run's.
     ///
     /// # Errors
     /// If there is no such program.

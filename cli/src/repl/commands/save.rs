@@ -16,7 +16,7 @@ use crate::output::{self, DIM, paint, visible};
 use crate::repl::Repl;
 use crate::repl::session::{Next, Session};
 
-/// Writes the last program, or that of a step, to a new file in the catalog.
+/// Writes the last program, or the program of a step, to a new file in the catalog.
 pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let mut arguments = arguments.into_iter();
@@ -74,7 +74,8 @@ fn write(folder: &Path, path: &Path, text: &str) -> Result<(), Fault> {
     })
 }
 
-/// Opens the last input, or the program of a step, in the editor, and puts it on the next prompt.
+/// Opens the last input, or the program of a step, in the editor, and puts the result on the next
+/// prompt.
 pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     let session = &mut repl.session;
@@ -91,8 +92,9 @@ pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
 }
 
 impl Session {
-    /// Returns a program with its front matter, in the layout of the catalog. A program that
-    /// depends only on its arguments gets an example. Also returns true if there is an example.
+    /// Adds front matter to a program, and formats it like a catalog program. Adds an example if
+    /// the program depends only on its arguments. The returned flag is true if an example was
+    /// added.
     async fn with_front_matter(
         &mut self,
         name: &Name,
@@ -112,7 +114,7 @@ impl Session {
         uses.retain(|module| *module != "sys");
         uses.sort_unstable();
         uses.dedup();
-        // JSON's strings and arrays of strings are also those of TOML.
+        // JSON strings and arrays of strings are also valid TOML.
         let mut text = format!(
             ";;; name = {}\n;;; description = {}\n;;; uses = {}\n",
             json!(name.as_str()),
@@ -136,7 +138,7 @@ impl Session {
             _ = write!(text, ";;; [[example]]\n;;; args = {given}\n;;; results = {results}\n");
         }
         _ = write!(text, "\n{}\n", body.trim());
-        // A program that cannot be laid out is saved as it is.
+        // A program that cannot be formatted is saved unchanged.
         let laid_out = format(&text, Origin::File(PathBuf::from(format!("{name}.wat"))));
         Ok((laid_out.unwrap_or(text), has_example))
     }

@@ -22,7 +22,8 @@ fn failed(error: wattle_agent::StoreError) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Continues in a copy of the session. With a step, the copy ends after that step of the last run.
+/// Continues in a copy of the session. If a step is given, the copy ends after that step of the
+/// last run.
 pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let mut messages = session.conversation().await?;
@@ -61,7 +62,7 @@ fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
     Ok(messages)
 }
 
-/// Makes another session of the same store the current one.
+/// Switches to another session in the same store.
 fn enter(session: &mut Session, id: String) {
     if session.is_stored() {
         session.setup.config.session.value = Some(id.clone());

@@ -37,7 +37,7 @@ pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Prints the parts of the next request, with their tokens.
+/// Prints the parts of the next request, with their estimated numbers of tokens.
 pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let model = session.model()?;
@@ -154,8 +154,8 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Drops the last exchange of a session that an earlier process began. The exchange's changes to
-/// files no longer exist.
+/// Drops the last exchange of a session that an earlier process started. The session's files stay
+/// unchanged.
 async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {

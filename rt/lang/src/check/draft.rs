@@ -50,7 +50,7 @@ impl<'s> Draft<'s> {
         self.text.replace_range(at.clone(), with);
         let (old, mut new) = (at.len(), at.start..at.start + with.len());
         let mut source = None;
-        // A change merges with the changes that it touches.
+        // A change is merged with the changes that it overlaps or touches.
         let touched =
             |change: &Replacement| change.text.start <= at.end && at.start <= change.text.end;
         let first = self.changes.iter().position(touched).unwrap_or(self.changes.len());
@@ -79,7 +79,7 @@ impl<'s> Draft<'s> {
         self.changes.insert(index, Replacement { source, text: new });
     }
 
-    /// Maps a position to the original source, if exactly the first `count` changes are before it.
+    /// Maps a position to the original source. Exactly the first `count` changes must precede it.
     fn before(&self, at: usize, count: usize) -> usize {
         match count.checked_sub(1).and_then(|last| self.changes.get(last)) {
             Some(change) => change.source.end + (at - change.text.end),

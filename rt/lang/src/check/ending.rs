@@ -1,4 +1,4 @@
-//! Missing parts at the end of a program that can be added without guessing.
+//! Missing parts at the end of a program, which can be added without guessing.
 
 use crate::Signatures;
 use crate::check::walk::{End, ParsedModule, Stop};
@@ -10,18 +10,19 @@ use crate::lower::module::Module;
 use crate::lower::program::Program;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Checks a program whose last forms are not closed. It is accepted if they can only end at the end
-/// of the source.
+/// Checks a program whose last forms are not closed. The program is accepted if these forms can
+/// only end at the end of the source.
 ///
-/// If a later line is indented outside a form, the form was meant to end before that line, even if
-/// the parentheses of another form close it.
+/// A form is assumed to end before the first following line that is not indented more deeply than
+/// the form. If that line is part of the form, the program is rejected, even if a parenthesis meant
+/// for another form happens to close it.
 pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
     if tree.open.is_empty() {
         return Ok(None);
     }
     let mut nodes = tree.top();
     let mut level = 0;
-    // The lists around the current node, each with the indentation of its line.
+    // The enclosing lists of the current node, each with the indentation of its line.
     let mut around: Vec<(NodeId, u32)> = Vec::new();
     while let Some(node) = nodes.next_deep(tree) {
         while around.pop_if(|(list, _)| !tree.contains_node(*list, node)).is_some() {}
@@ -57,8 +58,8 @@ fn warn_added(tree: &Tree<'_>) -> Option<Box<Fault>> {
         .then(|| Fault::new(end - last..end, wording::closed_at_end(tree.open.len())))
 }
 
-/// Returns true if the list is a module or the program's function. Both can only end at the end of
-/// the source, whatever the indentation.
+/// Returns true if the list is a module or the program's function. Both can end only at the end of
+/// the source, regardless of indentation.
 fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     let mut nodes = tree.children(list);
     match nodes.next(tree).and_then(|node| tree.atom(node)) {
@@ -68,7 +69,7 @@ fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     }
 }
 
-/// Returns the indentation of a node that is the first of its line, in bytes.
+/// Returns the indentation of a node that is the first on its line, in bytes.
 fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
     let before = tree.source.get(..tree.span(node).start).unwrap_or("");
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
@@ -100,7 +101,7 @@ pub(crate) fn lacks_code(
     }
     let written = ParsedModule::read(tree, module, host)?;
     if !tree.open.is_empty() {
-        // If several functions are faulty, the fault of the first unclosed one is returned.
+        // If several functions are faulty, returns the fault of the first unclosed one.
         let faults = written.walk_helpers().filter_map(|result| match result {
             Err(Stop::Fault(fault)) => Some(fault),
             Err(Stop::Unsupported) | Ok(_) => None,
@@ -118,10 +119,10 @@ pub(crate) fn lacks_code(
     }
 }
 
-/// Maximum number of faulty functions that are searched for an unclosed one.
+/// Maximum number of faulty functions to search for an unclosed one.
 const MAX_FAULTS: usize = 16;
 
-/// Returns true if the last form of the program shows that the program leaves a value.
+/// Returns true if the program's last form shows that the program leaves a value on the stack.
 fn plainly_ends(tree: &Tree<'_>, mut body: crate::syntax::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {

@@ -7,7 +7,7 @@ use wast::parser::{self, ParseBuffer};
 use crate::lower::module::Module;
 use crate::syntax::tree::NodeId;
 
-/// Returns the source nodes of the instructions at these offsets of the encoded module.
+/// Returns the source nodes of the instructions at the given offsets in the encoded module.
 ///
 /// The instructions of a function have the same order in the binary and in the text format, so they
 /// are matched by counting.
@@ -28,7 +28,7 @@ pub(crate) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<
     let functions: Vec<_> = functions.collect();
     let node = |(func, instruction): (usize, usize)| {
         let spans = functions.get(func)?.instr_spans.as_ref()?;
-        // The function's final `end` is not an instruction of the text. It counts as the last
+        // The function's final `end` is not an instruction in the text, so it is mapped to the last
         // instruction.
         let span = spans.get(instruction).or(spans.last())?;
         origin(module, span.offset())

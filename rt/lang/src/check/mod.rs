@@ -39,12 +39,12 @@ pub struct FixResult {
     /// The fixed faults, in the order in which they were found. Their positions refer to the
     /// original source.
     pub applied: Vec<Diagnostic>,
-    /// The first fault that is left in `source`, at its position in the original source. `None` if
+    /// The first fault remaining in `source`, at its position in the original source. `None` if
     /// `source` is a valid program.
     pub rest: Option<Box<Diagnostic>>,
 }
 
-/// Applies [safe](Certainty::Safe) fixes to a program until none is left.
+/// Applies [safe](Certainty::Safe) fixes to a program until there are no more to apply.
 ///
 /// A valid program is returned unchanged, byte for byte. At most 64 fixes are applied, in time
 /// linear in the length of the source.
@@ -76,7 +76,7 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
             .filter(|fix| fix.certainty == Certainty::Safe && applied.len() < max_rounds(source));
         let diagnostic = draft.in_source(*found);
         // If the same fault is found again at the same position, its fix did not help and would be
-        // applied again and again.
+        // applied forever.
         let repeated = applied.iter().any(|before| {
             (&before.span, &before.message) == (&diagnostic.span, &diagnostic.message)
         });
@@ -88,7 +88,7 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
             };
         };
         draft.apply(&fix.edits);
-        // If fixes undo one another, none of them is safe.
+        // If fixes undo each other, none of them is safe.
         if seen.iter().any(|text| text == draft.text()) {
             return FixResult {
                 source: source.to_owned(),
@@ -101,7 +101,7 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
     }
 }
 
-/// Finds the faults of a program, except those that can only be found after fixing earlier ones.
+/// Finds the faults of a program, except those that can be found only after earlier ones are fixed.
 /// Returns at most `limit` diagnostics.
 ///
 /// If the program has a single fault, the result is the diagnostic that [`explain`] returns.
@@ -109,7 +109,7 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
 pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
     let mut draft = Draft::new(source);
     let mut found: Vec<Diagnostic> = Vec::new();
-    // Statements that were cut out, each with its original text. Faults inside them, and faults
+    // Statements that were removed, each with its original text. Faults inside them, and faults
     // about names that they declare, are consequences of the first fault.
     let mut cut: Vec<(Range<usize>, String)> = Vec::new();
     for _ in 0..max_rounds(source).min(limit.saturating_mul(2)) {
@@ -130,7 +130,7 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
         if !is_consequence {
             found.push(diagnostic);
         }
-        // A program that is too large stays too large without one of its statements.
+        // Removing one statement does not make a program small enough.
         if is_too_large {
             break;
         }
@@ -148,8 +148,8 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns the innermost list around a range that can be replaced with `(unreachable)`, which may
-/// leave any values on the stack.
+/// Returns the innermost list that contains a range and can be replaced with `(unreachable)`, which
+/// is valid regardless of the values expected on the stack.
 fn enclosing_statement(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let tree = Tree::read(text).ok()?;
     let mut nodes = tree.top();

@@ -34,13 +34,13 @@ pub(crate) fn first_fault(
     }
 }
 
-/// Builds the diagnostic of a fault, with its fix if the fix improves the program.
+/// Builds the diagnostic for a fault. Includes the fix only if it improves the program.
 pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     verify::verified(unverified(fault, source, host), source, host)
 }
 
-/// Builds the diagnostic of a fault. If a form is not closed, searches for the only possible
-/// position of its parenthesis.
+/// Builds the diagnostic for a fault, without verifying its fix. If a form is not closed, searches
+/// for the only possible position of its closing parenthesis.
 pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
         true => closed_anywhere(source, host),
@@ -50,17 +50,18 @@ pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagn
         .into_diagnostic(source, Severity::Error)
 }
 
-/// Maximum length of a source that is searched for the position of a missing parenthesis, in bytes.
+/// Maximum length of a source to search for the position of a missing parenthesis, in bytes.
 const MAX_SEARCHED: usize = 4 << 10;
 
-/// Maximum number of positions that are tried.
+/// Maximum number of positions to try.
 const MAX_TRIED: usize = 48;
 
-/// Returns the insertion of a missing parenthesis, if exactly one position makes the program valid.
+/// Returns the change that inserts a missing parenthesis, if exactly one position makes the program
+/// valid.
 fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
     let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
     let [open] = tree.open.as_slice() else { return None };
-    // All positions in a run of closing parentheses are equivalent.
+    // All positions in a sequence of closing parentheses are equivalent.
     let behind = |at: usize| {
         at + source.get(at..).map_or(0, |rest| rest.len() - rest.trim_start_matches(')').len())
     };

@@ -1,4 +1,4 @@
-//! Rendering of a [`Diagnostic`]: its lines in the source, with the range underlined.
+//! Rendering of a [`Diagnostic`]: its source lines, with the range underlined.
 
 use std::fmt::{self, Write};
 
@@ -32,14 +32,14 @@ pub enum Role {
 /// Maximum width of a line, in terminal columns. A longer line is truncated around the range.
 const MAX_WIDTH: usize = 120;
 
-/// Maximum number of lines of a range that are shown.
+/// Maximum number of lines to show for a range.
 const MAX_LINES: usize = 6;
 
 /// Distance between tab stops.
 const TAB: usize = 4;
 
 impl Diagnostic {
-    /// Renders the diagnostic for people: all lines of its range, and the changes of its fix.
+    /// Renders the diagnostic for people: all lines of its range and the changes made by its fix.
     /// `source` is the text that the diagnostic refers to, and `paint` colours each piece.
     ///
     /// ```
@@ -109,7 +109,7 @@ impl Diagnostic {
         for (number, (old, new)) in
             (1..).zip(source.lines().zip(fixed.lines())).filter(|(_, (old, new))| old != new)
         {
-            // A fix never changes the number of lines, so lines with equal numbers correspond.
+            // A fix never changes the number of lines, so lines with the same number correspond.
             for (role, sign, line) in [(Role::Removed, "-", old), (Role::Added, "+", new)] {
                 let shown = marked(line, 0, 1).line;
                 let _ = writeln!(
@@ -153,7 +153,7 @@ struct MarkedLine {
     marks: usize,
 }
 
-/// Lays out a line, with its characters `from..to` underlined.
+/// Lays out a line with the characters `from..to` underlined.
 ///
 /// Tabs and control characters become spaces, so that the underline stays aligned.
 fn marked(line: &str, from: usize, to: usize) -> MarkedLine {

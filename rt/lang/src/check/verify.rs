@@ -1,4 +1,4 @@
-//! The final check of a fix: a fix is offered only if it improves the program.
+//! The final check of a fix. A fix is offered only if it improves the program.
 
 use std::ops::Range;
 
@@ -15,23 +15,23 @@ use crate::lower::forms;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::ops;
 
-/// Maximum number of fixes that may follow one fix at the same location.
+/// Maximum number of consecutive fixes at one location.
 const MAX_CHAIN: usize = 8;
 
-/// Maximum number of readings that are tried.
+/// Maximum number of alternative readings to try.
 const MAX_READINGS: usize = 24;
 
 /// Maximum length of the code that a hint shows, in characters.
 const MAX_SHOWN: usize = 160;
 
-/// Maximum length of a source that is read again, in bytes.
+/// Maximum length of a source to parse again, in bytes.
 const MAX_READ_AGAIN: usize = 16 << 10;
 
-/// Returns the diagnostic with its fix, if the fixed source is valid at that location. Otherwise,
-/// replaces the fix with the only other valid reading of the source, or removes it if there is
-/// none.
+/// Returns the diagnostic with its fix if the fixed source is valid at that location. Otherwise,
+/// replaces the fix with the only valid alternative reading of the source, or removes it if there
+/// is none.
 ///
-/// If a fix needs further fixes, these are also applied. Faults elsewhere are ignored.
+/// If a fix requires further fixes, those are also applied. Faults elsewhere are ignored.
 pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
     let own = found.fix.as_ref().and_then(|fix| outcome(&found, fix, source, host, true));
     let is_certain = found.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe);
@@ -65,8 +65,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     })
 }
 
-/// If the fix needs further fixes, sets the hint to the form after all of them. Keeps a hint that
-/// gives other advice.
+/// Sets the hint to the form that results from all fixes, if the fix requires further ones. Keeps a
+/// hint that gives other advice.
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
@@ -80,7 +80,7 @@ fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic
     }
 }
 
-/// Returns true if a diagnostic's fix and the fixes that follow it make a program valid.
+/// Returns true if a diagnostic's fix and the subsequent fixes make a program valid.
 fn leads_to_valid(found: &Diagnostic, source: &str, host: &Signatures) -> bool {
     let mut draft = Draft::new(source);
     let mut next = found.clone();
@@ -106,10 +106,10 @@ fn shows(found: &Diagnostic, fixed: &str) -> bool {
     quoted.is_some_and(|code| plain.contains(code))
 }
 
-/// Returns the diagnostic with a fix that rereads an enclosing form, if exactly one reading is
+/// Returns the diagnostic with a fix that reinterprets an enclosing form, if exactly one reading is
 /// valid.
 ///
-/// If `deep` is true, the fixes that follow a reading may also be readings.
+/// If `deep` is true, the fixes that follow a reading may themselves reinterpret enclosing forms.
 fn other_reading(
     found: &Diagnostic,
     tree: &Tree<'_>,
@@ -181,7 +181,7 @@ fn moved(fix: &Fix, source: &str) -> Option<String> {
     ))
 }
 
-/// Reports an enclosing form that begins with a name from another language, with the hint for that
+/// Reports an enclosing form that starts with a name from another language, with the hint for that
 /// name.
 fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
     let at = found.span.start as usize;
@@ -194,7 +194,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
             let head = tree.children(list).next(tree)?;
             let is_known = |name: &str| host.get(name).is_some() || ops::op(name).is_some();
             let name = tree.atom(head).filter(|name| !is_known(name))?;
-            // `(loop [$i 0] …)` is not WAT's loop.
+            // `(loop [$i 0] …)` is not a WAT loop.
             let next = tree.after(head).next(tree);
             let binds = next.is_some_and(|next| tree.text(next).starts_with('['));
             if matches!(name, "import" | "loop") && !binds {
@@ -210,12 +210,12 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
 /// A source that is valid at the location of a fix.
 struct Outcome {
     text: String,
-    /// The number of fixes after the first.
+    /// The number of fixes applied after the first.
     rounds: usize,
 }
 
 impl Outcome {
-    /// Returns the form that differs from the source.
+    /// Returns the innermost form that contains all differences from `source`.
     fn form(&self, source: &str) -> String {
         let text = self.text.as_str();
         let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
@@ -241,8 +241,8 @@ impl Outcome {
     }
 }
 
-/// Applies the fix of a fault, and the fixes that it needs. Returns `None` if a fault remains at
-/// that location, or if the same fault is found again.
+/// Applies the fix for a fault, and any further fixes that it requires. Returns `None` if a fault
+/// remains at that location, or if the same fault is found again.
 fn outcome(
     found: &Diagnostic,
     fix: &Fix,
@@ -266,7 +266,7 @@ fn outcome(
         if is_rename && is_inside_operand(&fixed, &place, &at) {
             return done(&draft);
         }
-        // A parenthesis that moves must make the whole program valid.
+        // A fix that moves a parenthesis must make the whole program valid.
         if (at.end < place.start || place.end < at.start) && moved(fix, source).is_none() {
             return done(&draft);
         }
@@ -290,7 +290,8 @@ fn renames_head(fix: &Fix, fixed: &str) -> bool {
     is_head && is_word && !edit.span.is_empty()
 }
 
-/// Returns true if a range is inside an operand of the list at `place`, and not the whole operand.
+/// Returns true if a range is inside an operand of the list at `place`, but is not the whole
+/// operand.
 fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> bool {
     let Ok(tree) = Tree::read(text) else { return false };
     let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
@@ -304,8 +305,8 @@ fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> boo
     })
 }
 
-/// Returns the range of the fixed source that the edits are responsible for: one operand, or the
-/// innermost list that contains all edits.
+/// Returns the range of the fixed source that the edits affect: one operand, or the innermost list
+/// that contains all edits.
 fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
     let (mut start, mut end, mut shift) = (usize::MAX, 0, 0_isize);
     for edit in edits {
@@ -323,7 +324,7 @@ fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
                 && tree.node(node).kind == NodeKind::Atom
                 && tree.parent(node).is_some_and(|list| list.0 + 1 != node.0)
         };
-        // One operand for another changes nothing else.
+        // Replacing one operand with another affects nothing else.
         if (0..tree.len()).map(NodeId).any(is_operand) {
             return edited;
         }

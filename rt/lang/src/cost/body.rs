@@ -8,12 +8,13 @@ use super::{Count, Measure};
 pub(super) struct Body<'c> {
     count: &'c mut Count,
     frames: Vec<Frame>,
-    /// The locals that are used, by index.
+    /// The use of each local, by index.
     locals: Vec<Local>,
-    /// The locals used in the outermost enclosing loop. The next iteration may use them again.
+    /// The locals used so far in the outermost enclosing loop. The next iteration may use them
+    /// again.
     in_loop: Vec<u32>,
     loops: usize,
-    /// The number of the first instruction of the outermost enclosing loop.
+    /// The number of the first instruction in the outermost enclosing loop.
     loop_start: usize,
     branches: u64,
     number: usize,
@@ -121,7 +122,7 @@ impl<'c> Body<'c> {
         self.add(Measure::TableUses, 1);
     }
 
-    /// Counts a branch. Returns the number of values that it passes.
+    /// Counts a branch. Returns the number of values that the branch passes.
     fn branch(&mut self, depth: u32) -> Option<u64> {
         let at = self.frames.len().checked_sub(1 + depth as usize)?;
         let frame = self.frames.get_mut(at)?;
@@ -163,7 +164,7 @@ impl<'c> Body<'c> {
         });
     }
 
-    /// Closes the innermost block and counts its part of [`Measure::Joined`] and
+    /// Closes the innermost block, and adds its share to [`Measure::Joined`] and
     /// [`Measure::Crossed`].
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
@@ -201,7 +202,7 @@ impl<'c> Body<'c> {
     /// Counts an instruction that uses a local.
     fn local(&mut self, index: u32, sets: bool) {
         let at = index as usize;
-        // The engine does not compile functions with more locals.
+        // The engine rejects functions with more locals.
         if at >= self.locals.len() && index < 50_000 {
             self.locals.resize(at + 1, Local::default());
         }
@@ -219,7 +220,7 @@ impl<'c> Body<'c> {
     }
 }
 
-/// The number of distinct locals that a frame and the frames within it set or use.
+/// The number of distinct locals that a frame and its inner frames set or use.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     count: u64,
@@ -232,7 +233,7 @@ struct Frame {
     kind: BlockKind,
     params: u64,
     results: u64,
-    /// The number of its first instruction.
+    /// The number of the block's first instruction.
     start: usize,
     /// If true, a branch leads to the end of the block.
     is_target: bool,
@@ -255,7 +256,7 @@ struct Local {
     set: usize,
     /// The number of the instruction that follows the last one that used the local, or 0.
     used: usize,
-    /// The number of branches before its last use.
+    /// The number of branches before the local's last use.
     crossed: u64,
 }
 

@@ -7,7 +7,7 @@
 //! message that names the limit.
 //!
 //! Counting is linear in the size of the binary. The limits were determined by measurements with
-//! the runtime's engine settings, see `rt/tests/cost.rs`.
+//! the runtime's engine settings (see `rt/tests/cost.rs`).
 
 mod body;
 
@@ -15,10 +15,10 @@ use wasmparser::{CompositeInnerType, ElementItems, Parser, Payload, TypeRef};
 
 use self::body::Body;
 
-/// A quantity that contributes to the time or memory of compiling.
+/// A quantity that contributes to the time or memory that compiling takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Instructions of all functions.
+    /// Instructions in all functions.
     Instructions,
     /// Functions that the module defines.
     Functions,
@@ -32,7 +32,7 @@ pub enum Measure {
     Elements,
     /// Instructions that use a table.
     TableUses,
-    /// Labels of all `br_table` instructions.
+    /// Labels in all `br_table` instructions.
     Labels,
     /// Parameters and results of types, functions and blocks, and values that calls and branches
     /// pass.
@@ -72,7 +72,7 @@ const ROWS: [Row; 11] = [
 ];
 
 impl Measure {
-    /// Returns the maximum in a module.
+    /// Returns the maximum amount in one module.
     pub const fn limit(self) -> u64 {
         let mut at = 0;
         while at < ROWS.len() {
@@ -102,9 +102,9 @@ pub enum Refusal {
 /// A measure that is over its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// The measure.
+    /// The measure that is over its limit.
     pub measure: Measure,
-    /// The amount found.
+    /// The amount that was counted.
     pub found: u64,
     /// Offset in the binary of the instruction that exceeds the limit. `None` if no single
     /// instruction does.
@@ -116,7 +116,7 @@ pub struct Excess {
 pub struct Cost([u64; ROWS.len()]);
 
 impl Cost {
-    /// Returns true if compiling takes at most a few milliseconds, so that it may run on a shared
+    /// Returns true if compiling takes at most a few milliseconds and may therefore run on a shared
     /// thread.
     pub fn is_quick(&self) -> bool {
         self.0.iter().zip(&ROWS).all(|(found, row)| *found <= row.quick)
@@ -144,11 +144,12 @@ pub fn of(binary: &[u8]) -> Result<Cost, Refusal> {
 #[derive(Default)]
 struct Count {
     cost: Cost,
-    /// The first measure that exceeded its limit, with the offset.
+    /// The first measure that exceeded its limit, with the offset of the instruction that exceeded
+    /// it.
     over: Option<(Measure, Option<u64>)>,
     /// The number of parameters and results of each type.
     types: Vec<(u64, u64)>,
-    /// The type of each function, beginning with the imported ones.
+    /// The type of each function, imported functions first.
     functions: Vec<u32>,
     bodies: usize,
     imported: usize,
@@ -238,7 +239,8 @@ mod tests {
 
     #[test]
     fn locals_count_once_for_each_block_around() {
-        // Local 0 is set in the loop and in the inner block, and local 1 only in the inner block.
+        // Local 0 is set in the loop and in the inner block; local 1 is set only in the inner
+        // block.
         let text = "(module (func (local i32 i32) local.get 0 local.set 0
             (loop (local.set 0 (i32.const 1)) (if (i32.const 1) (then
                 (local.set 0 (i32.const 2)) (local.set 1 (i32.const 2)) (local.set 1 (i32.const \

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::diagnose::fix::{Edit, Fix};
 
-/// A position in a program's source. Line and column count from 1.
+/// A position in a program's source. Lines and columns are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Position {
     /// The line.
@@ -18,7 +18,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Returns the position of the byte at `offset`. An offset past the end is moved to the end.
+    /// Returns the position of the byte at `offset`. An offset past the end counts as the end.
     #[must_use]
     pub fn of(source: &str, offset: usize) -> Position {
         let before = source.get(..source.floor_char_boundary(offset)).unwrap_or(source);
@@ -76,13 +76,13 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The range in the source, in bytes.
     pub span: Range<u32>,
-    /// The line and column of the start of the range.
+    /// The line and column at which the range starts.
     pub position: Position,
-    /// The line and column of the end of the range, which is exclusive.
+    /// The line and column at which the range ends, exclusive.
     pub end: Position,
     /// A sentence that describes the fault.
     pub message: String,
-    /// A sentence that says how to fix the fault, if known.
+    /// A sentence that explains how to fix the fault, if known.
     pub hint: Option<String>,
     /// The edits that fix the fault, if known.
     pub fix: Option<Fix>,
@@ -91,7 +91,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Creates a diagnostic about `source`. A span past the end is moved to the end.
+    /// Creates a diagnostic about `source`. A span past the end is truncated at the end.
     #[must_use]
     pub fn new(
         source: &str,
@@ -125,9 +125,9 @@ impl Diagnostic {
         Diagnostic { fix, ..self }
     }
 
-    /// Returns the diagnostic as a JSON object. Lines and columns count from 1, columns in
-    /// characters. In `span` and in `edits`, `start` and `end` are byte offsets from 0. All ends
-    /// are exclusive.
+    /// Returns the diagnostic as a JSON object. Lines and columns are counted from 1, and columns
+    /// are in characters. In `span` and `edits`, `start` and `end` are byte offsets, counted from
+    /// 0. All ends are exclusive.
     ///
     /// ```text
     /// { "severity": "error" | "warning", "code": "unknown-function", "line": 1, "column": 7,

@@ -1,4 +1,4 @@
-//! Fixes of a fault: edits to the source, and how certain they are.
+//! Fixes for a fault: edits to the source, and their certainty.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::truncate::excerpt;
 
-/// The certainty that a [`Fix`] produces the program that its author meant.
+/// The certainty that a [`Fix`] produces the program that the author meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The fix produces the only possible reading of the source, which is invalid without it. It
-    /// may be applied without asking.
+    /// may be applied without confirmation.
     Safe,
     /// The fix produces one of several possible readings. The author must decide.
     Likely,
@@ -35,7 +35,7 @@ pub struct Fix {
     pub description: String,
     /// The edits, in source order. They do not overlap.
     pub edits: Vec<Edit>,
-    /// The certainty.
+    /// The certainty that the fix is what the author meant.
     pub certainty: Certainty,
 }
 
@@ -55,7 +55,7 @@ impl Fix {
     }
 }
 
-/// Maximum number of edits that are described one by one.
+/// Maximum number of edits to describe individually.
 const MAX_DESCRIBED: usize = 6;
 
 /// Maximum number of edits in a fix.
@@ -71,11 +71,11 @@ pub(crate) struct ProposedFix {
 /// The change of a [`ProposedFix`].
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// Replaces the range of the fault.
+    /// A replacement for the range of the fault.
     Replace(String),
-    /// Inserts text before and after the range of the fault.
+    /// Text to insert before and after the range of the fault.
     Wrap(String, String),
-    /// Replaces several ranges, which must not overlap.
+    /// Replacements for several ranges, which must not overlap.
     Edits(Vec<(Range<usize>, String)>),
 }
 
@@ -87,7 +87,7 @@ impl Change {
 }
 
 impl ProposedFix {
-    /// Resolves the fix of a fault with this range. Returns `None` if the fix changes nothing,
+    /// Resolves the fix for a fault with this range. Returns `None` if the fix changes nothing,
     /// changes the number of lines, or has too many edits.
     pub(crate) fn resolve(self, source: &str, span: &Range<usize>) -> Option<Fix> {
         let cut = |span: &Range<usize>| source.get(span.clone()).unwrap_or("");
@@ -142,7 +142,7 @@ impl ProposedFix {
     }
 }
 
-/// Describes an edit.
+/// Describes an edit, such as `` `old` → `new` ``.
 fn change(old: &str, new: &str) -> String {
     match (old.trim(), new.trim()) {
         ("", new) => format!("`{}` added", excerpt(new)),

@@ -7,7 +7,7 @@ use crate::types::ops;
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
 
-/// Common words for functions that have another name in this language. They are compared with the
+/// Common words for functions with a different name in this language. They are compared with the
 /// last part of a name.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
@@ -75,7 +75,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("output", &["resv"]),
 ];
 
-/// Functions that forms call, but programs do not call by name.
+/// Functions that forms call, but that programs do not call by name.
 const INTERNAL: &[(&str, &str)] = &[("str", "append"), ("sys", "trap")];
 
 /// Returns the functions that a program may call by name.
@@ -83,8 +83,8 @@ fn callable(host: &Signatures) -> impl Iterator<Item = &Signature> {
     host.iter().filter(|known| !INTERNAL.contains(&(known.module, known.name)))
 }
 
-/// Returns a hint with the signatures of the functions that `name` may mean. It considers the
-/// host's functions and `own`, the program's functions. Returns `None` if no function is similar.
+/// Returns a hint with the signatures of the functions that `name` may mean. Considers the host's
+/// functions and `own`, the program's own functions. Returns `None` if no function is similar.
 pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for helper in own {
@@ -130,7 +130,7 @@ pub(crate) fn instructions(name: &str) -> Vec<String> {
 }
 
 /// Returns the only function that `name` can mean, with its `$`, as in `$http.get`. Returns `None`
-/// if there are several, or if the name may be correct.
+/// if there are several such functions, or if the name may be correct.
 pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let plain: Vec<&str> = own.iter().map(|helper| helper.trim_start_matches('$')).collect();
     let mut found: Vec<String> = Vec::new();
@@ -145,7 +145,8 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
             SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
         };
         let same = last == known.name && (same_module || module.is_none());
-        // A different word is not a typo. Unless it is a listed synonym, its meaning is a guess.
+        // A different word is not a typo. Unless the word is a listed synonym, its meaning is a
+        // guess.
         let typo = !is_known_word(last, host)
             && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
@@ -170,7 +171,8 @@ fn is_known_word(last: &str, host: &Signatures) -> bool {
     host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
 }
 
-/// Returns true if two words differ only in case and separators: `startsWith`, `starts-with`.
+/// Returns true if two words differ only in case and separators, like `startsWith` and
+/// `starts-with`.
 fn is_same_word(a: &str, b: &str) -> bool {
     let plain = |word: &str| word.replace(['_', '-'], "").to_ascii_lowercase();
     plain(a) == plain(b)
@@ -184,7 +186,7 @@ fn parts(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Returns the only candidate that `name` is a typo of.
+/// Returns the candidate that `name` is probably a typo of, if there is exactly one.
 pub(crate) fn certain<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -224,8 +226,8 @@ fn is_typo(a: &str, b: &str) -> bool {
         letters
     };
     match strsim::damerau_levenshtein(&x, &y) {
-        // In short names, only swapped, doubled or missing letters count as a typo, not a replaced
-        // letter.
+        // In short names, only swapped, doubled or missing letters count as typos; replaced letters
+        // do not.
         1 if length < 5 => x.len() != y.len() || letters(&x) == letters(&y),
         1 => true,
         2 => length >= 8,
@@ -233,7 +235,7 @@ fn is_typo(a: &str, b: &str) -> bool {
     }
 }
 
-/// Returns a hint with all capabilities, or `None` if there are none.
+/// Returns a hint that lists all capabilities, or `None` if there are none.
 pub(crate) fn modules(host: &Signatures) -> Option<String> {
     let mut modules: Vec<&str> = host.iter().map(|signature| signature.module).collect();
     modules.sort_unstable();

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns a string of at most `max_chars` characters, or its first `max_chars` characters and `…`.
+/// Returns a string unchanged if it has at most `max_chars` characters. Otherwise, returns its
+/// first `max_chars` characters and `…`.
 ///
 /// ```
 /// assert_eq!(wattle_lang::truncate("naïve", 3), "naï…");
@@ -31,11 +32,10 @@ pub fn quote(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// Maximum length of an excerpt of a program's source, in characters.
+/// Maximum length of an excerpt from a program's source, in characters.
 const MAX_EXCERPT: usize = 60;
 
-/// Returns a piece of a program's source in the form that messages quote: on one line and
-/// truncated.
+/// Returns a piece of a program's source as it is quoted in messages: on one line and truncated.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     truncate(&line, MAX_EXCERPT).into_owned()

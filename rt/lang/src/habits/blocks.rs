@@ -44,7 +44,7 @@ pub(crate) fn rewrite_bindings(
         edits.push((span.end.saturating_sub(1)..span.end, String::new()));
         return Some(Change::Edits(edits));
     }
-    // `(let ($a 1) ($b 2) …)`: lists that bind a name each, up to the first other form.
+    // `(let ($a 1) ($b 2) …)`: lists that each bind one name, up to the first other form.
     let bindings = all.get(1..)?.iter().take_while(|node| is_binding(tree, **node, is_called));
     let mut edits = vec![(tree.span(head), "do".to_owned())];
     for binding in bindings {
@@ -128,7 +128,7 @@ pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
     None
 }
 
-/// Moves an `else` into the `if` or `when` that is closed before it.
+/// Moves an `else` into the preceding `if` or `when`, which is closed too early.
 pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     let before = crate::habits::rewrite::before(tree, other)?;
     let all = items(tree, before);

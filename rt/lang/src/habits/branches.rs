@@ -1,14 +1,14 @@
-//! Branches and handlers of failures in the syntax of other languages.
+//! Branches and failure handlers in the syntax of other languages.
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Words for the clause that is run if no other clause matches.
+/// Words for the clause that runs if no other clause matches.
 const OTHERWISE: &[&str] = &[":else", "otherwise", "_", "default", ":default", "t", "#t", "else"];
 
-/// Returns the readings of a form with branches.
+/// Returns the possible readings of a form with branches.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -25,20 +25,21 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     change.into_iter().collect()
 }
 
-/// The parts of an `if`: its condition, or `None` for `else`, and the forms of the branch.
+/// A branch of an `if`: its condition, or `None` for `else`, and its forms.
 struct Branch {
     condition: Option<NodeId>,
     forms: Vec<NodeId>,
 }
 
-/// Rewrites an `if` with `elif`, `else if`, or words between its branches as a `cond`.
+/// Rewrites an `if` that contains `elif`, `else if` or other words between its branches as a
+/// `cond`.
 fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let mut edits = vec![(tree.span(head), "cond".to_owned())];
     let mut branches: Vec<Branch> = Vec::new();
     let mut nodes = operands.iter().copied().peekable();
     branches.push(Branch { condition: Some(nodes.next()?), forms: Vec::new() });
-    // Words and parentheses that are left out.
+    // Words and parentheses to remove.
     let drop_word = |edits: &mut Vec<_>, node: NodeId| {
         let span = tree.span(node);
         let rest = tree.source.get(span.end..).unwrap_or("");
@@ -113,7 +114,7 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
     Some(merged(edits))
 }
 
-/// Removes the parentheses of a list, and its first words.
+/// Removes the parentheses of a list and its first `words` words.
 fn unwrap(
     around: &Around<'_, '_>,
     edits: &mut Vec<(std::ops::Range<usize>, String)>,
@@ -124,14 +125,14 @@ fn unwrap(
     let span = around.tree.span(list);
     let start = around.tree.span(*inner.get(words)?).start;
     let text = around.tree.source.get(span.start..start)?;
-    // A line break after the words stays.
+    // Line breaks after the words are kept.
     let lines = text.bytes().filter(|byte| *byte == b'\n').count();
     edits.push((span.start..start, "\n".repeat(lines)));
     edits.push((span.end - 1..span.end, String::new()));
     Some(())
 }
 
-/// Joins edits at the same position in the order in which they are given.
+/// Merges insertions at the same position, in the given order.
 fn merged(mut edits: Vec<(std::ops::Range<usize>, String)>) -> Change {
     edits.sort_by_key(|(span, _)| (span.start, span.end));
     let mut all: Vec<(std::ops::Range<usize>, String)> = Vec::new();
@@ -144,7 +145,8 @@ fn merged(mut edits: Vec<(std::ops::Range<usize>, String)>) -> Change {
     Change::Edits(all)
 }
 
-/// Rewrites the clauses of a `cond`: alternating conditions and values, or other words for `else`.
+/// Fixes the clauses of a `cond`: wraps alternating conditions and values in lists, and replaces
+/// synonyms of `else`, such as `otherwise`, with `else`.
 fn clauses(around: &Around<'_, '_>, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let mut edits = Vec::new();
@@ -182,7 +184,7 @@ fn cases(
 ) -> Option<Change> {
     let tree = around.tree;
     let (value, clauses) = operands.split_first()?;
-    // The value is written several times, so it must be cheap and have no effect.
+    // The value is repeated in the result, so it must be cheap and free of side effects.
     let is_plain = tree.node(*value).kind == NodeKind::Atom
         || matches!(tree.head(*value), Some("arg" | "len" | "at"));
     if !is_plain || clauses.is_empty() || tree.text(list).starts_with('[') {
@@ -236,7 +238,7 @@ fn handled(
         return (is_plain || inner.len() == 2).then(|| around.write(list, text));
     }
     let (first, last) = (body.first()?, body.last()?);
-    // The handler's first words name what is caught.
+    // The handler's first words name the caught failure.
     let named = inner.iter().skip(1).take_while(|node| tree.atom(**node).is_some()).count();
     let name = match named {
         0 => "$failure".to_owned(),
@@ -315,7 +317,8 @@ fn named_function(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) ->
     ]))
 }
 
-/// Rewrites a condition of several words: `(when A && B …)`, `(when not A …)`, `(while $i < 3 …)`.
+/// Rewrites a condition that consists of several words: `(when A && B …)`, `(when not A …)`,
+/// `(while $i < 3 …)`.
 fn condition(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     if !matches!(tree.atom(head)?, "when" | "unless" | "while" | "until" | "if") {

@@ -8,14 +8,15 @@ use crate::habits::rewrite::{items, parent};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Namespaces whose functions only compute. The functions of all other namespaces access something
-/// outside the program, so a wrong namespace among those is not treated as a typo.
+/// Namespaces whose functions only compute. Functions in all other namespaces access something
+/// outside the program, so a wrong namespace in a call to one of them is not corrected.
 const PURE: &[&str] = &["arr", "date", "html", "json", "map", "math", "str", "url"];
 
-/// Words for the length of a value.
+/// Words that mean the length of a value.
 const LENGTH: &[&str] = &["length", "len", "size", "count"];
 
-/// Returns the readings of an atom that is not a value: `$s.length`, `!$a`, `$x++`.
+/// Returns the possible readings of an atom that is not a value, such as `$s.length`, `!$a` or
+/// `$x++`.
 pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let Some(text) = tree.atom(node) else { return Vec::new() };
@@ -49,7 +50,7 @@ pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     }
 }
 
-/// Returns the names of the functions and forms that a method of this name may mean.
+/// Returns the names of the functions and forms that a method with this name may mean.
 fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     if LENGTH.contains(&method) {
         return vec!["len".to_owned()];
@@ -65,7 +66,7 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     all
 }
 
-/// Returns the function or form that a name without a dot means at the start of a call.
+/// Returns the function or form that a name without a dot means as the head of a call.
 fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let own = format!("${name}");
     if around.own.contains(&own.as_str()) {
@@ -77,8 +78,8 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     head(name, around.host).map(str::to_owned)
 }
 
-/// Returns the readings of a name that is directly followed by a list: `len($s)`, `$s.trim()`,
-/// `$a[0]`. The node is the name, the list, or the form that contains both.
+/// Returns the possible readings of a name that is directly followed by a list, such as `len($s)`,
+/// `$s.trim()` or `$a[0]`. The node is the name, the list, or the form that contains both.
 pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let siblings = match parent(tree, node) {
@@ -93,7 +94,7 @@ pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     pairs.filter_map(|pair| pair_of(around, pair)).next().unwrap_or_default()
 }
 
-/// Returns the readings of two adjacent nodes, or `None` if they are not written as one.
+/// Returns the possible readings of two adjacent nodes, or `None` if there is space between them.
 fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let tree = around.tree;
     let [name, list] = pair else { return None };
@@ -155,7 +156,8 @@ fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
     known.or_else(|| head(name, around.host).map(str::to_owned))
 }
 
-/// Returns the readings of a list: updates between operands, methods, other namespaces.
+/// Returns the possible readings of a list as an infix update, a method call, or a call in another
+/// namespace.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     if let [only] = nodes
@@ -213,11 +215,11 @@ const MODULES: &[(&str, &str)] = &[
     ("vector", "arr"),
 ];
 
-/// Namespaces whose functions take values of one type each, so that the arguments show which
-/// namespace is meant.
+/// Namespaces that each belong to one type of value, so that the arguments show which namespace is
+/// meant.
 const OF_TYPES: &[&str] = &["arr", "map", "str"];
 
-/// Returns the functions and forms that a name in a wrong namespace may mean.
+/// Returns the functions and forms that a name in the wrong namespace may mean.
 fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     if around.host.get(&format!("{module}.{name}")).is_some()
         || literal::number_type(name).is_some()
@@ -243,7 +245,7 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
         "pop" | "min" | "max" | "abs" => Some(name),
         _ => None,
     };
-    // A form covers the functions of all types.
+    // A form works for all types.
     if let Some(form) = form {
         return vec![form.to_owned()];
     }
@@ -270,7 +272,7 @@ fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Rewrites `($x += 1)`, `($x = 1)`, `(set $x += 1)`, `(set $x = 1)`, and the same without
+/// Rewrites `($x += 1)`, `($x = 1)`, `(set $x += 1)`, `(set $x = 1)`, and the same updates without
 /// parentheses.
 fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
@@ -308,7 +310,7 @@ fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Cha
     Some(Change::Edits(vec![(start..end, format!("{operator} {name} "))]))
 }
 
-/// Rewrites a line without parentheses: `$x += 1`, `x = 5`, `return 0`.
+/// Rewrites a line without parentheses, such as `$x += 1`, `x = 5` or `return 0`.
 pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     let tree = around.tree;
     if parent(tree, node).is_some() {

@@ -1,4 +1,4 @@
-//! Lists whose head is from another language: functions, operators and updates.
+//! Lists whose head comes from another language: functions, operators and updates.
 
 use super::head;
 use crate::Code;
@@ -7,7 +7,8 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Rewrites a list whose head is neither an instruction nor a form, if it has one possible meaning.
+/// Rewrites a list whose head is neither an instruction nor a form, if the list has only one
+/// possible meaning.
 pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
     let items = items(tree, list);
     let first = *items.first()?;
@@ -25,7 +26,7 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
     let is_code =
         operand.is_some_and(|text| Code::from_name(text).is_some() || text.starts_with('$'));
     let meant = match (name, items.len()) {
-        // A program that exits without a code, or with 0, succeeded.
+        // A program that exits without a code or with 0 has succeeded.
         ("exit", 1) => "ret",
         ("exit", 2) if operand == Some("0") => return Some(replace_list(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
@@ -76,7 +77,7 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     let Some(doc) = doc else {
         return Some(Change::Edits(vec![(start..end, format!("{name} {params}"))]));
     };
-    // A description becomes a comment, and all lines stay.
+    // A docstring becomes a comment, and the number of lines stays the same.
     let doc = tree.span(doc);
     let mut edits = vec![(start..tree.span(second).end, name), (list_start..end, params)];
     edits.push((doc.start..doc.start, "(; ".to_owned()));
@@ -88,7 +89,7 @@ pub(crate) fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change 
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
-/// Rewrites `($a + $b)` with the operator first. If there are several operators, they must be the
+/// Rewrites `($a + $b)` with the operator first. If there are several operators, all must be the
 /// same, and the operator must accept any number of operands.
 pub(crate) fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
@@ -124,7 +125,7 @@ pub(crate) fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change>
     let start = tree.span(*first).start;
     let mut edits = vec![(start..start, format!("{one} "))];
     for node in rest.iter().step_by(2) {
-        // The operator is removed with the space after it.
+        // The operator is removed along with the space after it.
         let span = tree.span(*node);
         let space =
             usize::from(tree.source.get(span.end..).is_some_and(|rest| rest.starts_with(' ')));

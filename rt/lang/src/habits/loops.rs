@@ -5,14 +5,14 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// The range or the items that a loop runs over.
+/// The range or the items that a loop iterates over.
 enum Over {
-    /// The start, the end and an optional step, in source form.
+    /// The source of the start, the end and an optional step.
     Range(Vec<String>),
     Items(String),
 }
 
-/// Returns the readings of a loop or a binding form.
+/// Returns the possible readings of a loop or a binding form.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -39,8 +39,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     change.into_iter().collect()
 }
 
-/// Rewrites the header of a loop: a name, words such as `in`, and the range or the items, which may
-/// be in parentheses.
+/// Rewrites the header of a loop: a name, words such as `in`, and the range or the items, all of
+/// which may be in parentheses.
 fn header(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -120,7 +120,7 @@ fn applied(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option
     ]))
 }
 
-/// Reads the range or the items of a loop. Returns them and the number of words that they take.
+/// Reads the range or the items of a loop. Returns them with the number of words that they occupy.
 fn over(
     around: &Around<'_, '_>,
     head: &str,
@@ -156,7 +156,7 @@ fn over(
             _ => None,
         };
     }
-    // `range(3)`, with the parenthesis after the name.
+    // `range(3)`, with the parenthesis after the word.
     if is_word(from, &["range"]) && words.get(from + 1).is_some() {
         let inner = items(tree, *words.get(from + 1)?);
         let bounds: Vec<String> =
@@ -198,8 +198,8 @@ fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Opti
     Some(Change::Edits(edits))
 }
 
-/// Rewrites `(for (let i = 0; i < 3; i++) …)`. In this language, a `;` begins a comment, so the
-/// source has no tree.
+/// Rewrites a C-style loop, `(for (let i = 0; i < 3; i++) …)`, in the source text. There is no tree
+/// to work on, because `;` begins a comment.
 pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
     let start = source.get(..at)?.rfind('\n').map_or(0, |at| at + 1);
     let line = source.get(start..)?.lines().next()?;

@@ -27,8 +27,8 @@ pub(crate) use self::loops::loop_of_c;
 pub(crate) use self::names::{head, hint};
 pub(crate) use self::readings::readings;
 
-/// Builds the fault for a list that uses the syntax of another language. Returns `None` for an
-/// unknown idiom.
+/// Builds the fault for a list in the syntax of another language. Returns `None` for an unknown
+/// idiom.
 pub(crate) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
     let first = *items(tree, node).first()?;
     let name = tree.atom(first);
@@ -47,7 +47,7 @@ pub(crate) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
     }
 }
 
-/// Maximum number of unknown names that are compared with the known functions.
+/// Maximum number of unknown names to compare with the known functions.
 const MAX_UNKNOWN: usize = 64;
 
 /// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.
@@ -122,8 +122,8 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// Fixes an instruction with missing operands, if it has only one possible meaning: removes a
-/// `drop` without a value, makes a `return` return 0, and sets missing optional arguments to 0.
+/// Fixes an instruction with missing operands if it has only one possible meaning. Removes a `drop`
+/// without a value, makes a `return` return 0, or sets missing optional arguments to 0.
 pub(crate) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,

@@ -1,4 +1,4 @@
-//! Operators between their operands, and other notations that do not begin with a name.
+//! Operators between their operands, and other notations that do not start with a name.
 
 use super::readings::Around;
 use crate::diagnose::fix::Change;
@@ -24,7 +24,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
         .collect()
 }
 
-/// Rewrites `(fn $f ($x) -> int …)`: removes the arrow and the type of the result.
+/// Rewrites `(fn $f ($x) -> int …)`: removes the arrow and the result type.
 fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [head, _, _, sign, ty, body, ..] = nodes else { return None };
@@ -98,7 +98,7 @@ fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// Rewrites `(< A B C)` if B is an atom, because the result evaluates B twice.
+/// Rewrites `(< A B C)`. B must be an atom, because the result evaluates it twice.
 fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let [head, a, b, c] = nodes else { return None };
     let head = around.tree.atom(*head)?;
@@ -111,7 +111,7 @@ fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(and ({head} {a} {b}) ({head} {b} {c}))"))
 }
 
-/// Rewrites `(+= (at X I) N)` if neither X nor I is a list, because the result evaluates both
+/// Rewrites `(+= (at X I) N)`. Neither X nor I may be a list, because the result evaluates both
 /// twice.
 fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
@@ -132,8 +132,8 @@ fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(put {of} {index} ({operator} (at {of} {index}) {}))", around.text(*value)))
 }
 
-/// Rewrites `(fn $f (param $x i32) (result i32) …)`, which declares parameters like WAT's
-/// functions.
+/// Rewrites `(fn $f (param $x i32) (result i32) …)`, which declares parameters in the syntax of
+/// WAT.
 fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [head, _, rest @ ..] = nodes else { return None };

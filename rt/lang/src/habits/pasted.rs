@@ -1,17 +1,17 @@
 //! Programs in another language.
 
-/// A language that a program may be written in by mistake, and the line that reveals it.
+/// A language in which a program was written by mistake, and the line that reveals it.
 pub(crate) struct Pasted {
     pub(crate) language: &'static str,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// Maximum number of lines that are read.
+/// Maximum number of lines to read.
 const MAX_LINES: usize = 200;
 
-/// Returns the language of a program that is certainly not in this one: a line belongs to another
-/// language, and no line begins with a form.
+/// Returns the language of a program that is certainly written in another language: at least one
+/// line belongs to that language, and no line starts with a form.
 pub(crate) fn language(source: &str) -> Option<Pasted> {
     let mut at = 0;
     let mut found = None;
@@ -31,7 +31,7 @@ pub(crate) fn language(source: &str) -> Option<Pasted> {
     found
 }
 
-/// Returns the language that a line certainly belongs to.
+/// Returns the language to which a line certainly belongs.
 fn of_line(line: &str) -> Option<&'static str> {
     let first = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
     let rest = line.get(first.len()..).unwrap_or("").trim_start();

@@ -1,7 +1,7 @@
 //! Readings of a faulty form: its possible meanings in another language.
 //!
-//! A reading is only proposed here. The check of fixes keeps it if it makes the program valid, so a
-//! reading may ignore types.
+//! This module only proposes readings. The verification of fixes keeps a reading only if it makes
+//! the program valid, so a reading may ignore types.
 
 use super::{branches, calls, loops, operators, templates};
 use crate::Signatures;
@@ -10,7 +10,7 @@ use crate::habits::rewrite::{items, parent};
 use crate::syntax::indent::{closed_before, reopened};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Several readings of the same source. A fix is offered only if exactly one of them is valid.
+/// Alternative readings of the same source. A fix is offered only if exactly one of them is valid.
 pub(crate) struct Readings {
     /// The form that the readings change.
     pub(crate) form: NodeId,
@@ -30,10 +30,10 @@ pub(super) struct Around<'a, 's> {
     pub(super) own: Vec<&'s str>,
 }
 
-/// Maximum number of enclosing forms of a fault that are read again.
+/// Maximum number of forms around a fault to reinterpret.
 const MAX_AROUND: usize = 4;
 
-/// Returns the readings of the enclosing forms of a fault, innermost form first.
+/// Returns the possible readings of the forms around a fault, innermost form first.
 pub(crate) fn readings(
     tree: &Tree<'_>,
     span: &std::ops::Range<usize>,
@@ -65,7 +65,7 @@ pub(crate) fn readings(
             ] {
                 add(list, changes);
             }
-            // A parenthesis that closes one of its forms too early.
+            // A parenthesis may close one of the inner forms too early.
             add(list, nodes.iter().filter_map(|node| reopened(tree, *node)).collect());
             add(list, reopened(tree, list).into_iter().collect());
             add(list, closed_before(tree, list));
@@ -81,7 +81,7 @@ pub(crate) fn readings(
     all
 }
 
-/// Returns the outermost node that begins at an offset, or the innermost one that contains it.
+/// Returns the outermost node that starts at an offset, or else the innermost one that contains it.
 fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
     let contains = |node: &NodeId| {
         let span = tree.span(*node);
@@ -104,7 +104,7 @@ impl Around<'_, '_> {
         self.tree.text(node)
     }
 
-    /// Returns the name of the variable that a node is or may be, with its `$`.
+    /// Returns the name of the variable that a node names or may mean, with its `$`.
     pub(super) fn variable(&self, node: NodeId) -> Option<String> {
         let text = self.tree.atom(node)?;
         let plain = text.strip_prefix('$').unwrap_or(text);
@@ -118,7 +118,7 @@ impl Around<'_, '_> {
         (0..self.tree.len()).any(|node| self.tree.atom(NodeId(node)) == Some(text))
     }
 
-    /// Returns true if a form is a statement, so that its value is not used.
+    /// Returns true if a form is a statement, which means that its value is not used.
     pub(super) fn is_statement(&self, list: NodeId) -> bool {
         let Some(outer) = parent(self.tree, list) else { return true };
         let nodes = items(self.tree, outer);
@@ -133,7 +133,7 @@ impl Around<'_, '_> {
         }
     }
 
-    /// Returns the change that replaces a form with `text`. The operands stay on their lines.
+    /// Returns the change that replaces a form with `text`.
     pub(super) fn write(&self, list: NodeId, text: String) -> Change {
         Change::Edits(vec![(self.tree.span(list), text)])
     }

@@ -1,4 +1,4 @@
-//! Changes to a program that are expressed in terms of its tree.
+//! Changes to a program, expressed in terms of its tree.
 
 use crate::Signature;
 use crate::diagnose::fix::Change;

@@ -1,4 +1,4 @@
-//! Forms of other languages that need several forms in this language.
+//! Forms of other languages that correspond to several forms in this language.
 
 use super::readings::Around;
 use crate::Code;
@@ -6,9 +6,9 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Forms with a fixed number of operands: the name, the number of operands, and the replacement.
-/// `0` to `2` in braces are placeholders for the operands. If there are several replacements for a
-/// name, at most one may be valid.
+/// Forms with a fixed number of operands: the name, the number of operands, and the replacement, in
+/// which `{0}` to `{2}` are placeholders for the operands. If a name has several replacements, at
+/// most one of them may be valid in a given program.
 const TEMPLATES: &[(&str, usize, &str)] = &[
     ("zero?", 1, "(= {0} 0)"),
     ("pos?", 1, "(> {0} 0)"),
@@ -86,8 +86,8 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("die", 1, "(fail ETRFM {0})"),
 ];
 
-/// Functions of other languages that return a changed collection, each with the function of this
-/// language that changes the collection in place.
+/// Functions of other languages that return a modified collection, each with the function of this
+/// language that modifies the collection in place.
 const IN_PLACE: &[(&str, &str)] = &[
     ("conj", "push"),
     ("append", "push"),
@@ -103,7 +103,7 @@ const IN_PLACE: &[(&str, &str)] = &[
 const PRINT: &[&str] =
     &["print", "println", "console.log", "console.error", "echo", "puts", "display", "say"];
 
-/// Returns the readings of a list whose head is a name from another language.
+/// Returns the possible readings of a list whose head is a name from another language.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -132,7 +132,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     all
 }
 
-/// Fills a template. Two operands in sequence keep the line breaks between them.
+/// Fills a template. Line breaks between consecutive operands are kept.
 fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> String {
     let mut text = template.to_owned();
     for (at, pair) in operands.windows(2).enumerate() {
@@ -141,7 +141,8 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
         text = text.replace(&from, &format!("{{{at}}}{gap}{{{}}}", at + 1));
     }
     let holes = operands.iter().enumerate().rev();
-    // The last operand is written first: its text may contain braces, but nothing before it does.
+    // The last operand is filled in first. Its text may contain braces, which must not be mistaken
+    // for placeholders.
     for (at, operand) in holes {
         let hole = format!("{{{at}}}");
         if let Some(found) = text.find(&hole) {
@@ -163,7 +164,7 @@ fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
     (is_import && outside && plain).then(|| Change::Edits(edits()))
 }
 
-/// Rewrites `(set $a (conj $a V))`, which changes `$a` in place.
+/// Rewrites `(set $a (conj $a V))` as a call that changes `$a` in place.
 fn in_place(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -219,7 +220,7 @@ fn output(
     if format && is_text || known && operands.len() > 1 && (is_template || is_percent) {
         return Some(Change::Edits(vec![(tree.span(first), "out".to_owned())]));
     }
-    // A `%` between a template and its value.
+    // `%` between a template and its value.
     if matches!(name, "out" | "ret")
         && let [template, sign, value] = operands
         && is_percent
@@ -232,7 +233,7 @@ fn output(
     if out_or_known && operands.len() > 1 && !is_template && !is_percent {
         let signs = operands.iter().skip(1).step_by(2);
         let mut signs = signs.map(|node| tree.atom(*node));
-        // Operands that touch are written as one: `$m.get("a")`.
+        // Adjacent operands without a space are a single expression: `$m.get("a")`.
         let touch =
             |pair: &[NodeId]| matches!(pair, [a, b] if tree.span(*a).end == tree.span(*b).start);
         if !signs.any(|sign| matches!(sign, Some("+" | "." | "&" | "," | "%")))
@@ -293,7 +294,7 @@ fn threaded(
     Some(around.write(list, text))
 }
 
-/// Rewrites `(string A B …)` as a join.
+/// Rewrites `(string A B …)` as a form that joins the operands.
 fn joined(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -307,7 +308,7 @@ fn joined(
     Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
 }
 
-/// Rewrites a `catch` whose call comes first, or that has a handler after its call.
+/// Rewrites a `catch` whose call comes first, or that contains a handler after its call.
 fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let is_call = |node: &NodeId| tree.node(*node).kind == NodeKind::List;
@@ -337,7 +338,7 @@ fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<
     ]))
 }
 
-/// Swaps the reason and the code of a failure.
+/// Swaps the reason and the error code in a misordered `fail` form.
 fn failed(around: &Around<'_, '_>, name: &str, operands: &[NodeId]) -> Option<Change> {
     let [reason, code] = operands else { return None };
     let is_code = around.tree.atom(*code).is_some_and(|code| Code::meant(code).is_some());

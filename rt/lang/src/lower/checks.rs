@@ -1,6 +1,6 @@
-//! The checks of arithmetic and of arrays. A check that fails calls a function of the module, which
-//! ends the program with a message. These functions have no source, so the position of the failure
-//! is that of their call.
+//! Checks of arithmetic and arrays. A failed check calls a function in the module, which ends the
+//! program with a message. These functions have no source, so the position of the failure is that
+//! of their call.
 
 use super::flow::Flow;
 use super::output::Wat;
@@ -8,7 +8,7 @@ use super::{LowerResult, LoweredFunc, Lowering, TRAP};
 use crate::syntax::tree::NodeId;
 use crate::types::ops::Val;
 
-/// A message for a check that fails. `{a}` and `{b}` are replaced with two numbers.
+/// The message of a failed check. `{a}` and `{b}` are replaced with two numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     message: String,
@@ -18,7 +18,7 @@ pub(crate) struct Check {
 
 impl<'s> Lowering<'_, 's> {
     /// Returns code that ends the program with a message if `test` is not 0. In the message, `{a}`
-    /// and `{b}` are replaced with two integers of this type.
+    /// and `{b}` are replaced with two integers of type `val`.
     pub(crate) fn trap_if(
         &mut self,
         form: NodeId,

@@ -1,4 +1,4 @@
-//! The declarations of functions with `fn`.
+//! Declarations of functions with `fn`.
 
 use super::locals::Locals;
 use super::program::Func;
@@ -6,7 +6,7 @@ use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 
-/// A parameter of a function that `fn` declares.
+/// A parameter of a function declared with `fn`.
 pub(crate) struct FnParam<'s> {
     /// The name, with its `$`.
     pub(crate) name: &'s str,
@@ -50,8 +50,8 @@ pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>,
     Ok(func)
 }
 
-/// Returns the name of a parameter that is declared without its `$`, as it appears in the body. If
-/// it does not appear there, returns the word itself.
+/// Returns the name of a parameter that is declared without its `$`, in the form that appears in
+/// the body. If it does not appear there, returns the word itself.
 fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
     (0..tree.len())
         .filter_map(|node| tree.name(NodeId(node)))

@@ -1,7 +1,7 @@
-//! The facts that lowering finds and that earlier code may need.
+//! Facts that lowering discovers and that already lowered code may depend on.
 //!
-//! A fact may be read before it is settled. If it changes afterwards, the facts are *stale*: the
-//! code that was lowered so far may be wrong, and another round begins with the facts of this one.
+//! A fact may be read before it is final. If it changes afterwards, the facts are *stale*: the code
+//! lowered so far may be wrong, and another round starts with the facts from this one.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +14,12 @@ use crate::types::Type;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     fns: Vec<FnFacts>,
-    /// The variables of the program that functions use, by the nodes that declare them.
+    /// The program's variables that functions use, identified by the nodes that declare them.
     shared: Fact<BTreeSet<NodeId>>,
-    /// The string variables that `append` lets grow in place, by the nodes that declare them.
+    /// The string variables that `append` may extend in place, identified by the nodes that declare
+    /// them.
     growing: Fact<BTreeSet<NodeId>>,
-    /// The types of the variables that WAT's `(local …)` declares, by function and index.
+    /// The types of the variables declared with WAT's `(local …)`, by function and index.
     locals: BTreeMap<(usize, usize), LocalType>,
     is_stale: bool,
 }
@@ -28,17 +29,17 @@ pub(crate) struct Facts {
 pub(crate) enum LocalType {
     /// Every value that the variable is set to has this type.
     One(Type),
-    /// Several types, or an unknown one.
+    /// The values have several types or an unknown type.
     Mixed,
 }
 
-/// A type, and the node that decided it.
+/// A type and the node that determined it.
 pub(crate) type Decided = Option<(Type, NodeId)>;
 
-/// The facts about a function that `fn` declares.
+/// The facts about a function declared with `fn`.
 #[derive(Clone, Debug, Default)]
 struct FnFacts {
-    /// The type of each parameter, and the argument that decided it.
+    /// The type of each parameter, and the argument that determined it.
     params: Vec<Fact<Decided>>,
     /// The type of the result.
     result: Fact<Decided>,
@@ -46,7 +47,7 @@ struct FnFacts {
     is_fallible: Fact<bool>,
 }
 
-/// A value that may change after it was read.
+/// A value that may change after it has been read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fact<T> {
     value: T,
@@ -54,7 +55,7 @@ pub(super) struct Fact<T> {
 }
 
 impl<T> Fact<T> {
-    /// Creates a fact that was not read yet.
+    /// Creates a fact that has not been read.
     pub(super) fn new(value: T) -> Fact<T> {
         Fact { value, was_read: Cell::new(false) }
     }
@@ -65,13 +66,14 @@ impl<T> Fact<T> {
         &self.value
     }
 
-    /// Changes the value. `change` returns false if it leaves the value as it is. Returns true if
-    /// the previous value was read.
+    /// Changes the value. `change` returns false if it leaves the value unchanged. Returns true if
+    /// the value changed and the previous one had been read.
     fn change(&mut self, change: impl FnOnce(&mut T) -> bool) -> bool {
         change(&mut self.value) && self.was_read.get()
     }
 
-    /// Sets the value. Returns true if it differs from the previous one, and that was read.
+    /// Sets the value. Returns true if it differs from the previous value and that value had been
+    /// read.
     pub(super) fn set(&mut self, value: T) -> bool
     where
         T: PartialEq,
@@ -99,12 +101,12 @@ impl Facts {
         Facts { fns: fns.collect(), ..Facts::default() }
     }
 
-    /// Returns true if a fact changed after it was read.
+    /// Returns true if a fact changed after it had been read.
     pub(crate) fn is_stale(&self) -> bool {
         self.is_stale
     }
 
-    /// Returns the facts for another round, with none of them marked as read.
+    /// Returns the facts for the next round, with none of them marked as read.
     pub(crate) fn for_next_round(mut self) -> Facts {
         self.is_stale = false;
         self.shared.forget_reads();
@@ -122,15 +124,16 @@ impl Facts {
         *self.fns.get(at)?.params.get(nth)?.read()
     }
 
-    /// Returns the type of a function's parameter, for a number that is passed as the argument. If
-    /// no earlier argument decided the type, the number decides it.
+    /// Returns the type of a function's parameter, for a number literal passed as the argument. If
+    /// no earlier argument determined the type, returns `None`, and the number determines it.
     pub(crate) fn param_so_far(&self, at: usize, nth: usize) -> Decided {
         let param = self.fns.get(at)?.params.get(nth)?;
         param.value.and_then(|_| *param.read())
     }
 
-    /// Joins the type of a function's parameter with that of an argument: `join` gets the type so
-    /// far, and returns the new one. The argument itself must not depend on the type so far.
+    /// Joins the type of a function's parameter with that of an argument: `join` receives the
+    /// current type and returns the new one. The argument itself must not depend on the current
+    /// type.
     pub(crate) fn join_param<E>(
         &mut self,
         (at, nth): (usize, usize),
@@ -150,8 +153,8 @@ impl Facts {
         *self.fns.get(at)?.result.read()
     }
 
-    /// Returns the type of a function's result, for a number that is returned. If no earlier value
-    /// decided the type, the number decides it.
+    /// Returns the type of a function's result, for a number literal that is returned. If no
+    /// earlier value determined the type, returns `None`, and the number determines it.
     pub(crate) fn result_so_far(&self, at: usize) -> Decided {
         let result = &self.fns.get(at)?.result;
         result.value.and_then(|_| *result.read())
@@ -184,22 +187,22 @@ impl Facts {
         }
     }
 
-    /// Returns true if functions use the variable of the program that a node declares.
+    /// Returns true if functions use the program's variable declared by a node.
     pub(crate) fn is_shared(&self, node: NodeId) -> bool {
         self.shared.read().contains(&node)
     }
 
-    /// Records that a function uses the variable of the program that a node declares.
+    /// Records that a function uses the program's variable declared by a node.
     pub(crate) fn share(&mut self, node: NodeId) {
         self.is_stale |= self.shared.change(|nodes| nodes.insert(node));
     }
 
-    /// Returns true if `append` lets the variable that a node declares grow in place.
+    /// Returns true if `append` may extend the variable declared by a node in place.
     pub(crate) fn is_growing(&self, node: NodeId) -> bool {
         self.growing.read().contains(&node)
     }
 
-    /// Records that `append` lets the variable that a node declares grow in place.
+    /// Records that `append` may extend the variable declared by a node in place.
     pub(crate) fn grow(&mut self, node: NodeId) {
         self.is_stale |= self.growing.change(|nodes| nodes.insert(node));
     }
@@ -214,8 +217,8 @@ impl Facts {
         self.is_stale = true;
     }
 
-    /// Adds the types that WAT variables are set to. A variable that was set to another type before
-    /// becomes mixed.
+    /// Adds the types that WAT variables are set to. A variable that was previously set to a
+    /// different type becomes [`Mixed`](LocalType::Mixed).
     pub(crate) fn add_locals(&mut self, sets: BTreeMap<(usize, usize), LocalType>) {
         for (key, found) in sets {
             match self.locals.get_mut(&key) {

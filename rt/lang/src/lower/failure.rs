@@ -1,4 +1,4 @@
-//! Failures: where control goes if a call fails.
+//! Control flow after a failed call.
 
 use super::flow::{Flow, Lowered};
 use super::function::{FuncKind, Handler};
@@ -10,7 +10,7 @@ use crate::types::Type;
 use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns the name of the variable for error codes.
+    /// Returns the name of the hidden variable for error codes.
     pub(crate) fn code_name(&mut self) -> String {
         self.func.uses_code = true;
         [self.prefix(), "err"].concat()
@@ -25,7 +25,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns code that fails if `test` is not 0, like [`end_on_error`](Self::end_on_error). The
-    /// error code is in the variable for error codes.
+    /// variable for error codes must contain the error code.
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
@@ -38,7 +38,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::list(form, "if", [test, then]))
     }
 
-    /// Returns code that fails with the code in the variable for error codes.
+    /// Returns code that fails with the error code in the variable for error codes.
     pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
@@ -49,8 +49,8 @@ impl<'s> Lowering<'_, 's> {
         self.return_code(form, code)
     }
 
-    /// Returns code that fails with this error code: it jumps to the enclosing handler, or returns
-    /// the error code.
+    /// Returns code that fails with the error code `code`: it jumps to the enclosing handler, or
+    /// returns the error code if there is none.
     pub(crate) fn fail_with(&mut self, form: NodeId, code: Wat<'s>) -> LowerResult<Wat<'s>> {
         if self.func.handlers.is_empty() {
             return self.return_code(form, code);
@@ -93,8 +93,8 @@ impl<'s> Lowering<'_, 's> {
         Wat::list(from, [name, ".const 0"].concat(), [])
     }
 
-    /// Lowers code with a handler for its failures. Returns the code, and the label of the block
-    /// that a failure leaves, if anything inside may fail.
+    /// Lowers code with a handler for its failures. Returns the code and, if anything inside may
+    /// fail, the label of the block that a failure exits.
     pub(crate) fn guarded<T>(
         &mut self,
         lower: impl FnOnce(&mut Self) -> LowerResult<T>,
@@ -107,8 +107,8 @@ impl<'s> Lowering<'_, 's> {
         Ok((lowered?, handler.filter(|handler| handler.is_used).map(|handler| handler.label)))
     }
 
-    /// Stores a value in a hidden variable, unless it can be evaluated twice. Returns the code that
-    /// stores it, if any, and the value.
+    /// Stores a value in a hidden variable, unless the value can be evaluated twice. Returns the
+    /// code that stores the value, if any, and the code that reads it.
     pub(crate) fn once(
         &mut self,
         form: NodeId,
@@ -124,8 +124,8 @@ impl<'s> Lowering<'_, 's> {
         (Some(set), Wat::list(form, ["local.get ", &name].concat(), []))
     }
 
-    /// Returns code as a block with this label, which leaves a value of type `ty`. If `ty` is
-    /// `None`, the block leaves no value.
+    /// Wraps code in a block with this label, which leaves a value of type `ty`. If `ty` is `None`,
+    /// the block leaves no value.
     pub(crate) fn typed_block(
         &self,
         form: NodeId,

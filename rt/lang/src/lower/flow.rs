@@ -1,20 +1,21 @@
-//! The types and the control flow of lowered code.
+//! The types and control flow of lowered code.
 
 use super::output::Wat;
 use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// The value that an operand is expected to have.
+/// The expected value of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     /// A value of any type.
     Any,
     /// A value with this WAT representation. Nothing is converted.
     Val(Val),
-    /// A value of this type. Values of other types are converted to it if nothing is lost.
+    /// A value of this type. Values of other types are converted to it if the conversion is
+    /// lossless.
     Type(Type),
-    /// A value of any type. A number literal gets this type if nothing else decides it.
+    /// A value of any type. A number literal gets this type if nothing else determines its type.
     Hint(Type),
 }
 
@@ -45,7 +46,7 @@ impl Want {
 pub(crate) enum Context {
     /// A sequence. No value is expected.
     Statement,
-    /// A sequence in which the next WAT instructions take the results of a call, including its
+    /// A sequence in which subsequent WAT instructions take the results of a call, including its
     /// error code.
     Stack,
     /// An operand. One value is expected.
@@ -53,7 +54,7 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// Returns the value that is expected.
+    /// Returns the expected value.
     pub(crate) fn want(self) -> Want {
         match self {
             Context::Operand(want) => want,
@@ -71,7 +72,7 @@ impl Context {
 /// stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Control reaches the end, with this many more values on the stack.
+    /// Control reaches the end with this many additional values on the stack.
     Net(i32),
     /// Control does not reach the end.
     Never,
@@ -97,12 +98,12 @@ pub(crate) struct Lowered<'s> {
     pub(crate) flow: Flow,
     /// The type of the first value that the code leaves.
     pub(crate) ty: Type,
-    /// If true, the value is dropped when nothing uses it.
+    /// If true, the value is dropped when it is not used.
     pub(crate) droppable: bool,
 }
 
 impl<'s> Lowered<'s> {
-    /// Creates code that leaves this many values.
+    /// Creates code that leaves `count` values.
     pub(crate) fn net(wat: Wat<'s>, count: i32, ty: Type) -> Lowered<'s> {
         Lowered { wat, flow: Flow::Net(count), ty, droppable: false }
     }
@@ -127,17 +128,17 @@ impl<'s> Lowered<'s> {
         Lowered { wat, flow: Flow::Unknown, ty: Type::Any, droppable: false }
     }
 
-    /// Marks the value of the code as one that is dropped when nothing uses it.
+    /// Marks the code's value to be dropped when it is not used.
     pub(crate) fn dropped_if_unused(self) -> Lowered<'s> {
         Lowered { droppable: true, ..self }
     }
 
-    /// Makes the code begin a line if `line` is true.
+    /// Sets the code to begin on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Lowered<'s> {
         Lowered { wat: self.wat.on_line(line), ..self }
     }
 
-    /// Returns the code without its value.
+    /// Returns the code with its value dropped.
     pub(crate) fn without_value(self, from: NodeId) -> Lowered<'s> {
         match self.flow {
             Flow::Net(1) => {

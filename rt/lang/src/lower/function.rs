@@ -1,4 +1,4 @@
-//! Functions: the program itself, WAT functions, and functions that `fn` declares.
+//! Functions: the program itself, WAT functions, and functions declared with `fn`.
 
 use std::borrow::Cow;
 
@@ -16,10 +16,10 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Maximum number of functions that wait for each other in a round.
+/// Maximum number of functions whose lowering waits for another function in one round.
 const MAX_WAITING: usize = 48;
 
-/// The number of variables declared by forms for which a function's scope has space at first.
+/// Initial capacity of a function's scope for variables declared by forms.
 const SPARE_VARIABLES: usize = 4;
 
 /// The kind of a function.
@@ -28,22 +28,22 @@ pub(crate) enum FuncKind {
     /// The program.
     #[default]
     Run,
-    /// A WAT function. If true, its result is an error code.
+    /// A WAT function. If true, its result may be an error code.
     Wat(bool),
-    /// A function that `fn` declares.
+    /// A function declared with `fn`.
     Fn,
 }
 
 /// The labels of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loop {
-    /// The number of the label that leaves the loop.
+    /// The number of the label that exits the loop.
     pub(crate) leave: usize,
     /// The number of the label that continues with the next iteration.
     pub(crate) next: usize,
 }
 
-/// The block that a failure leaves, instead of ending the program.
+/// The block that a failure exits instead of ending the program.
 #[derive(Clone, Debug)]
 pub(crate) struct Handler {
     pub(crate) label: String,
@@ -58,7 +58,7 @@ pub(crate) struct FuncState<'s> {
     pub(crate) at: usize,
     pub(crate) kind: FuncKind,
     pub(crate) scope: Scope<'s>,
-    /// The variables that expansions declare.
+    /// The variables declared by expansions.
     pub(crate) hidden: Vec<(String, Val)>,
     /// The number of names that expansions have generated.
     pub(crate) names: usize,
@@ -73,7 +73,7 @@ pub(crate) struct FuncState<'s> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers a function, unless it is already lowered or waits for the current one.
+    /// Lowers a function, unless it is already lowered or is waiting for the current one.
     pub(super) fn lower_func(&mut self, at: usize) -> LowerResult<()> {
         let program = self.program;
         let Some(func) = program.funcs.get(at).filter(|_| !self.is_begun(at)) else {
@@ -114,9 +114,9 @@ impl<'s> Lowering<'_, 's> {
         self.begun.get(at).copied().unwrap_or(true)
     }
 
-    /// Returns true if a function must still be lowered. WAT functions always are. A function that
-    /// `fn` declares is lowered only if it is used, because its calls decide the types of its
-    /// parameters.
+    /// Returns true if a function must still be lowered. WAT functions are always lowered. A
+    /// function declared with `fn` is lowered only if it is used, because its calls determine the
+    /// types of its parameters.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
         !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
@@ -141,7 +141,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Declares the parameters, and the locals that WAT declares.
+    /// Declares the parameters, and the locals declared in WAT.
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
             let known = self.facts.param(at, nth);
@@ -202,7 +202,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(LoweredFunc { node, head, header, variables, pieces: vec![lowered.wat], flow })
     }
 
-    /// Lowers a function that `fn` declares.
+    /// Lowers a function declared with `fn`.
     fn fn_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
         let tree = self.tree;
         let node = func.node.unwrap_or(NodeId(0));
@@ -274,7 +274,7 @@ impl<'s> Lowering<'_, 's> {
         all
     }
 
-    /// Returns the globals that hold the shared variables of the program.
+    /// Returns the globals that hold the program's shared variables.
     pub(super) fn shared_globals(&self) -> Vec<Wat<'s>> {
         let global = |node: NodeId, name: &str, ty: &str| {
             let zero = Wat::list(node, format!("{ty}.const 0"), []);
@@ -291,13 +291,14 @@ impl<'s> Lowering<'_, 's> {
         globals
     }
 
-    /// Returns the type of the result of a function that `fn` declares, and the node that decided
-    /// the type.
+    /// Returns the result type of a function declared with `fn`, and the node that determined the
+    /// type.
     pub(crate) fn result(&self, at: usize) -> Option<(Type, NodeId)> {
         self.facts.result(at)
     }
 
-    /// Joins the type of a value that the current function returns with the types of earlier ones.
+    /// Joins the type of a value that the current function returns with the types of the values
+    /// that it returned earlier.
     pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
         let at = self.func.at;
         if ty == Type::Any {
@@ -310,7 +311,7 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Lowers the call to a function that `fn` declares.
+    /// Lowers a call to a function declared with `fn`.
     pub(crate) fn call_fn(
         &mut self,
         list: NodeId,
@@ -386,7 +387,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Creates the fault of a program that ends with a value of this type.
+    /// Creates the fault for a program that ends with a value of this type.
     pub(crate) fn returned_value(
         &self,
         last: NodeId,
@@ -409,7 +410,7 @@ impl<'s> Lowering<'_, 's> {
         wording::Fault::new(tree.span(last), message)
     }
 
-    /// Returns true if a node is a number.
+    /// Returns true if a node is a number literal.
     pub(crate) fn is_number(&self, node: NodeId) -> bool {
         self.tree.atom(node).and_then(crate::syntax::literal::number_type).is_some()
     }
@@ -420,8 +421,8 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Joins a type that was decided before with the type of a value. If they have no common type, the
-/// error is the type that was decided before.
+/// Joins a previously determined type with the type of a value. If they have no common type, the
+/// error is the previously determined type.
 fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type, NodeId)> {
     match known {
         None => Ok((ty, node)),
@@ -429,7 +430,7 @@ fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type,
     }
 }
 
-/// Returns the name of a type in the module. A type that is not settled yet is an i32.
+/// Returns the name of a type in the module. A type that is not yet known is an i32.
 fn wat_name(val: Val) -> &'static str {
     if val == Val::Any { "i32" } else { val.name() }
 }

@@ -1,9 +1,9 @@
 //! String variables that grow in place.
 //!
-//! A variable that `append` adds to has a companion: the address of the string, if no other
-//! variable refers to it, or 0. While the variable and its companion are equal, `str.append` may
-//! change the string in place. If the variable is read in a way that may keep the address, the
-//! companion is set to 0, so that the next `append` copies the string.
+//! A variable that is the target of `append` has a companion variable, which holds the address of
+//! the string if no other variable refers to the string, and 0 otherwise. While the two variables
+//! are equal, `str.append` may change the string in place. If the variable is read in a way that
+//! may keep the address, the companion is set to 0, so the next `append` copies the string.
 
 use super::forms;
 use super::forms::call::Callee;
@@ -13,14 +13,15 @@ use super::{LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
 use crate::types::ops::Val;
 
-/// The forms that read a string without keeping its address.
+/// Forms that read a string without keeping its address.
 const READERS: [&str; 15] = [
     "=", "!=", "<", "<=", ">", ">=", "append", "arr", "has", "len", "map", "out", "push", "put",
     "ret",
 ];
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns the code of a variable's value. `form` is the form whose operand it is, if any.
+    /// Returns code that reads a variable. `form` is the form of which the variable is an operand,
+    /// if any.
     pub(crate) fn read_variable(
         &mut self,
         from: NodeId,
@@ -37,7 +38,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns code that adds a string to the end of a string variable.
+    /// Returns code that appends a string to a string variable.
     pub(crate) fn append_to(
         &mut self,
         list: NodeId,
@@ -77,18 +78,18 @@ impl<'s> Lowering<'_, 's> {
         Some(Resolved { text: name.into(), node: None, at: None, ..variable.clone() })
     }
 
-    /// Returns the name of the companion of the variable that a node declares.
+    /// Returns the name of the companion of the variable declared by a node.
     pub(super) fn companion_name(&self, node: NodeId) -> String {
         self.label("own", node.0 as usize)
     }
 
-    /// Returns true if a form reads its operands without keeping an address, and none of them can
-    /// append to a variable.
+    /// Returns true if a form reads its operands without keeping an address, and if none of the
+    /// operands can append to a variable.
     fn only_reads(&self, form: NodeId) -> bool {
         let tree = self.tree;
         let Some(head) = tree.head(form) else { return false };
         let reads = match forms::form(head).filter(|_| forms::applies(tree, form, head)) {
-            // With one value, the result may be that value itself.
+            // With a single value, the result may be that value itself.
             Some(_) if head == "fmt" => forms::all_operands(tree, form).len() > 2,
             Some(_) => READERS.contains(&head),
             None => matches!(forms::call::called(self, head), Some(Callee::Host(..))),

@@ -1,5 +1,5 @@
-//! The value that the last form of a body leaves, if any. It decides whether a function has a
-//! result.
+//! The value that the last form of a body leaves on the stack, if any. It determines whether a
+//! function has a result.
 
 use super::Lowering;
 use super::forms::{self, Yields};
@@ -10,12 +10,13 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 pub(crate) enum Leaves {
     Value,
     Nothing,
-    /// Control does not reach its end, or its end depends on a call that is not settled yet.
+    /// Control does not reach the form's end, or the value depends on a call whose result is not
+    /// yet known.
     Never,
 }
 
 impl Lowering<'_, '_> {
-    /// Returns the kind of value that a form leaves if it is the last one of a body.
+    /// Returns the kind of value that a form leaves if it is the last form of a body.
     pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
         let tree = self.tree;
         if tree.node(node).kind != NodeKind::List {

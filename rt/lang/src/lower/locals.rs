@@ -10,7 +10,7 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 /// Maximum number of locals in a function, which is the engine's limit.
 const MAX_LOCALS: usize = 50_000;
 
-/// The number of locals for which there is space at first.
+/// Initial capacity for locals.
 const FEW_LOCALS: usize = 7;
 
 /// The parameters and locals of a function.
@@ -25,7 +25,7 @@ pub(crate) struct Locals<'s> {
 pub(crate) struct Local<'s> {
     pub(crate) name: Option<&'s str>,
     pub(crate) ty: &'s str,
-    /// The node that declares it.
+    /// The node that declares the parameter or local.
     pub(crate) node: NodeId,
     pub(crate) param: bool,
 }
@@ -73,7 +73,7 @@ impl<'s> Locals<'s> {
     ) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
-        // The names whose type follows.
+        // The names that precede their type.
         let mut names = nodes;
         while let Some(node) = nodes.next(tree) {
             if tree.name(node).is_some() {

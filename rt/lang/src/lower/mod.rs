@@ -1,12 +1,12 @@
-//! Lowers a program to WAT. Types are inferred at the same time, one function after the other.
+//! Lowers a program to WAT. Types are inferred at the same time, one function after another.
 //!
-//! A list's head decides how it is lowered: as a form (`forms`), as a call to a function by its
-//! name (`forms::call`), or as a WAT instruction (`plain`). Each yields a piece of [`Wat`] with the
-//! [type](Type) of its value.
+//! A list's head determines how the list is lowered: as a form (`forms`), as a call to a function
+//! by name (`forms::call`), or as a WAT instruction (`plain`). Each produces a piece of [`Wat`]
+//! with the [type](Type) of its value.
 //!
-//! The types of a function's parameters and of its result follow from its calls and its body, so a
-//! call may depend on a later part of the program. If one of the [`Facts`] changes after it was
-//! read, lowering is repeated with the new facts.
+//! The types of a function's parameters and result are inferred from its calls and its body, so a
+//! call may depend on a later part of the program. If one of the [`Facts`] changes after it has
+//! been read, lowering is repeated with the new facts.
 
 mod checks;
 pub(crate) mod data;
@@ -56,20 +56,20 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// A result of lowering, or the first fault.
+/// The result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
 
-/// Maximum number of rounds. Each round settles the types of at least one function in a chain of
-/// calls.
+/// Maximum number of rounds. Each round determines the types of at least one more function in a
+/// chain of calls.
 const MAX_ROUNDS: usize = 12;
 
 /// The host function that ends a program with a message, which the checks of forms call.
 pub const TRAP: &str = "sys.trap";
 
-/// The host function that fails with the code and the reason of the form `fail`.
+/// The host function that the form `fail` calls with its code and reason.
 pub const FAIL: &str = "sys.fail";
 
-/// A program that was lowered.
+/// A lowered program.
 pub(crate) struct LoweredProgram<'s> {
     /// The types, globals, tables and element segments.
     pub(crate) items: Vec<Wat<'s>>,
@@ -79,14 +79,14 @@ pub(crate) struct LoweredProgram<'s> {
     pub(crate) warnings: Vec<Fault>,
 }
 
-/// A function that was lowered.
+/// A lowered function.
 pub(crate) struct LoweredFunc<'s> {
     pub(crate) node: NodeId,
-    /// The opening, such as `func $f (param $x i32) (result i32)`.
+    /// The start of the header, such as `func $f (param $x i32) (result i32)`.
     pub(crate) head: String,
     /// The rest of the header.
     pub(crate) header: Vec<Wat<'s>>,
-    /// The variables that the function declares, each with its type. A name may be empty.
+    /// The declared variables, each with its type. A name may be empty.
     pub(crate) variables: Vec<(Cow<'s, str>, &'s str)>,
     /// The body.
     pub(crate) pieces: Vec<Wat<'s>>,
@@ -126,7 +126,7 @@ pub(crate) struct Lowering<'a, 's> {
     pub(crate) host: &'a Signatures,
     /// The types of WAT's functions and globals.
     pub(crate) types: Types<'s>,
-    /// The facts so far.
+    /// The facts known so far.
     pub(crate) facts: Facts,
     /// The checks that the program needs, in order of first use.
     checks: Vec<Check>,
@@ -134,13 +134,13 @@ pub(crate) struct Lowering<'a, 's> {
     sets: BTreeMap<(usize, usize), LocalType>,
     imports: Vec<Signature>,
     warnings: Vec<Fault>,
-    /// The first fault that follows from a type that is not settled yet.
+    /// The first fault caused by a type that is not yet known.
     unresolved: Option<Box<Fault>>,
-    /// The facts that are derived from the program's words.
+    /// Facts derived from the program's words.
     pub(crate) words: &'a Words<'a, 's>,
     /// The current function.
     pub(crate) func: FuncState<'s>,
-    /// The functions that wait until the current one is lowered, outermost first.
+    /// The functions that are waiting for the current one to be lowered, outermost first.
     outer: Vec<FuncState<'s>>,
     /// If true, the lowering of the function at this index has begun.
     begun: Vec<bool>,
@@ -148,7 +148,7 @@ pub(crate) struct Lowering<'a, 's> {
     used: Vec<bool>,
     /// The functions that have been lowered.
     done: Vec<Option<LoweredFunc<'s>>>,
-    /// The variables of the program, once it is lowered.
+    /// The program's variables, once the program is lowered.
     main: Scope<'s>,
 }
 
@@ -188,9 +188,9 @@ impl<'a, 's> Lowering<'a, 's> {
             items.push(self.raw(*item)?.wat);
         }
         let last = self.program.funcs.len().saturating_sub(1);
-        // The program comes first, because its calls decide the types of parameters.
+        // The program is lowered first, because its calls determine the types of parameters.
         self.lower_func(last)?;
-        // A function that only a later one uses comes after it.
+        // A function that is used only by a later one is lowered after it.
         while let Some(at) = (0..last).find(|at| self.is_needed(*at)) {
             self.lower_func(at)?;
         }
@@ -238,7 +238,7 @@ impl<'a, 's> Lowering<'a, 's> {
                 (span.end.saturating_sub(1)..span.end, ")".to_owned()),
             ];
             let message = wording::types::bracket_list();
-            // Brackets directly after a name are an index.
+            // Brackets directly after a name denote an index.
             let before = self.tree.source.get(..span.start).unwrap_or("");
             let is_index = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             let change = (!is_index).then_some(crate::diagnose::fix::Change::Edits(edits));
@@ -273,8 +273,8 @@ impl<'a, 's> Lowering<'a, 's> {
         Ok(value)
     }
 
-    /// Warns about `${name}` in a string if there is a variable of that name, because it is not
-    /// replaced with the variable's value.
+    /// Warns about `${name}` in a string if there is a variable with that name, because `${name}`
+    /// is not replaced with the variable's value.
     fn warn_of_template(&mut self, node: NodeId) {
         let mut rest = self.tree.text(node);
         while let Some((_, after)) = rest.split_once("${") {
@@ -299,14 +299,14 @@ impl<'a, 's> Lowering<'a, 's> {
         Err(Fault::new(self.tree.span(node), message))
     }
 
-    /// Returns a placeholder for code that depends on a type that is not settled yet. If the type
-    /// is never settled, `fault` is reported.
+    /// Returns a placeholder for code that depends on a type that is not yet known. If the type
+    /// never becomes known, `fault` is reported.
     pub(crate) fn unresolved(&mut self, node: NodeId, fault: Box<Fault>) -> Lowered<'s> {
         self.unresolved.get_or_insert(fault);
         Lowered::one(Wat::list(node, "unreachable", []), Type::Any)
     }
 
-    /// Returns a call to a host function with these arguments. Its results stay on the stack.
+    /// Returns a call to a host function with these arguments. The results remain on the stack.
     pub(crate) fn host_call(
         &mut self,
         from: NodeId,
@@ -330,13 +330,13 @@ impl<'a, 's> Lowering<'a, 's> {
         }
     }
 
-    /// Returns a number for generated names, unique in the current function.
+    /// Returns a number for generated names that is unique within the current function.
     pub(crate) fn next_number(&mut self) -> usize {
         self.func.names += 1;
         self.func.names
     }
 
-    /// Returns the name of a label. No name in the source is equal to it.
+    /// Returns the name of a label, which is different from every name in the source.
     pub(crate) fn label(&self, name: &str, number: usize) -> String {
         format!("{}{name}{number}", self.prefix())
     }

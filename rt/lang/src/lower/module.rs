@@ -1,4 +1,5 @@
-//! The module text: imports, the memory, static data, then the program's items and functions.
+//! The text of a module: imports, the memory, static data, and then the program's items and
+//! functions.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! The WAT that a program is lowered to: a tree of pieces, each with its source, and its text.
+//! The WAT that a program is lowered to: a tree of pieces, each with its source node, and the
+//! printed text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,10 +14,10 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 const MAX_DEPTH: usize = 640;
 
 /// Maximum length of the text, in bytes. A program of the maximum length fits even if each of its
-/// bytes is printed as a three-byte escape. A quarter of the length then remains free.
+/// bytes is printed as a three-byte escape, with a quarter of this length to spare.
 const MAX_TEXT: usize = 4 << 20;
 
-/// Maximum number of indentation steps, so that deep nesting does not make lines long.
+/// Maximum number of indentation steps, which keeps deeply nested lines short.
 const MAX_INDENT: usize = 32;
 
 /// The deepest indentation.
@@ -28,9 +29,9 @@ const INDENTATION: &str = match std::str::from_utf8(&[b' '; 2 * MAX_INDENT]) {
 /// A piece of WAT.
 #[derive(Debug)]
 pub(crate) struct Wat<'s> {
-    /// The source of the piece.
+    /// The source node of the piece.
     from: NodeId,
-    /// If true, the piece begins a line.
+    /// If true, the piece starts a new line.
     line: bool,
     /// The bounds of the integer that the piece leaves, if they cannot be derived from the piece.
     pub(super) known: Option<Box<Range>>,
@@ -41,19 +42,19 @@ pub(crate) struct Wat<'s> {
 pub(super) enum Kind<'s> {
     /// `(head items…)`. The head may contain immediates.
     List(Cow<'s, str>, Vec<Wat<'s>>),
-    /// `(words… items…)`, with words of the source that are printed unchanged.
+    /// `(words… items…)`, in which the words are printed unchanged from the source.
     Instruction(Nodes, Vec<Wat<'s>>),
     /// Words that are printed unchanged.
     Words(Cow<'s, str>),
-    /// Nodes of the source that are printed unchanged: atoms, and lists of atoms and lists.
+    /// Source nodes that are printed unchanged: atoms and (possibly nested) lists.
     Source(Nodes),
-    /// The list that the piece is from, printed unchanged.
+    /// The source list of the piece, printed unchanged.
     Unchanged,
-    /// `(i32.const ADDRESS)` of a literal.
+    /// `(i32.const ADDRESS)` with the address of a literal.
     Literal(Cow<'s, [u8]>),
     /// The address of a literal.
     Address(Cow<'s, [u8]>),
-    /// Pieces in order. If true, each begins a line.
+    /// Pieces in order.
     Sequence(Vec<Wat<'s>>),
 }
 
@@ -71,28 +72,28 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::List(head.into(), items.into()))
     }
 
-    /// Creates `(words… items…)`, with words of the source that are printed unchanged.
+    /// Creates `(words… items…)`, in which the words are printed unchanged from the source.
     pub(crate) fn instruction(from: NodeId, words: Nodes, items: Vec<Wat<'s>>) -> Wat<'s> {
         Wat::new(from, Kind::Instruction(words, items))
     }
 
-    /// Creates nodes of the source that are printed unchanged: atoms, and lists of atoms and
-    /// lists. A list begins a line if it does so in the source.
+    /// Creates a piece from source nodes that are printed unchanged: atoms and (possibly nested)
+    /// lists. A list starts a line if it does so in the source.
     pub(crate) fn source(from: NodeId, nodes: Nodes) -> Wat<'s> {
         Wat::new(from, Kind::Source(nodes))
     }
 
-    /// Creates a list of the source that is printed unchanged, like [`source`](Wat::source).
+    /// Creates a piece from a source list that is printed unchanged, like [`source`](Wat::source).
     pub(crate) fn unchanged(list: NodeId) -> Wat<'s> {
         Wat::new(list, Kind::Unchanged)
     }
 
-    /// Returns true if the piece is this list, printed unchanged.
+    /// Returns true if the piece is the given list, printed unchanged.
     pub(crate) fn is_unchanged(&self, list: NodeId) -> bool {
         self.from == list && matches!(self.kind, Kind::Unchanged)
     }
 
-    /// Returns true if the piece is these nodes, printed unchanged.
+    /// Returns true if the piece consists of the given nodes, printed unchanged.
     pub(crate) fn is_source(&self, nodes: Nodes) -> bool {
         matches!(self.kind, Kind::Source(own) if own == nodes)
     }
@@ -132,13 +133,13 @@ impl<'s> Wat<'s> {
         Wat { known: known.map(Box::new), ..self }
     }
 
-    /// Makes the piece begin a line if `line` is true.
+    /// Sets the piece to start on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Wat<'s> {
         Wat { line: self.line || line, ..self }
     }
 
-    /// Returns true if the piece is a constant or reads a variable, so that it can be evaluated
-    /// twice and in any order with other such pieces.
+    /// Returns true if the piece is a constant or reads a variable. Such pieces can be evaluated
+    /// twice and in any order.
     pub(crate) fn is_simple(&self) -> bool {
         match &self.kind {
             Kind::List(head, items) => {
@@ -171,7 +172,7 @@ impl<'s> Wat<'s> {
         self
     }
 
-    /// Copies a [simple](Wat::is_simple) piece. Returns an empty piece for any other.
+    /// Copies a [simple](Wat::is_simple) piece. Returns an empty piece for any other piece.
     pub(crate) fn copy(&self) -> Wat<'s> {
         let copy = match &self.kind {
             Kind::List(head, items) if items.is_empty() => Wat::list(self.from, head.clone(), []),
@@ -186,12 +187,12 @@ fn is_block(head: Option<&str>) -> bool {
     matches!(head, Some("block" | "loop" | "if" | "then" | "else"))
 }
 
-/// The text of WAT, with its literals and the source of each piece.
+/// A printer of WAT, with the text so far, its literals and the source of each piece.
 pub(crate) struct Printer<'a, 's> {
     tree: &'a Tree<'s>,
     pub(super) out: String,
     pub(super) data: StaticData<'s>,
-    /// The source node of each piece of `out`, if requested.
+    /// The source node of each piece in `out`, if requested.
     pub(super) marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
 }
@@ -265,7 +266,7 @@ impl<'a, 's> Printer<'a, 's> {
         Ok(())
     }
 
-    /// Prints the items of a list, and its end.
+    /// Prints the items of a list and its closing parenthesis.
     fn items(&mut self, list: NodeId, items: &[Wat<'s>]) -> Result<(), Box<Fault>> {
         self.begin_items(list)?;
         for item in items {
@@ -315,7 +316,8 @@ impl<'a, 's> Printer<'a, 's> {
         self.out.push('(');
         self.begin_items(list)?;
         let mut nodes = self.tree.children(list);
-        // A block is the origin of its instruction. For any other instruction, it is the name.
+        // The origin of a block instruction is its list. The origin of any other instruction is its
+        // name.
         if self.marks.is_some() && is_block(self.tree.head(list)) {
             nodes.next(self.tree);
             self.out.push_str(self.tree.head(list).unwrap_or(""));
@@ -340,7 +342,7 @@ impl<'a, 's> Printer<'a, 's> {
         self.depth += 1;
     }
 
-    /// Prints the declaration of a variable of a function. The name may be empty.
+    /// Prints the declaration of a function's variable. The name may be empty.
     pub(super) fn declare(&mut self, func: NodeId, name: &str, ty: &str) {
         self.begin_line();
         self.mark(func);

@@ -1,23 +1,23 @@
-//! The pieces of consecutive nodes. Nodes that are printed unchanged need no pieces.
+//! The pieces for consecutive nodes. Nodes that are printed unchanged need no pieces.
 
 use super::output::Wat;
 use crate::syntax::tree::{NodeId, Nodes, Tree};
 
-/// The pieces of consecutive nodes, such as the operands of an instruction.
+/// The pieces for consecutive nodes, such as the operands of an instruction.
 pub(crate) struct Pieces<'s> {
-    /// The nodes, from the first one.
+    /// The nodes, starting at the first one.
     nodes: Nodes,
     /// The pieces so far, or `None` if each one is a list that is printed unchanged.
     changed: Option<Vec<Wat<'s>>>,
 }
 
 impl<'s> Pieces<'s> {
-    /// Creates the pieces of nodes that are not lowered yet.
+    /// Creates the pieces for nodes that are not lowered yet.
     pub(crate) fn of(nodes: Nodes) -> Pieces<'s> {
         Pieces { nodes, changed: None }
     }
 
-    /// Adds the piece of the next node.
+    /// Adds the piece for the next node.
     pub(crate) fn push(&mut self, tree: &Tree<'_>, node: NodeId, piece: Wat<'s>) {
         match &mut self.changed {
             Some(all) => all.push(piece),
@@ -41,7 +41,7 @@ impl<'s> Pieces<'s> {
         self.changed.unwrap_or_else(|| lists(tree, self.nodes, None).collect())
     }
 
-    /// Returns the pieces as one.
+    /// Returns the pieces combined into one.
     pub(crate) fn into_sequence(self, from: NodeId) -> Wat<'s> {
         match self.changed {
             Some(pieces) => Wat::sequence(from, pieces),
@@ -50,13 +50,14 @@ impl<'s> Pieces<'s> {
     }
 }
 
-/// Returns true if the pieces are these nodes, and each one is a list that is printed unchanged.
+/// Returns true if each piece is the corresponding node, and each node is a list that is printed
+/// unchanged.
 pub(crate) fn are_unchanged(tree: &Tree<'_>, mut nodes: Nodes, pieces: &[Wat<'_>]) -> bool {
     pieces.iter().all(|piece| nodes.next(tree).is_some_and(|node| piece.is_unchanged(node)))
         && nodes.next(tree).is_none()
 }
 
-/// Returns the pieces of lists that are printed unchanged, up to a node.
+/// Returns the pieces for lists that are printed unchanged, up to a node.
 fn lists<'s>(
     tree: &Tree<'_>,
     mut nodes: Nodes,

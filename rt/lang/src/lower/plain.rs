@@ -1,4 +1,4 @@
-//! WAT instructions. Their operands may be forms, names and numbers.
+//! WAT instructions. Their operands may be forms, names or numbers.
 
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
@@ -117,8 +117,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered { flow: given.then(out.flow), ..out })
     }
 
-    /// Lowers a block, an `if`, a `return` in a form's sense, a part, or the address of a string.
-    /// `nodes` begins after the name. Returns `None` for any other instruction.
+    /// Lowers a block, an `if`, a `return` that has the meaning of a form, a part, or the address
+    /// of a string. `nodes` starts after the name. Returns `None` for any other instruction.
     fn special(
         &mut self,
         list: NodeId,
@@ -153,8 +153,8 @@ impl<'s> Lowering<'_, 's> {
         lowered.map(Some)
     }
 
-    /// Returns true if the nodes are the operands of a `return` of the program, and the only one is
-    /// a string.
+    /// Returns true if the nodes are the operands of a `return` in the program, and the only
+    /// operand is a string.
     fn returns_text(&self, mut nodes: Nodes) -> bool {
         let tree = self.tree;
         let operand = nodes.next(tree);
@@ -181,8 +181,8 @@ impl<'s> Lowering<'_, 's> {
         if wrong { Err(self.returned_value(list, value, ty)) } else { Ok(()) }
     }
 
-    /// Warns about a load or store at the address of a string that does not skip the 4 bytes of its
-    /// length.
+    /// Warns about a load or store at the address of a string that does not skip the string's
+    /// 4-byte length field.
     fn warn_of_address(&mut self, list: NodeId, head: &str, address: NodeId) {
         if !head.contains(".load") && !head.contains(".store") {
             return;
@@ -310,8 +310,8 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Returns the name of an instruction in the module. An instruction on a variable that
-    /// functions share has the name of the one on a global.
+    /// Returns the name of an instruction in the module. If the instruction accesses a variable
+    /// that functions share, returns the name of the corresponding instruction for globals.
     fn changed_name(
         &self,
         instruction: &Instruction,
@@ -377,8 +377,8 @@ impl<'s> Lowering<'_, 's> {
             let piece = match tree.node(node).kind {
                 NodeKind::List => self.raw_within(node, false)?.wat,
                 NodeKind::Text | NodeKind::Block => Wat::literal(node, self.text_value(node)?),
-                // In an element segment, every name except the segment's own is that of a function.
-                // A segment inside a table has no name.
+                // In an element segment, every name except the segment's own is the name of a
+                // function. A segment inside a table has no name.
                 NodeKind::Atom
                     if at > 0
                         && head == "elem"
@@ -401,7 +401,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::unknown(Wat::list(list, "", pieces)))
     }
 
-    /// Checks that a local's number refers to a local that the function declares.
+    /// Checks that the number of a local refers to a local declared by the function.
     fn local_number(&self, node: NodeId) -> LowerResult<()> {
         let text = self.tree.text(node);
         let count = self.func.scope.len();
@@ -411,7 +411,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(())
     }
 
-    /// Lowers a reference to a function to a word.
+    /// Lowers a reference to a function. Returns a word even if the reference is printed unchanged.
     fn function_word(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
         let changed = self.function(node)?;
         Ok(changed.unwrap_or_else(|| Wat::words(node, self.tree.text(node))))

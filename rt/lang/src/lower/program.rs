@@ -13,11 +13,11 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 pub(crate) struct Program<'s> {
     /// Types, globals, tables and element segments.
     pub(crate) items: Vec<NodeId>,
-    /// The helper functions, and the program itself as the last function.
+    /// The helper functions, followed by the program itself.
     pub(crate) funcs: Vec<Func<'s>>,
     /// The index in `funcs` of every named function.
     pub(crate) defined: NameMap<&'s str, usize>,
-    /// Names for host functions from the program's import declarations.
+    /// Names that the program's import declarations define for host functions.
     pub(crate) aliases: NameMap<&'s str, Signature>,
     /// Warnings about ignored parts.
     pub(crate) warnings: Vec<Fault>,
@@ -33,14 +33,14 @@ pub(crate) struct Func<'s> {
     pub(crate) header: Vec<NodeId>,
     /// The parameters, then the locals that the body declares.
     pub(crate) locals: Locals<'s>,
-    /// The parameters of a function that `fn` declares. `None` for a WAT function.
+    /// The parameters of a function declared with `fn`. `None` for a WAT function.
     pub(crate) fn_params: Option<Vec<FnParam<'s>>>,
     /// The instructions.
     pub(crate) body: Nodes,
 }
 
 impl<'s> Program<'s> {
-    /// Returns the names of its functions.
+    /// Returns the names of the program's functions.
     pub(crate) fn names(&self) -> Vec<&'s str> {
         self.defined.keys().chain(self.aliases.keys()).copied().collect()
     }
@@ -66,7 +66,7 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         program.add(tree, func, host)?;
     }
     let func = match run {
-        // A single function of `fn` without parameters is the program.
+        // The program may be a function declared with `fn`, without parameters.
         Some(node) if tree.head(node) == Some("fn") => {
             let func = declaration::fn_func(tree, node)?;
             let params = func.fn_params.as_deref().unwrap_or(&[]);
@@ -103,7 +103,7 @@ struct FoundFuncs<'s> {
 }
 
 impl<'s> Program<'s> {
-    /// Lifts the items out of the tree's body. Reads all items except the functions.
+    /// Lifts the items out of the tree's body, and reads all of them except the functions.
     fn lift_items(
         &mut self,
         tree: &mut Tree<'s>,
@@ -158,9 +158,10 @@ impl<'s> Program<'s> {
     }
 }
 
-/// Returns the function that is the program, or `None` if the program is the body without one.
+/// Returns the function that is the program, or `None` if the program consists of forms outside
+/// functions.
 fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, Box<Fault>> {
-    // One function may be both named and exported as the program, but not two functions.
+    // One function may be both named and exported as the program, but two functions may not.
     if let Some(second) =
         found.funcs.iter().filter(|func| is_run(tree, **func, found.exported_run)).nth(1)
     {
@@ -179,7 +180,7 @@ fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, B
     }
 }
 
-/// Returns the forms of the program: those of the source, or those in a `(module …)` around the
+/// Returns the forms of the program: those at the top level, or those in a `(module …)` around the
 /// whole source.
 fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     let mut top = tree.top();
@@ -224,7 +225,8 @@ fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     false
 }
 
-/// Returns the function that a field `(export "name" (func $f))` exports under this name.
+/// Returns the function that a field such as `(export "name" (func $f))` exports under the name
+/// `as_name`.
 fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
     let mut nodes = tree.children(field);
     nodes.next(tree);
@@ -236,7 +238,7 @@ fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
 }
 
-/// Returns the list of names after the name of a `func`. Only `fn` has such a list.
+/// Returns the list of names after the name of a `func`. Such a list is valid only in `fn`.
 fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -255,7 +257,7 @@ fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
     (all && count > 0 && !is_call()).then_some(list)
 }
 
-/// Returns true if a program declares a function of this name.
+/// Returns true if a program declares a function with this name.
 fn is_declared(tree: &Tree<'_>, name: &str) -> bool {
     let mut nodes = tree.top();
     std::iter::from_fn(|| nodes.next_deep(tree)).any(|node| {
@@ -266,7 +268,7 @@ fn is_declared(tree: &Tree<'_>, name: &str) -> bool {
     })
 }
 
-/// Returns the `(import …)` of a function that is only a declaration.
+/// Returns the `(import …)` in a function that only declares an import.
 fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -282,8 +284,8 @@ fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
 }
 
 impl<'s> Program<'s> {
-    /// Drops the import declaration of a known function, and keeps the name that it defines.
-    /// `field` is the import itself or the function that contains it.
+    /// Drops the import declaration of a known function but keeps the name that it defines. `field`
+    /// is the import itself or the function that contains it.
     fn import(
         &mut self,
         tree: &Tree<'s>,
@@ -330,7 +332,7 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Adds an item, without its exports.
+    /// Adds an item without its exports.
     fn item(
         &mut self,
         tree: &mut Tree<'s>,
@@ -352,7 +354,7 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Drops a memory. A memory with data is a fault.
+    /// Drops a memory declaration. A memory with data is a fault.
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(field);
         while let Some(node) = nodes.next(tree) {
@@ -439,7 +441,7 @@ impl<'s> Program<'s> {
 }
 
 impl<'s> Func<'s> {
-    /// Collects the locals that the body declares, and lifts their declarations out of it.
+    /// Collects the locals declared in the body, and lifts their declarations out of it.
     pub(super) fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
@@ -460,8 +462,7 @@ impl<'s> Func<'s> {
         Ok(())
     }
 
-    /// Creates the message about a function inside a form of the body. That form is probably not
-    /// closed.
+    /// Creates the message for a function inside a form of the body, which is probably not closed.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
         let mut nodes = self.body;
         let mut around = None;

@@ -1,13 +1,13 @@
-//! The bounds of integers that can be derived from code. Arithmetic that stays within the bounds of
-//! its type needs no check.
+//! Bounds of integers, derived from code. Arithmetic that stays within the bounds of its type needs
+//! no check.
 
 use super::output::{Kind, Wat};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 
-/// The least and the largest value that an integer can have.
+/// The smallest and the largest value that an integer can have.
 pub(crate) type Range = (i64, i64);
 
-/// Maximum depth of the code that is searched for bounds.
+/// Maximum depth to which code is searched for bounds.
 const MAX_DEPTH: usize = 24;
 
 impl Wat<'_> {
@@ -16,8 +16,8 @@ impl Wat<'_> {
         self.range_within(MAX_DEPTH)
     }
 
-    /// Returns true if the integer that the piece leaves is 0 or above, and false if it is 0 or
-    /// below. Returns `None` if that is not known.
+    /// Returns true if the integer that the piece leaves is at least 0, and false if it is at most
+    /// 0. Returns `None` if neither is known.
     pub(crate) fn is_positive(&self) -> Option<bool> {
         let (least, largest) = self.constant().map(|n| (n, n)).or_else(|| self.range())?;
         match (least >= 0, largest <= 0) {
@@ -61,7 +61,7 @@ impl Wat<'_> {
     }
 }
 
-/// Returns the bounds of `a OP b`, if no result wraps around.
+/// Returns the bounds of `a OP b` if no result wraps around.
 pub(crate) fn of_operation(name: &str, a: Range, b: Range) -> Option<Range> {
     let (least, largest) = match name {
         "i32.add" => (a.0.checked_add(b.0)?, a.1.checked_add(b.1)?),
@@ -101,7 +101,7 @@ fn is_comparison(name: &str) -> bool {
     )
 }
 
-/// The forms that set variables. The number is that of the operands that may be the variable.
+/// The forms that set variables, each with the number of leading operands that may be the variable.
 const SETTERS: [(&str, usize); 9] = [
     ("*=", 1),
     ("+=", 1),
@@ -114,7 +114,7 @@ const SETTERS: [(&str, usize); 9] = [
     ("set", 1),
 ];
 
-/// Returns true if something in the nodes may set the variable of this name: a form, a WAT
+/// Returns true if anything in the nodes may set the variable with this name: a form, a WAT
 /// instruction, or a list of names, as in `match`.
 pub(crate) fn may_set(tree: &Tree<'_>, mut nodes: Nodes, name: &str) -> bool {
     while let Some(node) = nodes.next_deep(tree) {
@@ -134,13 +134,13 @@ fn sets(tree: &Tree<'_>, list: NodeId, name: &str) -> bool {
     let is_name = |node: NodeId| tree.name(node) == Some(name);
     let Some(head) = tree.head(list) else { return all.any(is_name) };
     if head.starts_with('$') {
-        // A list of names, or a call, whose operands keep their values.
+        // This is a list of names, or a call, which does not change its operands.
         let parent = tree.parent(list).and_then(|parent| tree.head(parent));
         return matches!(parent, Some("fn" | "let" | "match")) && all.any(is_name);
     }
     let targets = SETTERS.iter().find(|(setter, _)| *setter == head).map_or(0, |(_, count)| *count);
     let operands: Vec<NodeId> = all.skip(1).collect();
-    // `let` and `set` may have several variables, each with its value.
+    // `let` and `set` may contain several variables, each followed by its value.
     let targets = match head {
         "let" | "set" if operands.len() > 3 => operands.len(),
         _ => targets,

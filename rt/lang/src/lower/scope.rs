@@ -17,11 +17,11 @@ const MAX_VARIABLES: usize = 50_000;
 /// The kind of a variable's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Declared {
-    /// As a parameter.
+    /// A parameter.
     Param,
-    /// With WAT's `(local $x i32)`.
+    /// WAT's `(local $x i32)`.
     Local,
-    /// By a form, such as `let`.
+    /// A form, such as `let`.
     Form,
 }
 
@@ -30,25 +30,25 @@ pub(crate) enum Declared {
 pub(crate) struct Variable<'s> {
     /// The name in the source, with its `$`.
     pub(crate) name: Option<&'s str>,
-    /// The name in the module. It differs from the name in the source if the source declares the
+    /// The name in the module. It differs from the name in the source if the source declares that
     /// name with several types, or if functions share the variable.
     pub(crate) text: Cow<'s, str>,
     /// The type in the module.
     pub(crate) wat: &'s str,
-    /// The type so far.
+    /// The type known so far.
     ty: Fact<Type>,
-    /// The node that declares it.
+    /// The node that declares the variable.
     pub(crate) node: NodeId,
     pub(crate) declared: Declared,
-    /// If true, it is a variable of the program that a function uses. The variable is a global of
-    /// the module.
+    /// If true, this is a variable of the program that a function uses. It is a global in the
+    /// module.
     pub(crate) shared: bool,
-    /// The bounds of its value in the code that is being lowered, if they are known.
+    /// The bounds of the variable's value in the code being lowered, if known.
     pub(crate) range: Option<Range>,
 }
 
 impl<'s> Variable<'s> {
-    /// Creates a variable that functions do not share.
+    /// Creates a variable that is not shared with functions.
     pub(crate) fn new(
         name: Option<&'s str>,
         text: Cow<'s, str>,
@@ -60,12 +60,12 @@ impl<'s> Variable<'s> {
         Variable { name, text, wat, ty, node, declared, shared: false, range: None }
     }
 
-    /// Returns the type so far, and records that code depends on it.
+    /// Returns the type known so far, and records that code depends on it.
     pub(crate) fn ty(&self) -> Type {
         *self.ty.read()
     }
 
-    /// Sets the type so far. Returns true if code depends on a different one.
+    /// Sets the type known so far. Returns true if code depends on a different one.
     pub(crate) fn set_ty(&mut self, ty: Type) -> bool {
         self.ty.set(ty)
     }
@@ -79,7 +79,7 @@ pub(crate) struct Scope<'s> {
 }
 
 impl<'s> Scope<'s> {
-    /// Creates an empty scope with space for this many variables.
+    /// Creates an empty scope with space for `count` variables.
     pub(crate) fn with_capacity(count: usize) -> Scope<'s> {
         let by_name = NameMap::with_capacity_and_hasher(count, RandomState::default());
         Scope { list: Vec::with_capacity(count), by_name }
@@ -132,7 +132,7 @@ impl<'s> Scope<'s> {
         self.list.len()
     }
 
-    /// Returns the names.
+    /// Returns the names of the variables, as written in the source.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'s str> + '_ {
         self.by_name.keys().copied()
     }

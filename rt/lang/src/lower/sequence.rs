@@ -12,16 +12,16 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::instruction::instruction;
 
-/// Maximum nesting of blocks without parentheses. The nesting of those with parentheses is limited
-/// by [`tree::MAX_DEPTH`].
+/// Maximum nesting of flat blocks. The nesting of blocks in parentheses is limited by
+/// [`tree::MAX_DEPTH`].
 ///
 /// [`tree::MAX_DEPTH`]: crate::syntax::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
-/// Maximum number of instructions after a value that are searched for a use of the value.
+/// Maximum number of instructions after a value to search for a use of the value.
 const LOOK_AHEAD: usize = 16;
 
-/// The use of a sequence's last value.
+/// The use of the last value in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// The value is not used.
@@ -38,9 +38,9 @@ impl<'s> Lowering<'_, 's> {
         let mut pieces = Pieces::of(*nodes);
         let (mut flow, mut ty) = (Flow::Net(0), Type::Any);
         let mut droppable = false;
-        // For each open flat block, whether it has a result.
+        // For each open flat block, true if it has a result.
         let mut open: Vec<bool> = Vec::new();
-        // The types of the values that the call before left on the stack, the top one last.
+        // The types of the values that the previous call left on the stack, top one last.
         let mut pending: Vec<Type> = Vec::new();
         while let Some(node) = nodes.next(tree) {
             let line = tree.node(node).starts_line;
@@ -106,8 +106,8 @@ impl<'s> Lowering<'_, 's> {
         values.chain(signature.fallible().then_some(Type::Code)).collect()
     }
 
-    /// Returns true if a list with this head is a call by name that may fail, so that it leaves an
-    /// error code for the WAT instructions after it.
+    /// Returns true if a list with this head is a call by name that may fail, and that therefore
+    /// leaves an error code for the WAT instructions after it.
     fn leaves_err(&self, head: Option<&str>) -> bool {
         let called = head.and_then(|head| forms::call::called(self, head));
         matches!(called, Some(Callee::Host(signature, false)) if signature.fallible())
@@ -195,8 +195,8 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns the number of values that an instruction pops and the number that it pushes.
-    /// Operands inside the instruction are not counted. Returns `None` if the numbers are not
-    /// known, or if control does not continue after the instruction.
+    /// Operands inside the instruction are not counted. Returns `None` if the numbers are unknown,
+    /// or if control does not continue after the instruction.
     fn pops_and_pushes(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
         let tree = self.tree;
         match tree.node(node).kind {
@@ -243,7 +243,7 @@ impl<'s> Lowering<'_, 's> {
 }
 
 impl StackEffect {
-    /// Returns the lowered instruction, with its effect after its operands were pushed.
+    /// Returns the lowered instruction with its effect on a stack that contains its operands.
     pub(super) fn lowered<'s>(&self, wat: Wat<'s>) -> Lowered<'s> {
         if self.never {
             return Lowered::never(wat);

@@ -12,9 +12,9 @@ use crate::{Param, Signature};
 /// The stack effect of an instruction.
 pub(crate) struct StackEffect {
     pub(crate) pops: Pops,
-    /// The number of values that it pushes.
+    /// The number of values that the instruction pushes.
     pub(crate) pushes: usize,
-    /// The type of the first value that it pushes.
+    /// The type of the first value that the instruction pushes.
     pub(crate) ty: Type,
     /// If true, control does not continue after the instruction.
     pub(crate) never: bool,
@@ -80,14 +80,14 @@ impl StackEffect {
 }
 
 impl Lowering<'_, '_> {
-    /// Reads the immediates of the instruction of this name and returns its effect. Returns `None`
-    /// for an unknown instruction.
+    /// Reads the immediates of the instruction with this name and returns its effect. Returns
+    /// `None` for an unknown instruction.
     pub(crate) fn named_effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
         self.effect(instruction(name)?, nodes)
     }
 
-    /// Reads the immediates of an instruction and returns its effect. Returns `None` if its effect
-    /// does not follow from its immediates.
+    /// Reads the immediates of an instruction and returns its effect. Returns `None` if the
+    /// immediates do not determine the effect.
     pub(crate) fn effect(
         &self,
         instruction: &Instruction,
@@ -171,7 +171,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Reads an instruction whose effect follows from its name.
+    /// Reads an instruction whose name determines its effect.
     fn operation(&self, op: &Op, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
         match op.immediate {
@@ -197,7 +197,7 @@ impl Lowering<'_, '_> {
         Some(StackEffect { accesses_memory, ..effect })
     }
 
-    /// Skips memory indices. There is only one memory, and `memory.copy` may name it twice.
+    /// Skips memory indices. There is only one memory, but `memory.copy` may name it twice.
     fn memory_numbers(&self, nodes: &mut Nodes) {
         while nodes.peek(self.tree).and_then(|node| self.tree.atom(node)).and_then(index).is_some()
         {
@@ -217,13 +217,13 @@ impl Lowering<'_, '_> {
         Some(StackEffect::of_host(known))
     }
 
-    /// Returns how WAT represents a variable, and its type.
+    /// Returns the WAT representation of a variable, and its type.
     fn local_type(&self, text: &str) -> (Val, Type) {
         let variable = self.local(text);
         (variable.map_or(Val::Any, representation), variable.map_or(Type::Any, Variable::ty))
     }
 
-    /// Returns the variable of this name or number.
+    /// Returns the variable with this name or number.
     fn local(&self, text: &str) -> Option<&Variable<'_>> {
         let scope = &self.func.scope;
         match text.starts_with('$') {

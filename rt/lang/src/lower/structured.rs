@@ -1,4 +1,4 @@
-//! WAT's blocks, loops and `if`, with their labels and types.
+//! WAT blocks, loops and `if` instructions, with their labels and types.
 
 use super::flow::{Context, Flow, Lowered, Want};
 use super::output::Wat;
@@ -24,7 +24,7 @@ pub(super) struct BlockHead<'s> {
 }
 
 impl<'s> BlockHead<'s> {
-    /// Returns the label, the type, and the pieces after them.
+    /// Returns the label and the type, followed by the given pieces.
     pub(super) fn followed_by(self, pieces: impl IntoIterator<Item = Wat<'s>>) -> Vec<Wat<'s>> {
         self.label.into_iter().chain(self.types).chain(pieces).collect()
     }
@@ -52,7 +52,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(BlockHead { label, types, results: ty.map(|ty| ty.results.len()) })
     }
 
-    /// Returns the result types of a block. `nodes` must begin at its label or type.
+    /// Returns the result types of a block. `nodes` must start at its label or type.
     fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
         let tree = self.tree;
         if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
@@ -87,8 +87,8 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Lowers `(if COND… (then …) (else …))`. If its value is used, adds the result type that the
-    /// arms have in common.
+    /// Lowers `(if COND… (then …) (else …))`. If its value is used, adds the common type of the
+    /// arms as the result type.
     pub(super) fn folded_if(
         &mut self,
         list: NodeId,
@@ -211,8 +211,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns true if an `if` begins with the name of a variable that is its condition, right
-    /// before `(then …)`. Any other name is the label.
+    /// Returns true if an `if` starts with the name of a variable that is its condition, directly
+    /// before `(then …)`. Any other name is its label.
     fn is_named_condition(&mut self, mut nodes: Nodes) -> bool {
         let tree = self.tree;
         let Some(name) = nodes.next(tree).and_then(|node| tree.name(node)) else { return false };

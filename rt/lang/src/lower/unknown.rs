@@ -1,4 +1,4 @@
-//! Names that are not variables. They may be misspelled declarations or calls.
+//! Fixes for names that are not variables. They may be malformed declarations or calls.
 
 use super::Lowering;
 use super::forms;
@@ -8,15 +8,15 @@ use crate::habits::rewrite;
 use crate::types::Type;
 
 impl Lowering<'_, '_> {
-    /// Returns the call to a function without parameters.
+    /// Returns the change that turns a bare name into a call to the function without parameters.
     pub(super) fn bare_call(&self, name: &str) -> Option<Change> {
         let name = name.trim_end_matches('?');
         let known = self.host.get(name)?;
         known.params.is_empty().then(|| Change::Replace(format!("({name})")))
     }
 
-    /// Returns the change that removes the colon after the name of a variable that a form declares
-    /// as `$x:` or `$x:int`.
+    /// Returns the change that removes the colon after a variable's name, if a form declares the
+    /// variable as `$x:` or `$x:int`.
     pub(super) fn remove_colon(&self, name: &str) -> Option<Change> {
         let typed = |other: &str| {
             let ty = other.strip_prefix(name)?.strip_prefix(':')?;
@@ -29,7 +29,7 @@ impl Lowering<'_, '_> {
         Some(Change::Edits(vec![(self.tree.span(node), format!("{name}{space}{ty}"))]))
     }
 
-    /// Returns the declaration of a local that is set with `local.set` but not declared.
+    /// Returns the change that declares a local that is set with `local.set` but not declared.
     pub(super) fn declare_set_local(&self, name: &str) -> Option<Change> {
         let tree = self.tree;
         if nearest::certain(name, self.func.scope.names()).is_some() {
@@ -50,7 +50,7 @@ impl Lowering<'_, '_> {
         None
     }
 
-    /// Returns the line of a form that declares a variable of this name.
+    /// Returns the line of a form that declares a variable with this name.
     pub(super) fn declared_later(&self, name: &str) -> Option<u32> {
         let tree = self.tree;
         let mut nodes = tree.top();

@@ -16,7 +16,7 @@ use crate::types::Type;
 use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers the operand of a form to exactly one value, converted to the wanted type.
+    /// Lowers an operand of a form to exactly one value, converted to the expected type.
     pub(crate) fn value(
         &mut self,
         form: NodeId,
@@ -34,7 +34,7 @@ impl<'s> Lowering<'_, 's> {
         self.fit(form, node, out, want)
     }
 
-    /// Checks that code leaves one value, and converts the value to the wanted type.
+    /// Checks that code leaves one value, and converts the value to the expected type.
     pub(crate) fn fit(
         &mut self,
         form: NodeId,
@@ -52,7 +52,7 @@ impl<'s> Lowering<'_, 's> {
                 };
                 return Ok(Lowered { ty, ..out });
             }
-            // For WAT's own instructions, the walk over the module reports a more precise fault.
+            // For WAT instructions, the walk over the module reports a more precise fault.
             Flow::Net(_) if self.is_plain(node) => {
                 let ty = want.val().map_or(Type::Any, Type::of_wat);
                 return Ok(Lowered { ty, ..Lowered::unknown(out.wat) });
@@ -68,8 +68,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Converts a value to a type, if nothing is lost. Numbers become strings, and an int becomes a
-    /// long or a float.
+    /// Converts a value to a type if the conversion is lossless: a number to a string, or an int to
+    /// a long or a float.
     pub(crate) fn convert(
         &mut self,
         form: NodeId,
@@ -83,7 +83,7 @@ impl<'s> Lowering<'_, 's> {
         }
         let wat = match (found, ty) {
             _ if found == ty || ty == Type::Any || found == Type::Any => out.wat,
-            // A truth value keeps its type, and so does an error code.
+            // A truth value or an error code keeps its type.
             (found, Type::Int) if found.is_int() => return Ok(out),
             (Type::Int, Type::Bool) => out.wat,
             (Type::Int | Type::Bool, Type::Code) => out.wat,
@@ -118,8 +118,8 @@ impl<'s> Lowering<'_, 's> {
         self.words.raw() && found.is_int()
     }
 
-    /// Returns the code that converts a number to a string: an integer in decimal, a float with the
-    /// given number of digits or, if none is given, in its shortest form.
+    /// Returns code that converts a number to a string. An integer is converted to decimal, and a
+    /// float to the given number of digits or, if none is given, to its shortest form.
     pub(crate) fn number_text(
         &mut self,
         from: NodeId,
@@ -154,7 +154,8 @@ impl<'s> Lowering<'_, 's> {
         self.operand(None, node, want)
     }
 
-    /// Lowers an atom, like [`bare`](Lowering::bare). It is an operand of a form, if there is one.
+    /// Lowers an atom, like [`bare`](Lowering::bare). `form` is the form of which the atom is an
+    /// operand, if any.
     fn operand(
         &mut self,
         form: Option<NodeId>,
@@ -169,7 +170,8 @@ impl<'s> Lowering<'_, 's> {
         if let Some(code) = Code::from_name(text) {
             return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
         }
-        // Where a code is expected, the name of another system's code means the nearest one.
+        // If an error code is expected, the name of another system's code denotes the nearest code
+        // here.
         if want == Want::Type(Type::Code)
             && let Some(code) = Code::meant(text)
         {
@@ -215,7 +217,7 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Creates the fault of a value whose type its form does not take.
+    /// Creates the fault for a value whose type the form does not accept.
     pub(crate) fn type_fault(
         &self,
         form: NodeId,
@@ -249,7 +251,7 @@ impl<'s> Lowering<'_, 's> {
         Fault::new(tree.span(node), message)
     }
 
-    /// Builds the fault of an atom that is not a value.
+    /// Builds the fault for an atom that is not a value.
     fn invalid_operand(&mut self, form: NodeId, node: NodeId) -> Box<Fault> {
         let tree = self.tree;
         let text = tree.text(node);
@@ -279,12 +281,12 @@ impl<'s> Lowering<'_, 's> {
         Fault::new(tree.span(node), message)
     }
 
-    /// Builds the fault of an operand that leaves no value, or several.
+    /// Builds the fault for an operand that leaves no value or several values.
     fn wrong_value_count(&self, form: NodeId, node: NodeId, count: i32) -> Box<Fault> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
         let callee = match tree.head(node) {
-            // WAT's `call` leaves the error code as well.
+            // WAT's `call` also leaves the error code.
             Some("call") => forms::all_operands(tree, node).first().copied(),
             _ => None,
         };
@@ -308,7 +310,7 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Returns true if code is the list `(head nodes…)` after its head, printed unchanged.
+/// Returns true if `list` is `(head nodes…)` and the code is its nodes, printed unchanged.
 fn is_arm(tree: &Tree<'_>, list: NodeId, head: &str, wat: &Wat<'_>) -> bool {
     let mut inside = tree.children(list);
     tree.head(list) == Some(head) && inside.next(tree).is_some() && wat.is_source(inside)
@@ -327,11 +329,11 @@ pub(crate) struct Join<'s> {
     want: Option<Want>,
     /// The branches, each with its source node.
     branches: Vec<(NodeId, &'s str, Lowered<'s>)>,
-    /// The common type so far, and the branch that decided it.
+    /// The common type so far, and the branch that determined it.
     found: Option<(Type, NodeId)>,
 }
 
-/// The branches of a form.
+/// The branches of a form, converted to their common type.
 pub(crate) struct JoinedArms<'s> {
     pub(crate) arms: Vec<Wat<'s>>,
     pub(crate) ty: Type,
@@ -341,7 +343,7 @@ pub(crate) struct JoinedArms<'s> {
 }
 
 impl<'s> JoinedArms<'s> {
-    /// Returns `(result TYPE)`, if the branches leave a value.
+    /// Returns `(result TYPE)` if the branches leave a value.
     pub(crate) fn result(&self, from: NodeId) -> Option<Wat<'s>> {
         let name = match self.ty.val() {
             Val::Any => "i32",
@@ -352,22 +354,22 @@ impl<'s> JoinedArms<'s> {
 }
 
 impl<'s> Join<'s> {
-    /// Creates the join of branches that leave no value.
+    /// Creates a join for branches that leave no value.
     pub(crate) fn none() -> Join<'s> {
         Join { want: None, branches: Vec::new(), found: None }
     }
 
-    /// Creates the join of branches that leave a value.
+    /// Creates a join for branches that leave a value.
     pub(crate) fn wanted(want: Want) -> Join<'s> {
         Join { want: Some(want), branches: Vec::new(), found: None }
     }
 
-    /// Creates the join of branches that leave a value of this type, which WAT declares.
+    /// Creates a join for branches that leave a value of this type, which is declared in WAT.
     pub(crate) fn declared(ty: Type) -> Join<'s> {
         Join { found: Some((ty, NodeId(0))), ..Join::wanted(Want::Val(ty.val())) }
     }
 
-    /// Creates the join of a form in this context.
+    /// Creates a join for the branches of a form in this context.
     pub(crate) fn at(context: Context) -> Join<'s> {
         match context {
             Context::Statement | Context::Stack => Join::none(),
@@ -379,13 +381,13 @@ impl<'s> Join<'s> {
         self.want.is_some()
     }
 
-    /// Returns the type of the value.
+    /// Returns the common type of the branches so far.
     pub(crate) fn ty(&self) -> Option<Type> {
         self.found.map(|(ty, _)| ty)
     }
 
-    /// Lowers the nodes of a branch, which becomes the list `(head nodes…)`, or a sequence if the
-    /// head is empty. Returns its flow.
+    /// Lowers the nodes of a branch into the list `(head nodes…)`, or into a sequence if the head
+    /// is empty. Returns the branch's flow.
     pub(crate) fn branch(
         &mut self,
         lowering: &mut Lowering<'_, 's>,
@@ -398,7 +400,7 @@ impl<'s> Join<'s> {
         self.add(lowering, at, head, out)
     }
 
-    /// Adds a branch that is already lowered. Returns its flow.
+    /// Adds a branch that is already lowered. Returns the branch's flow.
     pub(crate) fn add(
         &mut self,
         lowering: &mut Lowering<'_, 's>,

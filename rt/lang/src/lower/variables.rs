@@ -17,13 +17,13 @@ pub(crate) struct Resolved<'s> {
     /// The name in the module.
     pub(crate) text: std::borrow::Cow<'s, str>,
     pub(crate) ty: Type,
-    /// If true, it is a global of the module.
+    /// If true, the variable is a global of the module.
     pub(crate) is_global: bool,
-    /// The node that declares it, unless it is a WAT global.
+    /// The node that declares the variable, unless it is a WAT global.
     pub(crate) node: Option<NodeId>,
-    /// The index of a variable of the current function.
+    /// The index of the variable, if it belongs to the current function.
     pub(crate) at: Option<usize>,
-    /// The bounds of its value, if they are known.
+    /// The bounds of the variable's value, if known.
     pub(crate) range: Option<Range>,
 }
 
@@ -42,15 +42,15 @@ impl<'s> Resolved<'s> {
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Resolves a name: a variable of the current function, one of the program if the function is
-    /// declared by `fn`, or a WAT global.
+    /// Resolves a name to a variable of the current function, a variable of the program (if the
+    /// function is declared with `fn`), or a WAT global.
     pub(crate) fn resolve(&mut self, name: &str) -> Option<Resolved<'s>> {
         if let Some(at) = self.func.scope.find(name) {
             return self.variable(at);
         }
         if self.func.kind == FuncKind::Fn {
             let last = self.done.last().is_some_and(Option::is_some);
-            // The innermost function of this kind is the program, if its lowering has begun.
+            // This is the program, if its lowering has begun.
             let running = self.outer.iter().rev().find(|state| state.kind == FuncKind::Run);
             let running = running.filter(|_| !last);
             let scope = running.map_or(&self.main, |state| &state.scope);
@@ -77,7 +77,7 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Returns the variable at an index of the current function.
+    /// Returns the variable at an index in the current function.
     pub(crate) fn variable(&self, at: usize) -> Option<Resolved<'s>> {
         let variable = self.func.scope.at(at)?;
         Some(Resolved {
@@ -91,7 +91,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Declares a variable that a form sets to a value of this type. If the name is already
-    /// declared with the same type, no new variable is declared.
+    /// declared with the same type, reuses that variable.
     pub(crate) fn declare(
         &mut self,
         name: &'s str,
@@ -104,13 +104,14 @@ impl<'s> Lowering<'_, 's> {
             let same = match known {
                 Some((known, _)) if known == ty => true,
                 Some((known, _)) if known.is_int() && ty.is_int() => {
-                    // No code depends on which of the types of integers it is.
+                    // No code depends on which of the 32-bit integer types the variable has.
                     if let Some(variable) = self.func.scope.at_mut(at) {
                         variable.set_ty(ty);
                     }
                     true
                 }
-                // A WAT variable has one representation, whatever it is set to.
+                // A WAT variable has one representation, regardless of the values that it is set
+                // to.
                 Some((known, Declared::Local | Declared::Param)) => {
                     known.val() == ty.val() && known.is_vague()
                 }
@@ -173,7 +174,7 @@ impl<'s> Lowering<'_, 's> {
             LocalType::One(ty) => ty,
             LocalType::Mixed => Type::I32,
         };
-        // In a later round the variable has its type from the beginning.
+        // In a later round, the variable has its type from the start.
         if known.is_none() && variable.set_ty(ty) {
             self.facts.outdate();
         }

@@ -1,4 +1,4 @@
-//! WAT types: those of a program's functions and globals, and its named function types.
+//! WAT types: the types of a program's functions and globals, and its named function types.
 
 use crate::NameMap;
 use crate::lower::program::{Func, Program};
@@ -23,7 +23,7 @@ pub(crate) struct Global {
     pub(crate) mutable: bool,
 }
 
-/// Values that are found by name or by index.
+/// Values that can be looked up by name or by index.
 pub(crate) struct Table<'s, T> {
     pub(crate) list: Vec<T>,
     pub(crate) by_name: NameMap<&'s str, usize>,
@@ -34,7 +34,7 @@ impl<'s, T> Table<'s, T> {
         Table { list: Vec::new(), by_name: NameMap::default() }
     }
 
-    /// Returns the entry of this name, with the name from the source.
+    /// Returns the entry with this name, together with the name as borrowed from the source.
     pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
         let (name, at) = self.by_name.get_key_value(name)?;
         Some((name, self.list.get(*at)?))
@@ -130,7 +130,7 @@ impl<'s> Types<'s> {
     }
 }
 
-/// Adds the types of a `(param …)` or `(result …)` list.
+/// Adds the types of a `(param …)` or `(result …)` list to `whole`.
 fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
     let mut nodes = tree.children(list);
     let to = match nodes.next(tree).and_then(|head| tree.atom(head)) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::syntax::tree::Tree;
 
-/// Facts that are derived from the words of a program when they are first used.
+/// Facts that are derived from the words of a program on first use.
 pub(crate) struct Words<'a, 's> {
     tree: &'a Tree<'s>,
     prefix: OnceCell<String>,
@@ -14,13 +14,13 @@ pub(crate) struct Words<'a, 's> {
 }
 
 impl<'a, 's> Words<'a, 's> {
-    /// Creates the facts of a program.
+    /// Creates the facts about a program, none of them derived yet.
     pub(crate) fn of(tree: &'a Tree<'s>) -> Words<'a, 's> {
         let (prefix, raw, wat_variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Words { tree, prefix, raw, wat_variables }
     }
 
-    /// Returns the prefix of generated names. No name in the source begins with it.
+    /// Returns the prefix of generated names. No name in the source starts with it.
     pub(crate) fn prefix(&self) -> &str {
         self.prefix.get_or_init(|| {
             let taken = self.tree.dotted_atoms().filter_map(|word| word.strip_prefix("$."));
@@ -28,20 +28,21 @@ impl<'a, 's> Words<'a, 's> {
         })
     }
 
-    /// Returns true if the program accesses memory itself, so that a number may be an address.
+    /// Returns true if the program accesses memory itself, which means that a number may be an
+    /// address.
     pub(crate) fn raw(&self) -> bool {
         *self.raw.get_or_init(|| self.tree.dotted_atoms().any(accesses_memory))
     }
 
-    /// Returns true if the program reads variables with WAT's own instructions, so that the address
-    /// of a string may be kept in ways that lowering does not detect.
+    /// Returns true if the program reads variables with WAT instructions, which may keep the
+    /// address of a string in ways that lowering does not detect.
     pub(crate) fn wat_variables(&self) -> bool {
         let reads = |word: &str| matches!(word, "local.get" | "local.tee" | "global.get");
         *self.wat_variables.get_or_init(|| self.tree.dotted_atoms().any(reads))
     }
 }
 
-/// Returns true if a word is that of an instruction that reads or writes memory.
+/// Returns true if a word is the name of an instruction that reads or writes memory.
 fn accesses_memory(word: &str) -> bool {
     let bytes = word.as_bytes();
     let is_access = |(at, byte): (usize, &u8)| {
@@ -55,8 +56,8 @@ fn accesses_memory(word: &str) -> bool {
     }
 }
 
-/// Returns a prefix for generated names: `$.`, or `$.N.` if names in the source begin with `$.`.
-/// `taken` has the rest of each such name.
+/// Returns a prefix for generated names: `$.`, or `$.N.` if any names in the source start with
+/// `$.`. `taken` contains these names without the `$.`.
 fn free_prefix(taken: &[&str]) -> String {
     if taken.is_empty() {
         return "$.".to_owned();
@@ -65,7 +66,7 @@ fn free_prefix(taken: &[&str]) -> String {
         |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number = |rest: &str| rest.get(..digits(rest)).and_then(|digits| digits.parse().ok());
     let taken: HashSet<u32> = taken.iter().filter_map(|rest| number(rest)).collect();
-    // A number of this size is always free, and the dot after it keeps `$.1` apart from `$.10`.
+    // Some number is always free. The dot after it distinguishes `$.1` from `$.10`.
     let free = (0..).find(|number| !taken.contains(number)).unwrap_or_default();
     format!("$.{free}.")
 }

@@ -7,7 +7,7 @@ use crate::diagnose::wording::{self, Fault, Message};
 pub(crate) fn semicolon(source: &str, at: usize) -> Message {
     let message = wording::one_semicolon();
     match line_from(source, at + 1).trim() {
-        // The program ends its statements with `;`, as in other languages.
+        // The `;` ends a statement, as in other languages.
         "" => message.safe(Change::Replace(" ".to_owned())),
         // The rest of the line may be code or a comment.
         rest if rest.starts_with('(') => message.likely(Change::Replace(" ".to_owned())),
@@ -15,7 +15,7 @@ pub(crate) fn semicolon(source: &str, at: usize) -> Message {
     }
 }
 
-/// Builds the message for a character that cannot begin a token.
+/// Builds the message for a character that cannot start a token.
 pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
     let message = wording::bad_character(c);
     let written = match c {
@@ -43,7 +43,8 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
     message.safe(Change::Replace(written.to_owned()))
 }
 
-/// Returns the offset of the `}` that closes a block of statements, if `at` is its `{`.
+/// Returns the offset of the `}` that closes a block of statements, if `at` is the offset of its
+/// `{`.
 fn block_end(source: &str, at: usize) -> Option<usize> {
     let rest = source.get(at + 1..)?;
     let (mut depth, mut quoted) = (0_i32, false);
@@ -67,11 +68,11 @@ fn block_end(source: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// Maximum length of a map that is rewritten, in bytes.
+/// Maximum length of a map to rewrite, in bytes.
 const MAX_MAP: usize = 4 << 10;
 
-/// Rewrites `{"a": 1, "b": 2}`, `{"a" 1}` and `{a: 1}` as a `map`. Its values are strings, numbers,
-/// variables and forms.
+/// Rewrites `{"a": 1, "b": 2}`, `{"a" 1}` and `{a: 1}` as a `map`. The values may be strings,
+/// numbers, variables and forms.
 fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, String)>> {
     let rest = source.get(at + 1..)?;
     let mut edits = vec![(at..at + 1, "(map ".to_owned())];
@@ -151,7 +152,8 @@ fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     Some(Change::Edits(vec![(start..end, format!("(fmt {}{values})", quoted(&text)))]))
 }
 
-/// Replaces typographic quotes around a string with plain ones. Both must be on one line.
+/// Replaces typographic quotes around a string with plain ones. Both quotes must be on the same
+/// line.
 fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let closing: &[char] = match opening {
         '“' | '„' | '‟' | '”' => &['”', '“', '"'],
@@ -166,12 +168,12 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
 
-/// Returns the fault of an atom that is a comment in another language's syntax, or a string in
-/// another kind of quotes.
+/// Returns the fault for an atom that is a comment in the syntax of another language, or a string
+/// in another kind of quotes.
 pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
     let message = match atom.chars().next()? {
-        // A quoted list of Lisp.
+        // A quoted list in the syntax of Lisp.
         '\'' if atom == "'" && source.get(end..)?.trim_start_matches(' ').starts_with('(') => {
             return None;
         }
@@ -216,7 +218,7 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
         }
         '/' | '#' | '-' if !matches!(atom, "#t" | "#f" | "#true" | "#false") => {
             let mark = ["//", "--", "#"].into_iter().find(|mark| atom.starts_with(mark))?;
-            // `(// A B)` is a division of other languages.
+            // `(// A B)` is a division in other languages.
             if mark == "//" && source.get(..start)?.ends_with('(') {
                 return None;
             }
@@ -241,8 +243,8 @@ fn inside_atom(c: char) -> bool {
 
 /// Proposes a position for the missing closing quote of the string at `start`.
 ///
-/// The position is before the closing parentheses at the end of the line. Returns `None` if these
-/// do not close exactly the lists that the line opens.
+/// The position is before the closing parentheses at the end of the line. Returns `None` unless
+/// these close exactly the lists that the line opens.
 pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);
     let body = rest.trim_end().trim_end_matches(')').trim_end();
@@ -251,7 +253,7 @@ pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let before = source.get(line_start..start)?;
     let plain = !before.contains(['"', ';']) && !body.contains(['(', ')', '"', ';']);
     let open = before.matches('(').count().checked_sub(before.matches(')').count())?;
-    // A quote of another kind at the end of the string was meant to close it.
+    // A different kind of quote at the end of the string was meant to close it.
     let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
     let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
     (plain && closing > 0 && open == closing)
@@ -263,7 +265,7 @@ fn line_from(source: &str, at: usize) -> &str {
     source.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("")
 }
 
-/// Puts a string in plain quotes. Keeps its escapes, and escapes plain quotes in it.
+/// Puts a string in plain quotes. Keeps escapes, and escapes plain quotes inside the string.
 fn quoted(inner: &str) -> String {
     let plain = inner.replace("\\\"", "\"").replace("\\'", "'").replace('"', "\\\"");
     format!("\"{plain}\"")

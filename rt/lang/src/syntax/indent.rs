@@ -1,12 +1,13 @@
-//! Finds forms that are closed before lines that are indented as if they were part of them.
+//! Finds forms that are closed before lines whose indentation suggests that they belong to the
+//! form.
 
 use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Checks that no form with an empty body is followed by deeper lines. Returns warnings about other
-/// forms that are followed by deeper lines.
+/// Checks that no form with an empty body is followed by more deeply indented lines. Returns
+/// warnings about other forms that are followed by such lines.
 pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     let mut warnings = Vec::new();
     for list in tree.lists_on_lines() {
@@ -45,7 +46,7 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
         "when" | "unless" | "while" | "until" | "repeat" => 2,
         "fn" => 3,
         "each" if atoms == 4 || atoms == 3 && kinds.get(3) == Some(&NodeKind::List) => {
-            // `(each $i $x $a)`; with one name, the fourth node is the body.
+            // `(each $i $x $a)` has two names. With one name, the fourth node is the body.
             if atoms == 4 { 4 } else { 3 }
         }
         "each" => 3,
@@ -58,18 +59,18 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     tree.text(list).contains('\n').then_some(false)
 }
 
-/// Returns the next node of the same list.
+/// Returns the next node in the same list.
 fn next_sibling(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let next = tree.after(node).next(tree)?;
     (tree.parent(next) == tree.parent(node)).then_some(next)
 }
 
-/// Returns true if a node begins a line and is indented more than a list, which begins a line.
+/// Returns true if a node starts a line and is indented more than a list that also starts a line.
 fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
     tree.node(next).starts_line && column(tree, next) > column(tree, list)
 }
 
-/// Returns the column of a node, in bytes from 0.
+/// Returns the column of a node, counted in bytes from 0.
 fn column(tree: &Tree<'_>, node: NodeId) -> usize {
     let start = tree.span(node).start;
     let before = tree.source.get(..start).unwrap_or("");
@@ -84,7 +85,7 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
     line.len() - line.trim_start_matches([' ', '\t']).len()
 }
 
-/// Returns the change that closes a list after the following siblings that are indented more than
+/// Returns the change that closes a list later, after the next siblings that are indented more than
 /// its line.
 pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let close = tree.span(list).end;
@@ -100,8 +101,8 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
 }
 
-/// Returns the changes that close a list before one of its nodes, which begins a line. The list
-/// itself does not begin a line, so the node belongs to an enclosing form.
+/// Returns the changes that close a list before one of its nodes. The node must start a line and
+/// the list must not, which suggests that the node belongs to an enclosing form.
 pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     let Some(list) = tree.parent(node) else { return Vec::new() };
     let mut nodes = tree.children(list);
@@ -117,7 +118,7 @@ pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
             vec![insert, (end - 1..end, String::new())]
         }
         true => return Vec::new(),
-        // A parenthesis is missing, so none is removed.
+        // A parenthesis is already missing, so none is removed.
         false => vec![insert],
     };
     vec![Change::Edits(edits)]

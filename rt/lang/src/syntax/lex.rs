@@ -1,4 +1,4 @@
-//! The lexer. It accepts WAT's tokens, strings over several lines, and code fences.
+//! The lexer. It accepts WAT tokens, multi-line strings and code fences.
 
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
@@ -7,9 +7,9 @@ use crate::syntax::bad_tokens;
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
-    /// `(`, or `[`
+    /// `(` or `[`
     Open,
-    /// `)`, or `]`
+    /// `)` or `]`
     Close,
     /// A keyword, name or number: a sequence of WAT's identifier characters.
     Atom,
@@ -25,7 +25,7 @@ pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// If true, the token is the first of its line.
+    /// If true, the token is the first on its line.
     pub(crate) starts_line: bool,
     /// If true, the token is an atom that contains a dot, and not a quoted character.
     pub(crate) dotted: bool,
@@ -36,8 +36,8 @@ pub(crate) struct Token {
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     at: usize,
-    /// The first `"…"` that contains a line break. If quotes do not match, it may be the faulty
-    /// one.
+    /// The first `"…"` that contains a line break. If quotes do not match, this string may be the
+    /// cause.
     pub(crate) first_long: Option<u32>,
 }
 
@@ -103,8 +103,8 @@ impl<'s> Lexer<'s> {
         Ok(None)
     }
 
-    /// Reads a token that begins with a special byte of names: an atom, or a string after `r`.
-    /// Skips a code fence, and returns `None` for it.
+    /// Reads a token that starts with a special name byte: an atom, or a string after `r`. Skips a
+    /// code fence and returns `None` for it.
     #[inline(never)]
     fn special(
         &mut self,
@@ -145,7 +145,7 @@ impl<'s> Lexer<'s> {
         rest.iter().position(|byte| !wanted(*byte)).unwrap_or(rest.len())
     }
 
-    /// Returns the end of the atom that begins at `start`, and true if the atom contains a dot. A
+    /// Returns the end of the atom that starts at `start`, and true if the atom contains a dot. A
     /// code fence may follow the atom without a space.
     fn atom_end(&self, start: usize) -> (usize, bool) {
         let bytes = self.source.as_bytes();
@@ -182,7 +182,7 @@ impl<'s> Lexer<'s> {
     fn skip_line_comment(&mut self, start: usize, starts_line: bool) -> Result<(), Box<Fault>> {
         let end = self.line_end(start);
         let rest = self.source.get(start + 1..end).unwrap_or("");
-        // Code after a statement that ends with `;` must not become a comment.
+        // Code after a statement that ends with `;` must not be treated as a comment.
         if !starts_line && !rest.starts_with(';') && rest.trim_start().starts_with('(') {
             let message = bad_tokens::semicolon(self.source, start);
             return Err(Fault::new(start..start + 1, message));
@@ -219,7 +219,7 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + 2, wording::unclosed_comment()))
     }
 
-    /// Returns the end of the quoted character that begins at `start`, such as `'#'`.
+    /// Returns the end of the quoted character that starts at `start`, such as `'#'`.
     fn character_end(&self, start: usize) -> Option<usize> {
         let mut chars = self.rest(start).char_indices().skip(1);
         let (_, first) = chars.next()?;
@@ -243,7 +243,7 @@ impl<'s> Lexer<'s> {
         (c == '\'' && crate::syntax::literal::character(text).is_some()).then_some(end)
     }
 
-    /// Reads the string that begins at `start`. Escapes are not decoded here. A raw string begins
+    /// Reads the string that starts at `start`. Escapes are not decoded here. A raw string starts
     /// with `r` and contains no escapes.
     #[inline(never)]
     fn text(&mut self, start: usize, raw: bool) -> Result<TokenKind, Box<Fault>> {
@@ -309,7 +309,7 @@ enum ByteClass {
     Quote,
     Semicolon,
     Name,
-    /// A byte of names that needs a check if it begins a token.
+    /// A name byte that needs a further check if it starts a token.
     Special,
     Other,
 }
@@ -328,7 +328,7 @@ const CLASSES: [ByteClass; 256] = {
     classes
 };
 
-/// The flag of a byte of names.
+/// The flag of a byte that can be part of a name.
 const NAME: u8 = 1;
 
 /// The flag of `.`.
@@ -337,7 +337,7 @@ const DOT: u8 = 2;
 /// The flag of `` ` ``, which begins a code fence.
 const BACKTICK: u8 = 4;
 
-/// The flags of each byte. Those of a byte that is not a byte of names are 0.
+/// The flags of each byte. A byte that cannot be part of a name has no flags.
 const NAME_FLAGS: [u8; 256] = {
     let mut all = [0; 256];
     let mut byte = 0;

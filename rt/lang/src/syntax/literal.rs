@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::diagnose::wording::{self, Fault};
 use crate::types::ops::Val;
 
-/// Decodes a literal. `inner` is the content between its quotes, which begins at byte `start` of
+/// Decodes a literal. `inner` is the content between the quotes, which starts at byte `start` of
 /// the source.
 ///
 /// Supports the escapes of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, including
@@ -40,8 +40,8 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
     Ok(Cow::Owned(bytes))
 }
 
-/// Decodes the escape after a backslash. Returns the number of bytes read, or `None` if it is not
-/// an escape.
+/// Decodes the escape after a backslash. Returns the number of bytes read, or `None` if there is no
+/// valid escape.
 fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
     let mut bytes = rest.bytes();
     let plain = match bytes.next()? {
@@ -102,8 +102,8 @@ pub(crate) fn number_type(text: &str) -> Option<Val> {
     [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
 }
 
-/// Returns true if a string is a number of this type. The WAT parser handles unusual notations of
-/// floats.
+/// Returns true if a string is a number of this type. Unusual notations for floats are left to the
+/// WAT parser.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = digits.starts_with(|c: char| c.is_ascii_digit());
@@ -115,7 +115,7 @@ pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     }
 }
 
-/// Returns true if an atom is a signed or unsigned integer that fits in this many bits.
+/// Returns true if an atom is a signed or unsigned integer that fits in `bits` bits.
 fn is_integer(text: &str, bits: u32) -> bool {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -144,8 +144,8 @@ pub(crate) fn index(text: &str) -> Option<usize> {
     usize::from_str_radix(&digits.replace('_', ""), radix).ok()
 }
 
-/// Returns the value of an integer of at most 64 bits. A number that only fits an unsigned integer
-/// becomes negative.
+/// Returns the value of an integer of at most 64 bits. A number that fits only in an unsigned
+/// integer becomes negative.
 pub(crate) fn integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -159,8 +159,8 @@ pub(crate) fn integer(text: &str) -> Option<i64> {
     i64::try_from(if negative { -value } else { value }).ok()
 }
 
-/// Returns the bytes of a string literal with its quotes, which begins at byte `start` of the
-/// source. A string after `r` has no escapes.
+/// Decodes a string literal, including its quotes, that starts at byte `start` of the source. A
+/// string after `r` contains no escapes.
 pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
     let raw = text.starts_with('r');
     let open = if block { 3 } else { 1 } + usize::from(raw);

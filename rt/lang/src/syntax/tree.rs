@@ -8,7 +8,7 @@ use crate::syntax::lex::{Lexer, TokenKind};
 pub(crate) const MAX_SOURCE: usize = 1 << 20;
 
 /// Maximum nesting of parentheses. Walks over the tree are recursive, so this also limits their
-/// stack.
+/// stack usage.
 pub(crate) const MAX_DEPTH: usize = 256;
 
 /// The kind of a node.
@@ -26,7 +26,7 @@ pub(crate) enum NodeKind {
 pub(crate) struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// No node. It is the origin of generated code.
+    /// No node. This is the origin of generated code.
     pub(crate) const NONE: NodeId = NodeId(u32::MAX);
 }
 
@@ -34,9 +34,9 @@ impl NodeId {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
-    /// If true, the node is the first of its line.
+    /// If true, the node is the first on its line.
     pub(crate) starts_line: bool,
-    /// If true, walks over a body skip the node, because it belongs to the module or to the
+    /// If true, walks over a body skip the node, because it belongs to the module or to a
     /// function's header. [`Tree::lift`] sets it.
     pub(crate) lifted: bool,
     /// If true, the node is an atom that contains a dot, and not a quoted character.
@@ -49,7 +49,7 @@ pub(crate) struct Node {
     parent: NodeId,
 }
 
-/// A program with its nodes.
+/// A program's source with its nodes.
 pub(crate) struct Tree<'s> {
     pub(crate) source: &'s str,
     nodes: Vec<Node>,
@@ -148,7 +148,7 @@ impl<'s> Tree<'s> {
         clamp(self.nodes.len())
     }
 
-    /// Returns the lists that are the first nodes of their lines, in source order.
+    /// Returns the lists that are the first nodes on their lines, in source order.
     pub(crate) fn lists_on_lines(&self) -> impl Iterator<Item = NodeId> {
         let nodes = self.nodes.iter().enumerate();
         nodes
@@ -156,7 +156,7 @@ impl<'s> Tree<'s> {
             .map(|(at, _)| NodeId(clamp(at)))
     }
 
-    /// Returns the atoms that touch the node after them, in source order.
+    /// Returns the atoms that are directly followed by another node, in source order.
     pub(crate) fn touching_atoms(&self) -> impl Iterator<Item = NodeId> {
         let touches = |pair: &[Node]| match pair {
             [atom, node] => atom.kind == NodeKind::Atom && atom.end == node.start,
@@ -228,8 +228,8 @@ impl<'s> Tree<'s> {
         list < node && node.0 < self.node(list).next
     }
 
-    /// Returns all nodes after a node, up to the end of the source. Only the first can be its
-    /// sibling.
+    /// Returns all nodes after a node, up to the end of the source. Only the first of them can be a
+    /// sibling of the node.
     pub(crate) fn after(&self, id: NodeId) -> Nodes {
         Nodes { at: self.node(id).next, end: clamp(self.nodes.len()) }
     }
@@ -282,12 +282,12 @@ impl Nodes {
         None
     }
 
-    /// Returns the nodes up to the first of `after`, which must be a rest of these nodes.
+    /// Returns the nodes before `after`, which must be a suffix of these nodes.
     pub(crate) fn until(self, after: Nodes) -> Nodes {
         Nodes { at: self.at, end: after.at }
     }
 
-    /// Returns the nodes from `first`, which must be before these nodes.
+    /// Returns the nodes starting at `first`, which must precede these nodes.
     pub(crate) fn starting_at(self, first: NodeId) -> Nodes {
         Nodes { at: first.0, end: self.end }
     }

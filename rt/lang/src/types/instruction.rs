@@ -1,4 +1,4 @@
-//! The instructions and other keywords of WAT, found by their names.
+//! The instructions and other keywords of WAT, by name.
 
 use std::sync::LazyLock;
 
@@ -29,7 +29,7 @@ pub(crate) enum Instruction {
     ReturnCallIndirect,
     Select,
     Unreachable,
-    /// An instruction whose operands and results follow from its name.
+    /// An instruction whose name determines its operands and results.
     Op(Op),
     /// A part of a block, a function or an item, such as `(result i32)`.
     Part,
@@ -75,7 +75,7 @@ static BY_NAME: LazyLock<NameMap<String, Instruction>> = LazyLock::new(|| {
     special.chain(ops::all().into_iter().map(|(name, op)| (name, Instruction::Op(op)))).collect()
 });
 
-/// Returns the instruction of this name.
+/// Returns the instruction with this name.
 pub(crate) fn instruction(name: &str) -> Option<&'static Instruction> {
     BY_NAME.get(name)
 }

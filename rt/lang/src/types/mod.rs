@@ -1,4 +1,4 @@
-//! The types of values, which are known before the program runs.
+//! The static types of values.
 
 pub(crate) mod instruction;
 pub(crate) mod ops;
@@ -9,15 +9,15 @@ use crate::types::ops::Val;
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Type {
-    /// A signed integer of 32 bits.
+    /// A signed 32-bit integer.
     Int,
     /// 0 or 1, which is also an int.
     Bool,
     /// An error code, which is also an int.
     Code,
-    /// A signed integer of 64 bits.
+    /// A signed 64-bit integer.
     Long,
-    /// A float of 64 bits.
+    /// A 64-bit float.
     Float,
     /// A string or bytes.
     Str,
@@ -31,11 +31,11 @@ pub(crate) enum Type {
     I32,
     /// A WAT value without a type in the language.
     Wat(Val),
-    /// A value whose type is not known yet, or that is unreachable.
+    /// A value whose type is not yet known, or an unreachable value.
     Any,
 }
 
-/// The type of an element of an array of numbers.
+/// The element type of an array of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Elem {
     /// An int.
@@ -49,7 +49,7 @@ pub(crate) enum Elem {
 }
 
 impl Elem {
-    /// All types of elements.
+    /// All element types.
     pub(crate) const ALL: [Elem; 4] = [Elem::Int, Elem::Long, Elem::Float, Elem::Byte];
 
     /// Returns the name of the array's type.
@@ -62,7 +62,7 @@ impl Elem {
         }
     }
 
-    /// Returns the type that an element has as a value.
+    /// Returns the type of an element when it is read as a value.
     pub(crate) const fn ty(self) -> Type {
         match self {
             Elem::Int | Elem::Byte => Type::Int,
@@ -203,7 +203,7 @@ impl Type {
         self.is_int() || matches!(self, Type::Long | Type::Float)
     }
 
-    /// Returns true if the type determines only the representation of a value.
+    /// Returns true if the type does not determine the meaning of a value.
     pub(crate) const fn is_vague(self) -> bool {
         matches!(self, Type::I32 | Type::Any)
     }

@@ -1,4 +1,4 @@
-//! The operands and results of WAT's instructions, derived from their names.
+//! The operands and results of WAT instructions, derived from their names.
 
 use super::instruction::{Instruction, instruction};
 use crate::ValType;
@@ -13,7 +13,7 @@ pub(crate) enum Val {
     V128,
     Func,
     Extern,
-    /// Any type, such as in unreachable code.
+    /// Any type, as in unreachable code.
     Any,
 }
 
@@ -69,7 +69,7 @@ impl Val {
         }
     }
 
-    /// Returns the operands of a store of this type: the address and the value.
+    /// Returns the operands of a store instruction for this type: the address and the value.
     const fn store_operands(self) -> &'static [Val] {
         match self {
             Val::I32 => &[Val::I32, Val::I32],
@@ -104,7 +104,7 @@ pub(crate) enum Immediate {
     Memories,
 }
 
-/// An instruction whose operands and results follow from its name.
+/// An instruction whose name determines its operands and results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
     pub(crate) pops: &'static [Val],
@@ -202,7 +202,7 @@ const SPECIAL: &[&str] = &[
     "ref.is_null",
 ];
 
-/// Returns true if an instruction of this name may take values from the stack.
+/// Returns true if an instruction with this name may take values from the stack.
 pub(crate) fn takes_operands(name: &str) -> bool {
     const TAKING: &[&str] = &[
         "if",
@@ -223,12 +223,12 @@ pub(crate) fn takes_operands(name: &str) -> bool {
     TAKING.contains(&name) || op(name).is_some_and(|op| !op.pops.is_empty())
 }
 
-/// Returns the instructions whose operands and results follow from their names.
+/// Returns the instructions whose names determine their operands and results.
 pub(super) fn all() -> Vec<(String, Op)> {
     names().into_iter().filter_map(|name| described(&name).map(|op| (name, op))).collect()
 }
 
-/// Returns the instruction of this name, if its operands and results follow from the name.
+/// Returns the instruction with this name, if the name determines its operands and results.
 pub(crate) fn op(name: &str) -> Option<Op> {
     match instruction(name) {
         Some(Instruction::Op(op)) => Some(*op),
@@ -297,7 +297,8 @@ pub(crate) fn conversion(from: Val, to: Val) -> Option<&'static str> {
     })
 }
 
-/// Names of instructions in older versions of WAT and in other languages, with the current name.
+/// Names of instructions in older versions of WAT and in other languages, each with the current
+/// name.
 pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
     ("get_local", "local.get"),
     ("set_local", "local.set"),
@@ -329,8 +330,9 @@ pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
-/// Returns the only instruction that an unknown name can mean: an old name, or a name that lacks
-/// its sign. In the latter case, the signed instruction is meant, as for the operators.
+/// Returns the only instruction that an unknown name can mean. The name may be an old name, or may
+/// lack its sign suffix. In the latter case, the signed instruction is meant, as with the
+/// operators.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
     if LOOSE.contains(&name) {
@@ -340,7 +342,7 @@ pub(crate) fn meant(name: &str) -> Option<&'static str> {
     old.or_else(|| SIGNED.iter().copied().find(|signed| signed.strip_suffix("_s") == Some(name)))
 }
 
-/// Instructions whose unsigned counterpart is rare.
+/// Signed instructions whose unsigned counterparts are rarely used.
 const SIGNED: &[&str] = &[
     "i32.div_s",
     "i32.rem_s",

@@ -20,7 +20,7 @@ const TYPES: &[Ty] = &[
     Ty::Any,
 ];
 
-/// Leaks values, so that they live for the rest of the test.
+/// Leaks values, so that they live until the process exits.
 fn kept<T>(values: Vec<T>) -> &'static [T] {
     Box::leak(values.into_boxed_slice())
 }
@@ -51,7 +51,7 @@ fn errors(section: &str) -> &'static [Code] {
     kept(words.filter_map(Code::from_name).collect())
 }
 
-/// Returns the signatures of the manual.
+/// Returns the signatures of all functions in the manual.
 pub(crate) fn manual() -> Signatures {
     let text = wattle_cases::read("../../docs/capabilities.md");
     let sections = text.split("\n### ").skip(1);

@@ -1,5 +1,4 @@
-//! The host functions that programs in these tests may call, with the fixed signatures of the
-//! program interface.
+//! The host functions that programs in these tests may call, with their fixed signatures.
 
 use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
 

@@ -37,8 +37,8 @@ struct Frame {
     height: usize,
     params: usize,
     results: usize,
-    /// The state at the end of the block, joined from the branches so far; `None` while there are
-    /// none.
+    /// The state at the end of the block, joined from the branches so far, or `None` if there are
+    /// none yet.
     end: Option<State>,
     /// If true, the start of the block is reachable.
     live: bool,
@@ -92,7 +92,7 @@ pub(super) fn walk(walk: &mut Walk<'_, '_>, body: usize) -> Option<()> {
     Some(())
 }
 
-/// Returns true for the proposals whose operators the walk supports.
+/// Returns true for a WebAssembly proposal whose operators the walk supports.
 macro_rules! is_supported_proposal {
     (mvp) => {
         true
@@ -366,7 +366,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Makes a joined state the current one, at a given height of the stack.
+    /// Makes a joined state the current one, with the stack truncated to `height`.
     fn resume(&mut self, height: usize, state: State) {
         self.locals = state.locals;
         self.stack.truncate(height);
@@ -374,14 +374,16 @@ impl Body<'_, '_, '_> {
         self.live = true;
     }
 
-    /// Returns the current state, with the given number of values from the top of the stack.
+    /// Returns the current state for a branch that carries the given number of values from the top
+    /// of the stack.
     fn state(&mut self, carried: usize) -> Option<State> {
         self.walk.effort.spend(1 + self.locals.len() + carried)?;
         let from = self.stack.len().checked_sub(carried)?;
         Some(State { locals: self.locals.clone(), carried: self.stack.get(from..)?.to_vec() })
     }
 
-    /// Records a branch to the label at a depth. The values that it carries stay on the stack.
+    /// Records a branch to the label at the given depth. The values that it carries stay on the
+    /// stack.
     fn branch(&mut self, depth: u32) -> Option<()> {
         let at = self.frames.len().checked_sub(1 + depth as usize)?;
         let frame = self.frames.get(at)?;

@@ -177,8 +177,8 @@ impl Interpreter {
         Ok(self.external(argv, env).await?.status().0)
     }
 
-    /// Describes a name. Returns the outputs of `command -v` and of `type`, or `None` if the name
-    /// is unknown.
+    /// Describes the command that a name refers to. Returns the outputs of `command -v` and of
+    /// `type`, or `None` if the name is unknown.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
         if let Some(value) = self.definitions.aliases.get(name) {
             return Some((
@@ -373,7 +373,7 @@ impl Interpreter {
     }
 }
 
-/// Returns the name of a signal without its prefix: `INT` for `SIGINT`, `int` and `2`.
+/// Returns the name of a signal without the prefix `SIG`: `INT` for `SIGINT`, `int` and `2`.
 fn signal(word: &str) -> String {
     match word {
         "0" => "EXIT".into(),

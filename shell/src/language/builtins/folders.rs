@@ -33,7 +33,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    /// Changes the working folder. Returns an error message if that fails.
+    /// Changes the working folder. Returns an error message on failure.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
         if let Err(fault) = self.check_inside(path, false).await {
             return Ok(Err(fault.about(path)));
@@ -93,8 +93,8 @@ impl Interpreter {
         self.print(format!("{all}\n")).await
     }
 
-    /// Runs `chmod`, which only reports missing files. It exists because scripts often call it
-    /// before they run another script.
+    /// Runs `chmod`, which only reports missing files. The builtin exists because scripts often
+    /// call `chmod` before they run another script.
     pub(super) async fn chmod(&mut self, words: Vec<String>) -> Flow<u8> {
         let paths: Vec<String> = words
             .into_iter()

@@ -28,9 +28,9 @@ struct Output {
     bytes: Vec<u8>,
     /// Messages about invalid arguments and directives.
     errors: Vec<String>,
-    /// If true, the output ends here, because of `\c` or an invalid directive.
+    /// If true, the output ends here because of `\c` or an invalid directive.
     ended: bool,
-    /// Maximum size, in bytes. Formatting stops when it is exceeded.
+    /// Maximum size of the output, in bytes. Formatting stops when the output exceeds it.
     limit: usize,
 }
 
@@ -267,7 +267,7 @@ fn next(rest: &mut &[String]) -> Option<String> {
     Some(first.clone())
 }
 
-/// Reads a number in the format, if one comes next.
+/// Parses the decimal number that comes next in the format, if there is one.
 fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize> {
     let mut value = None;
     while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
@@ -277,7 +277,7 @@ fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize>
     value
 }
 
-/// Truncates a string to the precision of a directive.
+/// Truncates a string to the precision of a directive, in characters.
 fn truncated(text: String, precision: Option<usize>) -> String {
     match precision {
         Some(max) => text.chars().take(max).collect(),
@@ -294,7 +294,8 @@ fn sign(directive: &Directive, negative: bool) -> &'static str {
     }
 }
 
-/// Formats an integer from its sign and digits, with leading zeros.
+/// Formats an integer from its sign and digits. Adds leading zeros up to the directive's precision
+/// or width.
 fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
     let width = match directive.precision {
         Some(precision) => precision,

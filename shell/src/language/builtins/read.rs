@@ -106,7 +106,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    /// Reads a line of standard input for `select`, or returns `None` at its end.
+    /// Reads a line of standard input for `select`, or returns `None` at the end of the input.
     pub(crate) async fn read_line(&mut self) -> Flow<Option<String>> {
         let Some(stream) = self.descriptors.open.get(&0).cloned() else { return Ok(None) };
         let options = ReadOptions { raw: true, ..ReadOptions::default() };
@@ -117,7 +117,7 @@ impl Interpreter {
         }
     }
 
-    /// Splits a line into at most `max` fields. The last field takes the rest of the line.
+    /// Splits a line into at most `max` fields. The last field contains the rest of the line.
     fn split(&self, line: Line, max: usize) -> Vec<String> {
         let separators = self.separators();
         let is_separator = |(c, escaped): &(char, bool)| !escaped && separators.contains(*c);
@@ -129,7 +129,7 @@ impl Interpreter {
         let mut fields = Vec::new();
         while !rest.is_empty() {
             let plain = rest.iter().position(is_separator).unwrap_or(rest.len());
-            // A delimiter is whitespace around at most one other separator.
+            // A delimiter is whitespace with at most one other separator in it.
             let mut after = plain + skip(rest.get(plain..).unwrap_or_default());
             if rest.get(after).is_some_and(|sign| is_separator(sign) && !is_space(sign)) {
                 after += 1;
@@ -138,7 +138,7 @@ impl Interpreter {
             if fields.len() + 1 == max {
                 let mut last = rest;
                 if after >= rest.len() {
-                    // Only one field remains: a separator at its end belongs to the delimiter.
+                    // Only one field remains, so a separator at its end belongs to the delimiter.
                     last = rest.get(..plain).unwrap_or_default();
                 } else {
                     while let Some((_, front)) =
@@ -308,7 +308,7 @@ async fn read_line(
         }
         count += 1;
         if count.is_multiple_of(1024) {
-            // An endless device never waits, so the loop has to yield.
+            // An endless device never waits, so the loop must yield.
             tokio::task::yield_now().await;
         }
         if count > limit {

@@ -71,7 +71,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs the condition of a compound command. Its failure does not trigger `set -e`.
+    /// Runs the condition of a compound command. A failing condition does not trigger `set -e`.
     async fn test(&mut self, list: &List) -> Flow<bool> {
         self.execution.errexit_suspended += 1;
         let ran = self.list(list).await;
@@ -92,7 +92,7 @@ impl Interpreter {
         }
     }
 
-    /// Runs a loop's body once. Returns false if the loop has to end.
+    /// Runs a loop's body once. Returns false if the loop must end.
     async fn iterate(&mut self, body: &List) -> Flow<bool> {
         self.checkpoint().await?;
         self.execution.loops += 1;

@@ -36,7 +36,7 @@ pub(crate) enum ResolvedCommand {
     Unknown,
 }
 
-/// Folders where every command can be found. A path such as `/bin/ls` names the same command as
+/// Folders that appear to contain every command. A path such as `/bin/ls` names the same command as
 /// `ls`.
 const COMMAND_FOLDERS: [&str; 6] =
     ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
@@ -157,8 +157,8 @@ impl Interpreter {
         names
     }
 
-    /// Runs a script in the run's files as a command. Uses the interpreter named in the script's
-    /// first line, or the shell if none is named.
+    /// Runs a script file of the run as a command. Uses the interpreter named in the script's first
+    /// line, or the shell if none is named.
     pub(super) async fn run_file(
         &mut self,
         path: String,
@@ -202,8 +202,8 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files. `shown` is the path as the user wrote it. If reading
-    /// fails, returns a message and a status.
+    /// Reads a script from the run's files. `shown` is the path as the user wrote it. Returns a
+    /// message and a status on failure.
     pub(crate) async fn script(
         &mut self,
         path: &str,
@@ -302,8 +302,8 @@ impl Interpreter {
         self.run_in(shell, text).await
     }
 
-    /// Reads the options of `sh` or `bash`, up to the first operand. Returns a status if the shell
-    /// must end after reading them.
+    /// Parses the options of `sh` or `bash`, up to the first operand. Returns a status if the shell
+    /// must end after the options.
     async fn shell_options(
         &mut self,
         shell: &mut Interpreter,
@@ -397,7 +397,7 @@ impl Interpreter {
     }
 }
 
-/// Returns the edit distance of two words.
+/// Returns the edit distance between two words. Considers only the first 64 characters of `a`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -155,7 +155,8 @@ impl Interpreter {
         ran
     }
 
-    /// Takes a slot for a shell that runs in parallel, one nesting level deeper and on a new stack.
+    /// Takes a slot for a shell that runs in parallel. Puts the shell one nesting level deeper, on
+    /// a new stack.
     fn slot_for(&mut self, shell: &mut Interpreter) -> Flow<Slot> {
         shell.execution.stack_level = 0;
         if let Err(jump) = shell.enter_level() {
@@ -165,7 +166,7 @@ impl Interpreter {
         self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
-    /// Runs `work` with this shell in a new task, which has a new stack.
+    /// Moves this shell to a new task, which has a new stack, and runs `work` with it there.
     async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,

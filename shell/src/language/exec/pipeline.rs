@@ -99,7 +99,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs a stage in this shell, which was created for the stage.
+    /// Runs a stage in this shell, which exists only for that stage.
     async fn stage(&mut self, command: &Command) -> StageResult {
         self.last.killed = false;
         if self.command(command).await != Err(Jump::Exit) || !self.run.is_ended() {
@@ -123,8 +123,8 @@ impl Interpreter {
     }
 }
 
-/// Waits until another stage ends. Returns its index and its result, or `None` if all stages have
-/// ended.
+/// Waits until one of the running stages ends. Returns its index and its result, or `None` if all
+/// stages have ended.
 async fn next_ended(
     tasks: &mut [Option<Task<StageResult>>],
 ) -> Option<(usize, Option<StageResult>)> {

@@ -53,7 +53,7 @@ impl Interpreter {
         }
     }
 
-    /// Expands a word to exactly one path.
+    /// Expands a word to a path. Fails with a message unless the word expands to exactly one field.
     async fn target(&mut self, word: &Word) -> Flow<RedirectResult<String>> {
         let mut fields = self.fields(word).await?;
         match (fields.pop(), fields.is_empty()) {
@@ -63,7 +63,7 @@ impl Interpreter {
         }
     }
 
-    /// Opens a file or device. Returns an error message if that fails.
+    /// Opens a file or device. Returns an error message on failure.
     pub(crate) async fn open(&mut self, path: &str, how: OpenMode) -> Result<Stream, String> {
         let absolute = self.path(path);
         let stream = match Device::from_path(&absolute) {

@@ -144,11 +144,11 @@ impl Interpreter {
         let ended = self.external(argv, env).await?;
         self.last.status = ended.status().0;
         self.last.killed = ended.ends_pipeline();
-        // A stage ends when its reader is gone. Otherwise a loop in the stage would continue.
+        // A stage whose reader is gone must end. Otherwise a loop in the stage would continue.
         if self.lifecycle.subshell && self.last.status == 141 { Err(Jump::Exit) } else { Ok(()) }
     }
 
-    /// Runs a command with the assignments before it, and restores the variables afterwards.
+    /// Runs a command with the assignments that precede it, and restores the variables afterwards.
     async fn with_settings(
         &mut self,
         settings: Vec<Setting>,

@@ -8,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::task::Task;
 use crate::stream::{OpenMode, Stream};
 
-/// Descriptor of the first process substitution. Each further one uses the next lower number.
+/// Descriptor of the first process substitution. Each additional one uses the next lower number.
 const FIRST_DESCRIPTOR: u32 = 63;
 
 impl Interpreter {

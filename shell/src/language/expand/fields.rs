@@ -18,7 +18,7 @@ pub(crate) struct Fields {
     size: u64,
 }
 
-/// The state before an opening `"`.
+/// The state of the fields before an opening `"`.
 pub(super) struct QuoteStart {
     fields: usize,
     size: u64,
@@ -58,7 +58,7 @@ impl Fields {
         }
     }
 
-    /// Adds unquoted text of the script.
+    /// Adds unquoted text from the script.
     pub(super) fn literal(&mut self, text: &str) {
         if !text.is_empty() {
             self.started = true;

@@ -117,7 +117,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Matches components below a path. Returns false if too many names were examined.
+    /// Matches pattern components under a path. Returns false if too many names were examined.
     fn walk(&mut self, path: &str, components: &[Component], folder_only: bool) -> bool {
         let Some((component, rest)) = components.split_first() else {
             self.add(path, folder_only);
@@ -126,7 +126,7 @@ impl Search<'_> {
         match component {
             Component::Name(name) => {
                 let path = joined(path, name);
-                // A missing name has no entries below it.
+                // A path that does not exist matches nothing.
                 self.files.stat_link(&paths::absolute(self.cwd, &path)).is_err()
                     || self.walk(&path, rest, folder_only)
             }
@@ -146,8 +146,8 @@ impl Search<'_> {
         }
     }
 
-    /// Matches `**`: the folder and all folders below it. At the end of a pattern, `**` matches
-    /// files as well.
+    /// Matches `**`: the folder and all of its subfolders. At the end of a pattern, `**` also
+    /// matches files.
     fn walk_all(&mut self, path: &str, rest: &[Component], folder_only: bool) -> bool {
         if !rest.is_empty() && !self.walk(path, rest, folder_only) {
             return false;

@@ -214,7 +214,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Returns the folder of a tilde prefix, if there is one.
+    /// Returns the folder that a tilde prefix refers to, or `None` if the name is unknown.
     fn home(&self, name: &str) -> Option<String> {
         match name {
             "" => Some(

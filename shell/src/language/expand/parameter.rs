@@ -137,7 +137,7 @@ impl Interpreter {
         self.parts(&word.parts, quoting, out).await
     }
 
-    /// Adds values to `out`: split, joined, or each as one field.
+    /// Adds values to `out`. Splits or joins them, or adds each as one field.
     fn emit(&mut self, values: Values, quoted: bool, out: &mut Fields) {
         match values {
             Values::One(Some(text)) if quoted => out.quoted(&text),

@@ -207,7 +207,7 @@ impl fmt::Display for AssignFailure {
     }
 }
 
-/// Uses the variables of the shell as those of an arithmetic expression.
+/// Provides the shell's variables to arithmetic expressions.
 impl Names for Interpreter {
     fn get(
         &mut self,

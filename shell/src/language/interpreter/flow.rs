@@ -1,6 +1,6 @@
 //! The control flow of a running script.
 
-/// A jump out of the commands that are being run.
+/// A jump out of the running commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jump {
     /// `break`, out of this many loops.

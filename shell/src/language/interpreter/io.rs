@@ -22,7 +22,7 @@ impl Interpreter {
         tokio::task::spawn_blocking(move || work(&files)).await.unwrap_or(Err(Errno::INTR.into()))
     }
 
-    /// Converts a word to an absolute path in the run's files.
+    /// Converts a path to an absolute path in the run's files.
     pub(crate) fn path(&self, path: &str) -> String {
         paths::absolute(&self.folders.current, path)
     }
@@ -37,7 +37,7 @@ impl Interpreter {
     }
 
     /// Writes to standard output and returns the status. If the pipe has no reader, ends the shell
-    /// like SIGPIPE.
+    /// as SIGPIPE would.
     pub(crate) async fn print(&mut self, text: impl AsRef<[u8]>) -> Flow<u8> {
         self.write(1, text.as_ref()).await
     }

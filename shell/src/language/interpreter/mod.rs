@@ -74,7 +74,7 @@ const LOGIN_ENVIRONMENT: [(&str, &str); 9] = [
 ];
 
 impl Interpreter {
-    /// Creates a shell with the given descriptors in the root folder.
+    /// Creates a shell with the given descriptors. Its working folder is the root.
     pub(crate) fn new(run: Arc<Run>, descriptors: BTreeMap<u32, Stream>) -> Interpreter {
         let variables = Variables::new(Arc::clone(&run.ledger));
         let mut interpreter = Interpreter {
@@ -114,7 +114,7 @@ impl Interpreter {
         }
     }
 
-    /// Returns a copy for a subshell.
+    /// Returns a copy of this shell to run as a subshell.
     pub(crate) fn fork(&self) -> Interpreter {
         let mut copy = self.clone();
         copy.lifecycle.subshell = true;
@@ -123,7 +123,7 @@ impl Interpreter {
         copy
     }
 
-    /// Returns an empty shell that replaces this shell while another task runs it.
+    /// Returns an empty shell to leave in this shell's place while another task runs this shell.
     pub(crate) fn placeholder(&self) -> Interpreter {
         Interpreter {
             run: Arc::clone(&self.run),
@@ -147,7 +147,7 @@ impl Interpreter {
         Jump::Exit
     }
 
-    /// Enters a nesting level. Ends the script if it is too deep.
+    /// Enters a nesting level. Ends the script if the nesting is too deep.
     pub(crate) fn enter_level(&mut self) -> Flow {
         self.execution.depth += 1;
         let max = self.run.bounds.depth;
@@ -160,8 +160,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Lets other tasks run from time to time, so that a loop of builtins can be cancelled. Jumps
-    /// to the end if the script was ended.
+    /// Yields to other tasks every [`YIELD_INTERVAL`] steps, so that a loop of builtins can be
+    /// cancelled. Returns [`Jump::Exit`] if the script has been terminated.
     pub(crate) async fn checkpoint(&mut self) -> Flow {
         if self.run.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1 {
             tokio::task::yield_now().await;

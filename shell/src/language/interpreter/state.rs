@@ -60,7 +60,7 @@ pub(crate) struct LastCommand {
     pub(crate) killed: bool,
 }
 
-/// Position in the running script.
+/// Position of the shell in the running script.
 #[derive(Clone, Default)]
 pub(crate) struct Execution {
     /// Line of the current command.
@@ -75,8 +75,8 @@ pub(crate) struct Execution {
     pub(crate) depth: u32,
     /// Nesting depth of commands on the current task's host stack.
     pub(crate) stack_level: u32,
-    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. While this is
-    /// above 0, `set -e` has no effect.
+    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. While it is not
+    /// 0, `set -e` has no effect.
     pub(crate) errexit_suspended: u32,
 }
 

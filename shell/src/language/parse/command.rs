@@ -61,7 +61,7 @@ impl Parser {
         }
     }
 
-    /// Parses a list of at least one command.
+    /// Parses a list of at least one command. `of` describes the list in the error message.
     pub(super) fn body(&mut self, of: &str) -> ParseResult<List> {
         let list = self.deeper(Parser::list)?;
         if list.items.is_empty() {

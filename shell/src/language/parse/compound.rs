@@ -156,7 +156,7 @@ impl Parser {
         Ok(Kind::For { name, words, body: self.do_group("for", line)? })
     }
 
-    /// Parses `name [in words] ;`.
+    /// Parses the head of a loop: `name [in words] ;`.
     fn loop_head(&mut self, of: &str) -> ParseResult<(String, Option<Vec<Word>>)> {
         self.skip_spaces();
         let name = self.name().filter(|_| self.peek().is_none_or(ends_word));

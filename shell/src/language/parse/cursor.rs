@@ -33,7 +33,7 @@ impl Parser {
         self.chars.get(self.at.saturating_add(ahead)).copied()
     }
 
-    /// Consumes the next character, and counts lines.
+    /// Consumes the next character, and updates the line number.
     pub(super) fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += 1;
@@ -220,7 +220,7 @@ impl Parser {
         } else {
             self.document_body(&body, line)?
         };
-        // The redirection's slot is set only here.
+        // Only this call sets the redirection's slot, so it succeeds.
         let _ = document.body.set(word);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The parser: the grammar of bash by recursive descent.
+//! The parser: recursive descent over the grammar of bash.
 //!
 //! It makes one pass over the characters. The same functions parse substitutions, so a `)` of a
 //! `case` inside `$( )` does not end the substitution. The whole script is parsed before any part
@@ -20,8 +20,8 @@ use super::ast::{List, Word};
 /// Maximum nesting depth of commands, quotes and expansions.
 pub(crate) const MAX_NESTING: u32 = 50;
 
-/// Maximum number of times that `((` turns out not to be arithmetic. Its contents are then parsed
-/// again, which takes exponential time if they are nested.
+/// Maximum number of times that a `((` turns out not to start arithmetic. Its contents are then
+/// parsed again, which takes exponential time if they are nested.
 const MAX_MISREAD: u32 = 100;
 
 /// A syntax error.

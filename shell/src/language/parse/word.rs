@@ -15,7 +15,7 @@ pub(super) enum Style {
     /// The right side of an assignment: a tilde is also special after `:`, and braces are not
     /// special.
     Assigned,
-    /// The right side of `=~`: parentheses and bars belong to the word, and backslashes are kept.
+    /// The right side of `=~`: parentheses and `|` belong to the word, and backslashes are kept.
     Regex,
 }
 
@@ -208,7 +208,7 @@ impl Parser {
         }
     }
 
-    /// Parses text by the rules of double quotes, up to `end` or the end of the script.
+    /// Parses text by the rules of double quotes, up to `end` or to the end of the script.
     pub(super) fn double_parts(&mut self, end: Option<char>) -> ParseResult<Vec<Part>> {
         let mut parts = Parts::default();
         while let Some(c) = self.peek() {

@@ -19,7 +19,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Compiles a regular expression, or returns the cached one. `fold` ignores case.
+    /// Compiles a regular expression, or returns the cached one. If `fold` is true, the expression
+    /// ignores case.
     ///
     /// # Errors
     /// If the expression is invalid. The error is a message.
@@ -51,7 +52,7 @@ impl Cache {
     }
 }
 
-/// The part of a string that a pattern has to match.
+/// The part of a string that a pattern must match.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Whole,
@@ -112,7 +113,7 @@ fn push_set(text: &mut String, negated: bool, members: &[Member]) {
     }
 }
 
-/// Translates a POSIX extended regular expression to the syntax of the crate `regex`. Quoted
+/// Translates a POSIX extended regular expression to the syntax of the `regex` crate. Quoted
 /// fragments match themselves.
 pub(crate) fn extended_regex(fragments: &[Fragment]) -> String {
     let chars = quoted_chars(fragments);

@@ -35,7 +35,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Parses a pattern. Quoted fragments match themselves. `extended` enables groups, `fold`
+    /// Parses a pattern. Quoted fragments match themselves. `extended` enables groups, and `fold`
     /// ignores case.
     pub(crate) fn new(fragments: &[Fragment], extended: bool, fold: bool) -> Pattern {
         let globs = Reader::new(quoted_chars(fragments), 0, extended).pattern();

@@ -3,7 +3,7 @@
 
 use super::glob::Glob;
 
-/// Maximum number of steps of one match.
+/// Maximum number of steps in one match.
 const MAX_STEPS: u64 = 5_000_000;
 
 /// The error of a match that exceeds its maximum number of steps.

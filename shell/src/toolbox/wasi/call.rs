@@ -12,7 +12,7 @@ pub(super) type CallResult = Result<(), CallError>;
 pub(super) enum CallError {
     /// The error number that the function returns to the guest.
     Errno(Errno),
-    /// The guest must end, for this reason.
+    /// The guest must exit, for the given reason.
     Exit(Exit),
 }
 

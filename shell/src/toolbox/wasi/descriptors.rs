@@ -138,7 +138,7 @@ pub(super) fn renumber(guest: &mut Guest, _: &mut Memory<'_>, from: u32, to: u32
     Ok(guest.table.renumber(from, to)?)
 }
 
-/// Does nothing, because every write is visible to all readers at once.
+/// Does nothing, because every write is immediately visible to all readers.
 pub(super) fn sync(guest: &mut Guest, _: &mut Memory<'_>, fd: u32) -> CallResult {
     guest.table.get(fd)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Host functions that read folders, and functions about the preopened folder.
+//! Host functions that read folders, or describe the preopened folder.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use crate::errno::{Errno, Fault};
 /// Size of an entry's header, in bytes. The name follows the header.
 const HEADER: usize = 24;
 
+/// Writes the type and the name length of the preopened folder.
+///
 /// ```text
 /// prestat    kind u8 (0, a folder), 3 unused, length of the name u32
 /// ```
@@ -89,7 +91,7 @@ pub(super) fn list(
             break;
         }
     }
-    // At most `len`, which is a `u32`.
+    // `used` is at most `len`, which is a `u32`.
     memory.put_u32(out, used as u32)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The host's state of one guest.
+//! The host's state for one guest.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,18 +35,18 @@ pub(crate) struct Guest {
     charged: Cell<Duration>,
 }
 
-/// Limits the memory of a guest.
+/// A limiter for the memory of a guest.
 pub(crate) struct MemoryLimiter {
     memory: usize,
     /// Memory that the guest holds, charged to the account of its run.
     held: Option<MemoryCharge>,
-    /// If true, the guest requested more memory than its limit.
+    /// If true, the guest requested more memory than its limit allows.
     pub(crate) refused: bool,
     /// The failure that the run's account returned when it refused more memory.
     pub(crate) account_failure: Option<Failure>,
 }
 
-/// Maximum number of entries of a guest's function table.
+/// Maximum number of entries in a guest's function table.
 const MAX_TABLE_ENTRIES: usize = 100_000;
 
 impl ResourceLimiter for MemoryLimiter {

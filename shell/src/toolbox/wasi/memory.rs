@@ -5,7 +5,7 @@ use crate::errno::Errno;
 /// Memory of the calling guest.
 pub(super) struct Memory<'a>(pub(super) &'a mut [u8]);
 
-/// Maximum number of buffers of one vectored read or write.
+/// Maximum number of buffers in one vectored read or write.
 const MAX_BUFFERS: u32 = 1024;
 /// Maximum size of one read or write, in bytes. The guest repeats the call for the rest.
 const MAX_TRANSFER: usize = 1 << 20;

@@ -10,10 +10,13 @@ use super::table::{Descriptor, Folder};
 use crate::errno::{Errno, Fault};
 use crate::stream::{OpenMode, Stream};
 
-/// Open flags of `path_open`.
+/// `path_open` flag: create the file if it does not exist.
 const CREATE: u32 = 1;
+/// `path_open` flag: fail if the entry is not a folder.
 const FOLDER: u32 = 2;
+/// `path_open` flag: fail if the entry already exists.
 const EXCLUSIVE: u32 = 4;
+/// `path_open` flag: truncate the file to zero bytes.
 const TRUNCATE: u32 = 8;
 
 /// The right to read from a descriptor.
@@ -49,8 +52,8 @@ pub(super) fn open(
         ResolvedPath::Device(stream) => Descriptor::Stream(stream),
         ResolvedPath::Entry(path) => {
             let mode = OpenMode {
-                // A descriptor opened for neither is open for reading, so that `fd_filestat_get`
-                // works.
+                // A descriptor opened for neither reading nor writing is opened for reading, so
+                // that `fd_filestat_get` works.
                 read: rights & READ != 0 || !write,
                 write,
                 append: flags & APPEND != 0,
@@ -210,7 +213,7 @@ pub(super) fn read_link(
     let target = target.map_err(|error| guest.fail(error.into()))?;
     let bytes = target.as_bytes().get(..room as usize).unwrap_or(target.as_bytes());
     memory.put(at, bytes)?;
-    // At most `room`, which is a `u32`.
+    // The length is at most `room`, which is a `u32`.
     memory.put_u32(out, bytes.len() as u32)?;
     Ok(())
 }

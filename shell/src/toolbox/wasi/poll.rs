@@ -13,7 +13,7 @@ use crate::errno::Errno;
 use crate::stream::Stream;
 use crate::toolbox::wait::WaitResult;
 
-/// Maximum number of subscriptions of one call.
+/// Maximum number of subscriptions in one call.
 const MAX_SUBSCRIPTIONS: u32 = 1024;
 
 /// Tag of a subscription to a clock.
@@ -65,11 +65,13 @@ pub(super) fn poll(
     for (event, at) in occurred.iter().zip((events..).step_by(32)) {
         put(memory, at, event)?;
     }
-    // At most as many as there are subscriptions.
+    // There are at most as many events as subscriptions.
     memory.put_u32(out, occurred.len() as u32)?;
     Ok(())
 }
 
+/// Reads a subscription from the guest's memory.
+///
 /// ```text
 /// subscription    userdata u64, kind u8, 7 unused, then
 ///     clock       clock u32, 4 unused, time u64, precision u64, flags u16 (1: absolute)
@@ -155,6 +157,8 @@ fn event(one: &Subscription, signalled: bool, now: Instant) -> Option<Event> {
     Some(Event { userdata: one.userdata, kind: one.kind, error, bytes })
 }
 
+/// Writes an event to the guest's memory.
+///
 /// ```text
 /// event    userdata u64, error u16, kind u8, 5 unused, available bytes u64, flags u16, 6 unused
 /// ```

@@ -70,13 +70,13 @@ fn sizes(
     Ok(())
 }
 
-/// Preview 1's id of the wall clock.
+/// The preview 1 id of the wall clock.
 const REAL: u32 = 0;
-/// Preview 1's id of the monotonic clock.
+/// The preview 1 id of the monotonic clock.
 const MONOTONIC: u32 = 1;
-/// Preview 1's id of the clock that measures the process's processor time.
+/// The preview 1 id of the clock that measures the process's processor time.
 const PROCESS: u32 = 2;
-/// Preview 1's id of the clock that measures the thread's processor time.
+/// The preview 1 id of the clock that measures the thread's processor time.
 const THREAD: u32 = 3;
 
 pub(super) fn clock_resolution(
@@ -141,8 +141,8 @@ const NO_INPUT: u32 = 2;
 /// Maximum size of a command's arguments, and of its environment, in bytes.
 const MAX_ARGUMENTS: u32 = 2 << 20;
 
-/// Runs a command to its end and returns its status: 0 to 255. It inherits the caller's working
-/// directory and descriptors.
+/// Runs a command to completion and returns its status, from 0 to 255. The command inherits the
+/// caller's working directory and descriptors.
 ///
 /// ```text
 /// argv, env    NUL-terminated strings

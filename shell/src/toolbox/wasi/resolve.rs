@@ -16,7 +16,7 @@ const MAX_PATH: u32 = 64 << 10;
 
 /// A resolved path.
 pub(super) enum ResolvedPath {
-    /// The stream of a device below `/dev`.
+    /// The stream of a device under `/dev`.
     Device(Stream),
     /// An absolute path in the run's files, not normalized.
     Entry(String),
@@ -42,7 +42,7 @@ impl Guest {
         if text.contains('\0') {
             return Err(Errno::INVAL);
         }
-        // An absolute path starts at the root, whatever folder it is passed with.
+        // An absolute path starts at the root, regardless of the folder that is passed with it.
         Ok(if text.starts_with('/') {
             text.to_owned()
         } else {
@@ -65,7 +65,8 @@ impl Guest {
         if let Err(error) = self.files.check_inside(&path, write)
             && self.command.names(&path, write)
         {
-            // A command often looks an entry up before it writes there.
+            // A command often looks up an entry before it writes there, so the message of the write
+            // replaces that of the lookup.
             self.refusal = self.refusal.take().filter(|_| !write);
             return Err(self.fail(Fault::from(error)));
         }

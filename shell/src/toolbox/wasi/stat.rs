@@ -46,6 +46,8 @@ pub(super) fn inode_of(path: &str) -> u64 {
     hasher.finish().max(1)
 }
 
+/// Writes the type, flags and rights of a descriptor.
+///
 /// ```text
 /// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64, rights of descriptors opened through it u64
 /// ```
@@ -90,7 +92,7 @@ pub(super) fn filestat(
         }
         Descriptor::Stream(stream) => match stream.file() {
             Some(file) => of_entry(guest, file.path(), &file.stat(), true),
-            // Reported like the path of a device, see `path_filestat`.
+            // Reported like the path of a device; see `path_filestat`.
             None if fd > ROOT => FileStat { kind: FILE_TYPE, ..of_stream(stream) },
             None => of_stream(stream),
         },
@@ -109,7 +111,7 @@ pub(super) fn path_filestat(
 ) -> CallResult {
     let follow = flags & FOLLOW != 0;
     let stat = match guest.resolve(memory, (fd, path, len), false)? {
-        // A path below `/dev` is reported as a file: commands refuse to read other kinds of
+        // A path under `/dev` is reported as a file, because commands refuse to read other kinds of
         // entries.
         ResolvedPath::Device(stream) => FileStat { kind: FILE_TYPE, ..of_stream(&stream) },
         ResolvedPath::Entry(path) => {
@@ -162,6 +164,8 @@ fn of_stream(stream: &Stream) -> FileStat {
     FileStat { inode: stream.id(), kind, size, modified: 0 }
 }
 
+/// Writes metadata to the guest's memory.
+///
 /// ```text
 /// filestat    device u64, inode u64, type u8, 7 unused, links u64, size u64, accessed u64, modified u64, changed u64
 /// ```

@@ -22,8 +22,7 @@ pub(super) enum Descriptor {
 pub(super) struct Folder {
     /// Absolute path in the run's files.
     pub(super) path: String,
-    /// Snapshot of the entries from the time when the guest began to read the folder. `None` before
-    /// that.
+    /// Snapshot of the entries, taken when the guest began to read the folder. `None` before that.
     pub(super) entries: Option<Arc<[Entry]>>,
 }
 

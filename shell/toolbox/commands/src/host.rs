@@ -1,4 +1,4 @@
-//! The one host function beyond WASI: to run another command.
+//! The only host function besides WASI: `spawn`, which runs another command.
 
 use std::io::Write as _;
 
@@ -15,19 +15,19 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// The given environment replaces the caller's.
+/// The flag that replaces the caller's environment with the given one.
 const OWN_ENVIRONMENT: u32 = 1;
-/// The command's standard input is empty.
+/// The flag that makes the command's standard input empty.
 const EMPTY_INPUT: u32 = 2;
 
-/// A command to run: its words, and its differences from the caller.
+/// A command to run: its words, and the settings that differ from the caller's.
 #[derive(Default)]
 pub(crate) struct Command {
     pub argv: Vec<Vec<u8>>,
-    /// The environment, `NAME=value` each; `None` inherits the caller's.
+    /// The environment as `NAME=value` entries; `None` inherits the caller's.
     pub env: Option<Vec<Vec<u8>>>,
     pub empty_input: bool,
-    /// The time limit in milliseconds; 0 for none.
+    /// The time limit in milliseconds; 0 means no limit.
     pub timeout: i64,
 }
 
@@ -36,7 +36,7 @@ impl Command {
         Command { argv, ..Command::default() }
     }
 
-    /// Makes a command that runs a shell line.
+    /// Returns a command that runs a line in the shell.
     pub(crate) fn line(text: &[u8]) -> Command {
         Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
     }
@@ -53,7 +53,7 @@ impl Command {
         if self.empty_input {
             flags |= EMPTY_INPUT;
         }
-        // SAFETY: both ranges are live for the call, which only reads them.
+        // SAFETY: both buffers are valid during the call, which only reads them.
         #[expect(unsafe_code, reason = "a call of the host")]
         unsafe {
             spawn(argv.as_ptr(), argv.len(), env.as_ptr(), env.len(), flags, self.timeout)
@@ -61,7 +61,7 @@ impl Command {
     }
 }
 
-/// Joins the words, each ended by a NUL. A NUL inside a word would end it early and is left out.
+/// Joins the words, each terminated by a NUL. Omits NULs inside words, which would end them early.
 fn ended(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in words {

@@ -1,8 +1,8 @@
-//! The commands of the shell, in one module. The name that it is called by selects the command.
+//! The commands of the shell, in one WebAssembly module. The first word selects the command.
 //!
-//! Each command runs in its own instance. The host provides its words, its environment, its
-//! standard streams, and the run's files below `/`. A command that starts others asks the host to
-//! (`host`): there are no processes here.
+//! Each command runs in its own instance. The host provides its arguments, its environment, its
+//! standard streams, and the run's files under `/`. There are no processes: a command that starts
+//! another command calls the host (`host`).
 
 mod host;
 mod options;

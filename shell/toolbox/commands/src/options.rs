@@ -1,8 +1,8 @@
-//! Command lines as getopt reads them: clustered short options, long options with `=`, options
-//! among the operands, `--`.
+//! Parsing of command lines in the style of getopt: clustered short options, long options with `=`,
+//! options among the operands, and `--`.
 
-/// An option of a command: its short letter (NUL for none), its long name (empty for none), and its
-/// value's kind.
+/// An option of a command: its short letter (NUL for none), its long name (empty for none), and the
+/// kind of its value.
 pub(crate) type Known = (char, &'static str, Takes);
 
 /// The kind of an option's value.
@@ -10,18 +10,18 @@ pub(crate) type Known = (char, &'static str, Takes);
 pub(crate) enum Takes {
     Nothing,
     Value,
-    /// An optional value, in the same word only.
+    /// An optional value, which must be in the same word.
     Maybe,
 }
 
-/// An option of the command line.
+/// An option given on the command line.
 pub(crate) struct Found {
-    /// The index of its row in the table.
+    /// The index of the option in the table of known options.
     pub row: usize,
     pub value: Option<String>,
 }
 
-/// The options in their order, and the operands.
+/// A parsed command line: its options in order, and its operands.
 pub(crate) struct Line {
     pub options: Vec<Found>,
     pub operands: Vec<String>,
@@ -29,12 +29,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Returns true if the option, a short letter or a long name, was given.
+    /// Returns true if the option `name`, a short letter or a long name, was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.options.iter().any(|found| self.is(found, name))
     }
 
-    /// Returns the value of the last such option.
+    /// Returns the last value of the option `name`, a short letter or a long name.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.options
             .iter()
@@ -63,7 +63,7 @@ impl Line {
 ///
 /// # Errors
 ///
-/// If an option is unknown or lacks its value.
+/// If an option is unknown or ambiguous, or its value is missing or not allowed.
 pub(crate) fn read(
     args: &[String],
     known: &'static [Known],
@@ -129,7 +129,7 @@ pub(crate) fn read(
     Ok(line)
 }
 
-/// Returns the row of a long name, or of an unambiguous prefix of one.
+/// Returns the index of the option whose long name is `name` or, if unambiguous, starts with it.
 fn long_row(known: &[Known], name: &str) -> Result<usize, String> {
     if let Some(row) = known.iter().position(|known| known.1 == name && !name.is_empty()) {
         return Ok(row);

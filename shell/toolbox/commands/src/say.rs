@@ -1,24 +1,24 @@
-//! Messages of the commands, and their standard streams.
+//! Messages and standard streams of the commands.
 
 use std::io::Write as _;
 
-/// Flushes standard output, then prints `NAME: text` on standard error.
+/// Flushes standard output, then prints `NAME: text` to standard error.
 pub(crate) fn say(name: &str, text: impl std::fmt::Display) {
     _ = std::io::stdout().flush();
     _ = writeln!(std::io::stderr(), "{name}: {text}");
 }
 
-/// Prints a line on standard output. A closed pipe is not an error.
+/// Prints a line to standard output. A closed pipe is not an error.
 pub(crate) fn line(text: impl std::fmt::Display) {
     _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Prints a line on standard error.
+/// Prints a line to standard error.
 pub(crate) fn note(text: impl std::fmt::Display) {
     _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Returns the message of a system error, without the number that Rust appends.
+/// Returns the message of a system error, without the error number that Rust appends.
 pub(crate) fn words(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -27,7 +27,7 @@ pub(crate) fn words(error: &std::io::Error) -> String {
     }
 }
 
-/// Reports an error about a file.
+/// Prints an error about a file to standard error.
 pub(crate) fn about(name: &str, file: &str, error: &std::io::Error) {
     say(name, format_args!("{file}: {}", words(error)));
 }
@@ -58,7 +58,7 @@ pub(crate) fn whole(file: &str) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns standard output with a buffer.
+/// Returns standard output with a buffer of 64 KiB.
 pub(crate) fn out() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
     std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
 }

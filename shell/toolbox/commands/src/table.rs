@@ -1,13 +1,13 @@
-//! The table of commands by name: one row, one command.
+//! The table of commands, by name.
 
 use std::ffi::OsString;
 
 use crate::{awk, find, grep, jq, pack, sed, small, text};
 
-/// Runs a command with its words, its name first. Returns its exit status.
+/// The function of a command. It takes the words, with the name first, and returns the exit status.
 pub(crate) type Run = fn(&[String]) -> i32;
 
-/// A command of uutils.
+/// Wraps a uutils command in a `Run` function.
 macro_rules! uutils {
     ($($path:ident)::+) => {
         |words| {

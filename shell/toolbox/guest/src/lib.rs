@@ -1,9 +1,9 @@
 //! The WebAssembly interface of a guest that a host function calls: its buffers, and the functions
 //! that the host calls by name.
 //!
-//! The host calls `reserve(n)`, writes `n` bytes there (a head, then a body), calls the guest's
-//! `answer` with the head's length, and reads `output_len` bytes at `output`. A guest has no
-//! imports: no clock, no environment, no files.
+//! The host calls `reserve(n)`, writes `n` bytes to the returned address (a head, then a body),
+//! calls the guest's `answer` with the head's length, and reads `output_len` bytes at `output`. A
+//! guest has no imports: no clock, no environment, no files.
 
 #![expect(unsafe_code, reason = "the host calls these functions by name")]
 
@@ -40,8 +40,8 @@ pub extern "C" fn output_len() -> usize {
     BUFFERS.with_borrow(|buffers| buffers.output.len())
 }
 
-/// Splits the input into its head, of `head` bytes, and its body, lets `work` make the status and
-/// the output from them, and returns the status.
+/// Splits the input into its head, of `head` bytes, and its body. Calls `work` with both, stores
+/// the output that `work` returns, and returns the status.
 pub fn answer(head: usize, work: impl FnOnce(&[u8], &[u8]) -> (i32, Vec<u8>)) -> i32 {
     let input = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.input));
     let (head, body) = input.split_at_checked(head).unwrap_or_default();

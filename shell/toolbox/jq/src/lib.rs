@@ -1,8 +1,8 @@
 //! The jq filter of `json.query`, as a guest of the sandbox. The guest's time and memory limits
 //! stop a filter that never ends or grows without bound.
 //!
-//! The head of a call is a JSON object of variables, a zero byte, and the filter's text; the body is
-//! the document (`wattle-guest`).
+//! The head of a call contains a JSON object of variables, a zero byte and the filter's text. The
+//! body is the document (see `wattle-guest`).
 
 #![expect(unsafe_code, reason = "the host calls this function by name")]
 
@@ -16,11 +16,11 @@ use jaq_json::{Val, ValR, read, write};
 
 type Data = data::JustLut<Val>;
 
-/// The definitions of the filters that match regular expressions, with the escapes and the flags of
-/// jq.
+/// The definitions of the filters that match regular expressions. They support the escapes and the
+/// flags of jq.
 const REGEX: &str = include_str!("regex.jq");
 
-/// The statuses that `answer` returns. The host has the same list.
+/// The statuses that `answer` returns. The host defines the same values.
 const DONE: i32 = 0;
 const BAD_FILTER: i32 = 1;
 const BAD_DOCUMENT: i32 = 2;
@@ -34,9 +34,9 @@ thread_local! {
     static NOW: Cell<f64> = const { Cell::new(0.0) };
 }
 
-/// Applies the filter in the first `head` bytes of the input to the document in the rest. `now`
-/// is the result of the filter's `now`, in seconds since 1970. The output has one line for each
-/// value (a string as it is, anything else as JSON), or the reason of the failure.
+/// Applies the filter in the first `head` bytes of the input to the document in the rest. `now` is
+/// the result of the filter's `now` function, in seconds since 1970. The output contains one line
+/// per value (a string unquoted, anything else as JSON), or the reason for the failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer(head: usize, now: f64) -> i32 {
     NOW.set(now);
@@ -92,8 +92,8 @@ fn apply(
     Ok(())
 }
 
-/// Reads the variables: a JSON object, or nothing. Returns their names, each with its `$`, and their
-/// values.
+/// Parses the variables: a JSON object, or an empty text. Returns their names, each with its `$`,
+/// and their values.
 fn read_variables(text: &[u8]) -> Result<(Vec<String>, Vec<Val>), (i32, String)> {
     if text.is_empty() {
         return Ok((Vec::new(), Vec::new()));
@@ -107,8 +107,8 @@ fn read_variables(text: &[u8]) -> Result<(Vec<String>, Vec<Val>), (i32, String)>
     Ok(named.collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
 }
 
-/// Returns jaq's functions, with `now` from the host and an empty environment. A function that
-/// would end the process fails.
+/// Returns jaq's functions, with `now` from the host and an empty environment. `halt` fails,
+/// because it would end the process.
 fn functions() -> impl Iterator<Item = Fun<Data>> {
     let own: [jaq_core::native::Filter<jaq_core::RunPtr<Data>>; 4] = [
         ("now", v(0), |_| bome(Ok(Val::from(NOW.get())))),
@@ -125,7 +125,7 @@ fn functions() -> impl Iterator<Item = Fun<Data>> {
     theirs.filter(move |fun| !replaced(fun)).chain(own.into_iter().map(run::<Data>))
 }
 
-/// Translates a regular expression of jq, in which `\<`, `\>` and `\h` are ordinary characters.
+/// Translates a jq regular expression, in which `\<`, `\>` and `\h` are ordinary characters.
 fn as_regex(pattern: &Val) -> ValR {
     let Val::TStr(bytes) = pattern else {
         return Err(Error::str(format_args!("{pattern} is not a regular expression")));
@@ -146,7 +146,7 @@ fn as_regex(pattern: &Val) -> ValR {
     Ok(Val::utf8_str(out))
 }
 
-/// Returns the reason why a filter could not be parsed, in one line.
+/// Returns a one-line message about the errors in a filter that could not be loaded.
 fn unread(errors: load::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (File { code, .. }, error) in errors {
@@ -177,7 +177,7 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
     words
 }
 
-/// Returns the undefined names of a filter, in one line.
+/// Returns a one-line message about the undefined names in a filter.
 fn unknown(errors: compile::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (_, errors) in errors {

@@ -1,25 +1,25 @@
-//! Decoding of bytes, by the encoding that a server or a page declares, or the one that fits.
+//! Decoding of bytes, with the encoding that the server or the page declares, or a guessed one.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// Length of the start of a page that is searched for a declared encoding, in bytes.
+/// Number of bytes at the start of a page that are searched for a declared encoding.
 const HEAD: usize = 4 << 10;
 
-/// Decodes bytes. A byte-order mark decides first, then the server's charset, then the page's own,
-/// then whether the bytes are UTF-8.
+/// Decodes bytes. A byte-order mark determines the encoding, or else the server's charset `said`,
+/// or else the page's declaration. Without any of them, the encoding is guessed.
 pub(crate) fn decode(bytes: &[u8], said: Option<&str>) -> String {
     let said = said.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
     let encoding = said.or_else(|| of_page(bytes)).unwrap_or_else(|| guess(bytes));
     encoding.decode(bytes).0.into_owned()
 }
 
-/// Returns the value of `charset=` in the page's head or in the XML declaration.
+/// Returns the encoding that a `meta` tag or the XML declaration of a page declares.
 fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..HEAD.min(bytes.len()))?;
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let marks = ["charset=", "encoding="];
     marks.iter().flat_map(|mark| head.match_indices(mark)).find_map(|(at, mark)| {
-        // Only a declaration inside a tag counts: scripts and texts mention encodings, too.
+        // Only a declaration inside a tag counts, because scripts and text mention encodings, too.
         let tag = head.get(..at)?.rsplit('<').next()?;
         if !(tag.starts_with("meta") || tag.starts_with("?xml")) {
             return None;
@@ -38,7 +38,7 @@ fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
 fn guess(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF_8,
-        // UTF-8 text that is truncated inside a character.
+        // The text is UTF-8, but was truncated inside a character.
         Err(error)
             if error.error_len().is_none()
                 && !bytes.iter().take(error.valid_up_to()).all(u8::is_ascii) =>

@@ -10,14 +10,14 @@ use crate::{charset, page, status, strip};
 const UNSEEN: &str =
     "script, style, noscript, template, svg, iframe, object, head, [hidden], [aria-hidden=true]";
 
-/// Elements whose content is not text of the page. Their own text is their source.
+/// Elements whose content is not part of the page's text. If selected, they return their source.
 const SOURCES: &str = "script, style, noscript, template";
 
-/// Elements whose text is returned with its whitespace.
+/// Elements whose text is returned with its whitespace unchanged.
 const VERBATIM: &[&str] = &["pre", "textarea", "script", "style", "noscript", "template"];
 
-/// Returns the visible text of a page. The text of a page that is nested too deeply, or of every
-/// page if `plain` is true, is taken without building the page's tree.
+/// Returns the visible text of a page. If the page is nested too deeply, or `plain` is true, strips
+/// the tags instead of converting the page's tree.
 pub(crate) fn text_of(body: &[u8], plain: bool) -> String {
     let html = charset::decode(body, None);
     match read(&html).filter(|_| !plain) {
@@ -29,8 +29,8 @@ pub(crate) fn text_of(body: &[u8], plain: bool) -> String {
     }
 }
 
-/// Returns the links of a page at the URL `base`: absolute http and https URLs without fragments,
-/// each once. A link within the page is not one.
+/// Returns the links of a page at the URL `base`: distinct absolute http and https URLs without
+/// fragments. Links within the page are omitted.
 pub(crate) fn links(body: &[u8], base: &str) -> Result<Vec<String>, (i32, String)> {
     let document = read(&charset::decode(body, None)).ok_or_else(too_deep)?;
     let base = page::base_of(&document, base);
@@ -51,7 +51,7 @@ pub(crate) fn links(body: &[u8], base: &str) -> Result<Vec<String>, (i32, String
     Ok(links)
 }
 
-/// Returns the text of each element that a selector matches, or one of its attributes.
+/// Returns the text or an attribute of each element that a selector matches.
 pub(crate) fn select(
     body: &[u8],
     css: &str,
@@ -66,7 +66,7 @@ pub(crate) fn select(
         let value = |node: &NodeRef<'_>| node.attr(&name).map(String::from).unwrap_or_default();
         return Ok(found.nodes().iter().map(value).collect());
     }
-    // The source of a script is its own text only, and not that of the elements around it.
+    // A script's source is returned only for the script itself, not for the elements around it.
     let sources: Vec<Option<String>> =
         found.nodes().iter().map(|node| node.is(SOURCES).then(|| node.text().into())).collect();
     document.select(SOURCES).remove();
@@ -83,8 +83,8 @@ fn too_deep() -> (i32, String) {
     (status::TOO_DEEP, "the page is nested deeper than 256 elements".to_owned())
 }
 
-/// Returns the text of an element: blocks are separated by an empty line, rows, list items and the
-/// like by a line end.
+/// Returns the text of an element. Blocks are separated by an empty line; rows, list items and the
+/// like are separated by a newline.
 fn text(node: &NodeRef<'_>) -> String {
     let name = node.node_name().unwrap_or_default();
     if VERBATIM.contains(&&*name) {

@@ -2,8 +2,8 @@
 //! are decoded, parsed and converted only here, within the guest's memory and time limits, never in
 //! the host.
 //!
-//! Each call has a head, a JSON object that names the function ([`Request`]), and a body, the
-//! received bytes. [`answer`] is the same on every target, so that a fuzzer can call it natively;
+//! Each call has a head, a JSON object that names the function ([`Request`]), and a body, which is
+//! the received bytes. [`answer`] is the same on every target, so a fuzzer can call it natively;
 //! `guest` is its WebAssembly interface.
 
 mod charset;
@@ -15,13 +15,13 @@ mod strip;
 
 use serde::Deserialize;
 
-/// The statuses of a call. The host has the same list.
+/// The statuses of a call. The host defines the same values.
 pub mod status {
     /// The output is the result.
     pub const DONE: i32 = 0;
-    /// The body is not a text; the output says what it is.
+    /// The body is not text; the output says what it is.
     pub const NOT_TEXT: i32 = 1;
-    /// A search engine's answer has no results to read; the output says why.
+    /// A search engine's response contains no readable results; the output says why.
     pub const NO_RESULTS: i32 = 2;
     /// The head is not a [`Request`](super::Request); the output says why.
     pub const BAD_REQUEST: i32 = 3;
@@ -37,51 +37,51 @@ pub mod status {
 pub enum Request {
     /// Converts a body to text.
     Text {
-        /// The URL that relative links start from.
+        /// The base URL of relative links.
         url: String,
-        /// The value of the header `content-type`; empty if there was none.
+        /// The value of the `content-type` header; empty if there was none.
         content_type: String,
-        /// If true, tags are taken out of a page without building its tree: linear in time and
+        /// If true, tags are stripped from a page without building its tree, in linear time and
         /// memory.
         plain: bool,
     },
     /// Returns the visible text of a page.
     PageText {
-        /// If true, tags are taken out without building the page's tree.
+        /// If true, tags are stripped instead of converting the page's tree.
         plain: bool,
     },
-    /// Returns the links of a page: a JSON array of absolute URLs without fragments, each once.
+    /// Returns the links of a page: a JSON array of distinct absolute URLs without fragments.
     Links {
-        /// The URL that relative links start from.
+        /// The base URL of relative links.
         base: String,
     },
     /// Returns the text of each element that a selector matches: a JSON array of strings.
     Select {
         /// The selector.
         css: String,
-        /// If there is one, that attribute is returned instead of the text; "" where it is missing.
+        /// The attribute whose value is returned instead of the text; "" if an element lacks it.
         attribute: Option<String>,
     },
-    /// Reads the results from a page that a search engine makes for people: a JSON array of at most
-    /// `most` hits.
+    /// Returns the results on the HTML page of a search engine: a JSON array of at most `most`
+    /// hits.
     ResultsPage {
         /// The URL of the page.
         url: String,
         /// Maximum number of hits.
         most: usize,
     },
-    /// Reads the results from a search engine's JSON: a JSON array of at most `most` hits.
+    /// Returns the results in a search engine's JSON: a JSON array of at most `most` hits.
     ResultsJson {
         /// The JSON pointer of the results.
         at: String,
-        /// The key of a result's snippet.
+        /// The JSON key of a result's snippet.
         snippet: String,
         /// Maximum number of hits.
         most: usize,
     },
 }
 
-/// Carries out the request in `head` on `body`, and returns a [`status`] with its output.
+/// Executes the request in `head` on `body`. Returns a [`status`] and the output.
 pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
     let request = match serde_json::from_slice(head) {
         Ok(request) => request,

@@ -10,37 +10,37 @@ use crate::{charset, strip};
 /// Maximum size of a page, in bytes. Only the start of a larger page is converted.
 const PAGE_BYTES: usize = 5 << 20;
 
-/// Maximum nesting of a page that is parsed into a tree. No page written by people is deeper.
+/// Maximum nesting depth of a page that is parsed into a tree. Real pages are less deeply nested.
 const DEPTH: usize = 256;
 
-/// Maximum number of elements of a page that is searched for its article.
+/// Maximum number of elements of a page whose article is extracted.
 const ELEMENTS: usize = 40_000;
 
 /// Number of bytes that are parsed between two checks of the depth.
 const PIECE: usize = 8 << 10;
 
-/// Minimum length of an article, in characters. A shorter one may be only a part of the page's
-/// text.
+/// Minimum length of an article that is accepted regardless of its share of the page's text, in
+/// characters.
 const SHORT: usize = 1_000;
 
-/// Elements that are not part of the text.
+/// Elements that are omitted from the text.
 const UNREAD: &str = "script, style, noscript, template, svg, canvas, iframe, object, embed, form select, button, link, meta, \
                       [hidden], [aria-hidden=true]";
 
-/// Block elements that Markdown does not have.
+/// Block elements without an equivalent in Markdown. They become paragraphs.
 const LINES: &str = "dt, dd, figcaption, address, summary, legend";
 
-/// Elements that link to other pages and are never part of an article.
+/// Navigation elements, which are never part of an article.
 const WAYS: &str = "nav, [role=navigation]";
 
-/// Elements around the main text.
+/// Elements that surround the main text.
 const AROUND: &str = "nav, footer, aside, [role=navigation], [role=banner], [role=contentinfo]";
 
 /// Returns the text of a response's body.
 ///
 /// # Errors
-/// If the body is not text: a phrase that says what it is and continues a sentence that starts with
-/// the URL.
+/// If the body is not text. The message says what the body is, and continues a sentence that starts
+/// with the URL.
 pub(crate) fn text_of(
     url: &str,
     content_type: &str,
@@ -120,8 +120,8 @@ fn is_text(kind: &str) -> bool {
         || kind == "image/svg+xml"
 }
 
-/// Returns the text of a page as Markdown: its article, or all of it if the article is only a small
-/// part. A page that is nested too deeply is converted without its structure.
+/// Returns the text of a page as Markdown: its article, or all of its text if the article is only a
+/// small part. A page that is nested too deeply is converted without its structure.
 fn readable(html: &str, url: &str) -> String {
     let Some(document) = parse(html) else { return strip::text(html) };
     let Some(elements) = measure(&document) else { return strip::text(html) };
@@ -142,7 +142,7 @@ fn readable(html: &str, url: &str) -> String {
     }
 }
 
-/// Parses a page piece by piece. Returns `None` if it is nested too deeply.
+/// Parses a page in pieces. Returns `None` if the page is nested too deeply.
 pub(crate) fn parse(html: &str) -> Option<Document> {
     let mut options = html5ever::ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
@@ -152,7 +152,7 @@ pub(crate) fn parse(html: &str) -> Option<Document> {
         let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         parser.process(StrTendril::from(piece));
         rest = more;
-        // Each tag costs time in proportion to its depth.
+        // Parsing a tag takes time proportional to its depth.
         if depth_at_end(&parser.tokenizer.sink.sink) > DEPTH {
             return None;
         }
@@ -165,7 +165,7 @@ fn depth_at_end(document: &Document) -> usize {
     std::iter::successors(document.root().last_child(), NodeRef::last_child).count()
 }
 
-/// Returns the number of elements of a page; `None` if it is nested too deeply.
+/// Returns the number of elements in a page; `None` if it is nested too deeply.
 pub(crate) fn measure(document: &Document) -> Option<usize> {
     let mut elements = 0;
     let mut depth = 0_usize;
@@ -214,7 +214,7 @@ fn title_of(document: &Document) -> Option<String> {
     Some(title.chars().take(300).collect())
 }
 
-/// Returns true if the text starts with that title as a heading.
+/// Returns true if the text starts with the title as a heading.
 fn begins_with(text: &str, title: &str) -> bool {
     let plain = |text: &str| {
         text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
@@ -236,7 +236,7 @@ fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     let words = || copy.body().map_or(0, |body| body.text().split_whitespace().count());
     let all = words();
     copy.select(WAYS).remove();
-    // The rest of a page of links is not an article.
+    // If most of the words are in navigation elements, the rest is not an article.
     if words() * 2 < all {
         return None;
     }
@@ -246,8 +246,8 @@ fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the whole visible text, without the elements around the main text unless nothing else is
-/// left.
+/// Returns the whole visible text. Omits the elements around the main text, unless less than a
+/// fifth of the text would remain.
 fn whole(document: &Document, base: Option<&Url>) -> String {
     tidy(document, base);
     let shown =
@@ -287,7 +287,7 @@ fn tidy(document: &Document, base: Option<&Url>) {
     }
 }
 
-/// Adds a line, with link targets in the form that a request takes.
+/// Appends a line. Replaces `&amp;` in link targets, so that they can be requested.
 fn push_line(text: &mut String, line: &str) {
     let mut parts = line.split("](");
     text.push_str(parts.next().unwrap_or_default());
@@ -300,7 +300,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Reduces blank lines to one in a row, and removes those at the ends.
+/// Reduces each run of blank lines to one, and removes blank lines at the start and the end.
 fn squeezed(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len());
     let mut blank = 0;

@@ -1,4 +1,4 @@
-//! Search results, read from JSON or from a page, as plain text.
+//! Search results as plain text, read from JSON or from an HTML page.
 
 use dom_query::{Document, NodeRef};
 use serde::Serialize;
@@ -11,13 +11,13 @@ use crate::{charset, strip};
 const TITLE: usize = 200;
 const SNIPPET: usize = 400;
 
-/// Maximum length of a returned URL, in characters.
+/// Maximum length of a returned URL, in bytes.
 const ADDRESS: usize = 2_000;
 
 /// Maximum number of bytes of a result page that are parsed.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// One result.
+/// A search result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Hit {
     pub(crate) title: String,
@@ -25,7 +25,7 @@ pub(crate) struct Hit {
     pub(crate) snippet: String,
 }
 
-/// Reads the results at a pointer of a JSON document.
+/// Reads the results at the JSON pointer `at`. `snippet` is the key of a result's snippet.
 pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, String> {
     let said = || {
         let said: String = strip::text(&String::from_utf8_lossy(body)).chars().take(120).collect();
@@ -35,7 +35,7 @@ pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, Str
         format!("the search engine answered with something that is not its JSON: {}", said())
     })?;
     let Some(items) = document.pointer(at) else {
-        // An engine without results may omit the whole array.
+        // An engine that found nothing may omit the whole array.
         let empty = document.is_object() && document.get("error").is_none();
         return if empty {
             Ok(Vec::new())
@@ -54,7 +54,7 @@ pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, Str
     Ok(hits.collect())
 }
 
-/// Reads the results of an HTML page: links that are headings, each with the text around it.
+/// Reads the results on an HTML page: links in headings, each with the text around it.
 pub(crate) fn page(body: &[u8], url: &str) -> Result<Vec<Hit>, String> {
     let url = &Url::parse(url)
         .map_err(|error| format!("the search engine's page has no URL: {error}"))?;
@@ -90,7 +90,7 @@ pub(crate) fn page(body: &[u8], url: &str) -> Result<Vec<Hit>, String> {
     Ok(hits)
 }
 
-/// Returns the final target of a result link; `None` if that is the engine itself.
+/// Returns the final target of a result link; `None` if it leads to the engine itself.
 fn leads_to(target: &Url, page: &Url) -> Option<Url> {
     let same_site = |url: &Url| {
         let site = |url: &Url| {
@@ -113,7 +113,7 @@ fn leads_to(target: &Url, page: &Url) -> Option<Url> {
     unwrapped.filter(|url| matches!(url.scheme(), "http" | "https") && !same_site(url))
 }
 
-/// Returns the block of one result: the widest element around its link that contains no other
+/// Returns the block of a result: the outermost element around its link that contains no other
 /// result link.
 fn block_of<'a>(link: &NodeRef<'a>) -> Option<NodeRef<'a>> {
     let mut block = None;
@@ -151,7 +151,7 @@ fn is_ad(block: &NodeRef<'_>) -> bool {
     class.split_whitespace().any(|class| matches!(class, "result--ad" | "ad" | "ads" | "sponsored"))
 }
 
-/// Returns the text of a result without its title.
+/// Returns the snippet of a result: its description, or else its text without the title.
 fn snippet_of(block: &NodeRef<'_>, title: &str) -> String {
     let marked = block.descendants_it().find(|node| {
         let class = node.class().unwrap_or_default();
@@ -179,7 +179,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the first results with web links, without duplicates, with their texts truncated.
+/// Returns the first `most` distinct results with http or https URLs. Truncates their texts.
 pub(crate) fn cleaned(hits: Vec<Hit>, most: usize) -> Vec<Hit> {
     let cut = |text: &str, most: usize| {
         let text = plain(text);

@@ -1,4 +1,4 @@
-//! The text of a page without its tags, in time linear in the page's length.
+//! The text of a page without its tags, extracted in linear time.
 
 /// Elements whose content is invisible.
 const HIDDEN: &[&str] = &["script", "style", "template", "noscript", "svg"];
@@ -10,7 +10,7 @@ const INLINE: &[&str] = &[
     "time", "tt", "u", "var", "wbr",
 ];
 
-/// Returns the text of a page, one line per block.
+/// Returns the text of a page, with one line per block.
 pub(crate) fn text(html: &str) -> String {
     let mut text = String::new();
     let mut rest = html;
@@ -46,7 +46,7 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Returns the text after the end of an element; nothing if it has no end.
+/// Returns the text after an element's end tag, or an empty text if there is no end tag.
 fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
     let ends = text.match_indices("</").find(|(at, _)| {
         let tag = text.get(at + 2..at + 2 + name.len());

@@ -1,8 +1,8 @@
-//! Prints the ratios of Wattle's times to those of bare wasmtime, one per line: a name and the
+//! Prints the ratios of Wattle's times to those of bare wasmtime. Each line contains a name and the
 //! median ratio.
 //!
-//! Each round times both sides one after the other, so that a busy machine slows both. The ratio of
-//! a round is the ratio of the two times.
+//! Each round times both sides one after the other, so that a busy machine slows both. A round's
+//! ratio is the quotient of the two times.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use wattle_peers::typical::{CALLING, PROGRAM, args};
 use wattle_peers::{Result, wattle};
 use wattle_rt::{Grants, Limits, Runtime};
 
-/// The number of rounds.
+/// Number of rounds.
 const ROUNDS: usize = 301;
 
-/// The number of runs of each side in a round, so that a round takes some milliseconds.
+/// Number of cold runs per side in a round, chosen so that a round takes a few milliseconds.
 const COLD_RUNS: u32 = 8;
 const WARM_RUNS: u32 = 512;
 const CALLING_RUNS: u32 = 16;
@@ -48,7 +48,7 @@ fn print_ratios() -> Result<()> {
     })
 }
 
-/// The work that is timed.
+/// A kind of run that is timed.
 #[derive(Clone, Copy)]
 enum Side {
     Warm,
@@ -87,7 +87,7 @@ impl Sides {
         Ok(Sides { runtime, grants, same, naive, typical, calling, texts: 0 })
     }
 
-    /// Returns the median of the ratios of the times of two sides.
+    /// Returns the median ratio of the two sides' times.
     async fn ratio(&mut self, [a, b]: [Side; 2]) -> Result<f64> {
         let mut ratios = Vec::with_capacity(ROUNDS);
         for round in 0..ROUNDS {
@@ -100,7 +100,7 @@ impl Sides {
         Ok(ratios[ROUNDS / 2])
     }
 
-    /// Generates programs that no side has seen before.
+    /// Generates programs that neither side has seen before.
     fn unseen(&mut self) -> Vec<String> {
         let first = self.texts;
         self.texts += COLD_RUNS;
@@ -111,7 +111,7 @@ impl Sides {
         self.unseen().iter().map(|text| wattle::module(self.runtime.signatures(), text)).collect()
     }
 
-    /// Times the runs of a side in a round.
+    /// Measures the time of one side's runs in a round.
     async fn time(&mut self, side: Side) -> Result<Duration> {
         match side {
             Side::Warm => self.wattle(&[PROGRAM; WARM_RUNS as usize], args).await,

@@ -1,5 +1,5 @@
-//! Measures one peer with one job, in a separate process: `peer PEER JOB FOLDER SECONDS`, or `peer
-//! PEER live FOLDER COUNT` for the memory of live contexts. Prints a line of JSON.
+//! Measures one peer with one job in this process: `peer PEER JOB FOLDER SECONDS`, or `peer PEER
+//! live FOLDER COUNT` for the memory of live contexts. Prints a line of JSON.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ fn figures(peer: &str, job: &str, folder: &Path, bound: &str) -> Result<Value> {
         Task::Live(_) => Job::load(folder, LIVE_JOB)?,
         Task::Time(_) => Job::load(folder, job)?,
     };
-    // Everything that the peer adds to this is its own.
+    // Memory beyond this value is used by the peer.
     let empty = peak_kib()?;
     tokio.block_on(async {
         let job = &job;
@@ -75,12 +75,12 @@ fn figures(peer: &str, job: &str, folder: &Path, bound: &str) -> Result<Value> {
     })
 }
 
-/// A measurement and its bound.
+/// A measurement, with its duration or count.
 #[derive(Clone, Copy)]
 enum Task {
-    /// Times, for a number of seconds.
+    /// A time measurement that lasts this many seconds.
     Time(f64),
-    /// Memory of a number of live contexts.
+    /// A memory measurement with this many live contexts.
     Live(usize),
 }
 

@@ -1,5 +1,6 @@
-//! Does one kind of work several times: `work assemble|warm|read TIMES`. The gate counts the
-//! instructions of two such processes; the difference is the cost of the work alone.
+//! Performs one kind of work several times: `work assemble|warm|read TIMES`. The gate counts the
+//! instructions of two processes with different values of `TIMES`; the difference is the cost of
+//! the additional work.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ fn perform(work: &str, times: &str) -> Result<()> {
         }
         "warm" => {
             let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-            // valgrind has no room for the address space that more instances reserve.
+            // More instances would reserve more address space than valgrind has.
             let limits = Limits { instances: 1, ..Limits::default() };
             let (runtime, grants) = wattle::runtime(limits)?;
             tokio.block_on(async {

@@ -82,9 +82,9 @@ fn is_io(error: &Error) -> bool {
 
 fn kind_of_state(state: &SqlState) -> FailureKind {
     match state.code() {
-        // Serialization failure, deadlock, and the creation of an object that exists.
+        // Serialization failure, deadlock, and the creation of an object that already exists.
         "40001" | "40P01" | "42P06" | "42P07" | "42710" => FailureKind::Conflict,
-        // The server stops, starts or ended the session.
+        // The server is stopping or starting, or has ended the session.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => FailureKind::Lost,
         code if code.starts_with("08") => FailureKind::Lost,
         code if code.starts_with("28") => FailureKind::Credentials,

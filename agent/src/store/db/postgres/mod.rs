@@ -4,15 +4,15 @@
 //! libsqlite3, which only one crate may do. The statements of the store are strings for both
 //! engines, and queries that are checked at compile time would be checked for one engine only.
 //!
-//! **Repetition.** A transaction has no effect if it fails because of another one (40001, 40P01),
-//! or if its connection is lost before its commit is sent. It is then repeated with an increasing
-//! delay. If the connection is lost after the commit was sent, the outcome of the transaction is
-//! unknown. The server is then asked for the status of the transaction by its number, and the
-//! transaction is repeated only if it was rolled back. If a server has no such numbers, the
-//! transaction is not repeated, and the caller gets an error.
+//! **Retries.** A transaction has no effect if it conflicts with another transaction (40001,
+//! 40P01), or if its connection is lost before its commit is sent. It is then repeated with an
+//! increasing delay. If the connection is lost after the commit was sent, the outcome of the
+//! transaction is unknown. The server is then asked for the status of the transaction by its
+//! number, and the transaction is repeated only if it was rolled back. If a server does not number
+//! transactions, the transaction is not repeated, and the caller gets an error.
 //!
 //! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
-//! process that is paused during a transaction holds its locks for a limited time only.
+//! process that is paused during a transaction holds its locks only for a limited time.
 
 mod failure;
 mod notices;
@@ -49,7 +49,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(10);
 /// Maximum time that the process waits for the server's answer. The server's own limits are lower.
 const ANSWER: Duration = Duration::from_secs(20);
-/// Maximum number of times that a transaction is tried.
+/// Maximum number of attempts at a transaction.
 const ATTEMPTS: u32 = 8;
 /// Time after which a failed transaction is not retried.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,21 +67,21 @@ pub(in crate::store) struct Postgres(Arc<Inner>);
 
 struct Inner {
     pool: Pool,
-    /// The settings of a connection for notifications.
+    /// The settings of the connection that receives notifications.
     connection: (Config, Tls),
-    /// Set on first use.
+    /// The notifications, started on first use.
     notices: OnceLock<Notices>,
     schema: String,
     shown: String,
     opening: Opening,
-    /// Set once the schema has the version of this program.
+    /// The server's properties, set once the schema has been migrated.
     server: OnceCell<Server>,
 }
 
 /// Properties of the server.
 #[derive(Clone, Copy, Debug)]
 struct Server {
-    /// If true, the server returns the status of a transaction by its number.
+    /// If true, the server can report the status of a transaction by its number.
     has_statuses: bool,
 }
 
@@ -91,8 +91,8 @@ enum Attempt<T> {
     Done(T),
     /// The transaction had no effect.
     Failed(Cause),
-    /// The commit was sent, but its outcome is unknown. The transaction has a number if the server
-    /// assigns them.
+    /// The commit was sent, but its outcome is unknown. `number` identifies the transaction, if the
+    /// server numbers transactions.
     Unknown { result: T, number: Option<String>, cause: DbError },
 }
 
@@ -139,7 +139,7 @@ impl Postgres {
         })))
     }
 
-    /// Returns the notifications for the schema.
+    /// Returns the notifications for the schema, and starts them on first use.
     pub(super) fn notices(&self) -> &Notices {
         self.0.notices.get_or_init(|| {
             let (config, tls) = self.0.connection.clone();
@@ -182,7 +182,7 @@ impl Postgres {
         Err("a transaction was tried too often".into())
     }
 
-    /// Tries a transaction once. Also returns `work`, for the next attempt.
+    /// Tries a transaction once. Also returns `work`, so that it can be tried again.
     async fn attempt<T, W>(&self, access: Access, mut work: W) -> Result<(W, Attempt<T>), Cause>
     where
         T: Send + 'static,
@@ -194,14 +194,14 @@ impl Postgres {
         };
         let (server, client) = match connected.await {
             Ok(connected) => connected,
-            // The server may be about to start, or to fail over.
+            // The server may be starting or failing over.
             Err(error) => return Ok((work, Attempt::Failed(error.into()))),
         };
         let handle = Handle::current();
         let task = tokio::task::spawn_blocking(move || {
             let ended = transact(&client, &handle, (access, server), &mut work);
             if !matches!(ended, Attempt::Done(_)) {
-                // Its session may be in any state.
+                // The session may be in any state, so its connection is not reused.
                 drop(Object::take(client));
             }
             (work, ended)
@@ -212,7 +212,8 @@ impl Postgres {
     /// Makes the space of deleted rows usable again, and collects statistics for the planner.
     pub(super) async fn vacuum(&self, tables: &[&str]) -> Result<(), DbError> {
         self.server().await?;
-        // The session then has no time limit, so it is removed from the pool.
+        // The session has no statement timeout afterwards, so its connection is removed from the
+        // pool.
         let client = Object::take(self.connection().await?);
         for statement in
             ["SET statement_timeout = 0", &format!("VACUUM (ANALYZE) {}", tables.join(", "))]
@@ -227,7 +228,7 @@ impl Postgres {
         self.0.pool.get().await.map_err(of_pool)
     }
 
-    /// Returns the server's properties. The first call migrates the schema.
+    /// Returns the server's properties. The first successful call creates or migrates the schema.
     async fn server(&self) -> Result<Server, DbError> {
         let prepare = async || {
             let client = self.connection().await?;
@@ -239,8 +240,8 @@ impl Postgres {
         self.0.server.get_or_try_init(prepare).await.copied()
     }
 
-    /// Returns true if a transaction whose commit was sent has been committed. Asks the server, by
-    /// the transaction's number.
+    /// Returns true if a transaction whose commit was sent has been committed. The server is asked
+    /// for its status by `number`.
     async fn has_landed(&self, number: Option<String>, cause: &DbError) -> Result<bool, DbError> {
         let unknown = |why: &str| {
             let message = format!("the connection was lost during a commit, and {why}: {cause}");
@@ -267,7 +268,7 @@ impl Postgres {
     }
 }
 
-/// Runs a transaction on a thread that may block.
+/// Tries a transaction once. Must be called on a thread where blocking is allowed.
 fn transact<T>(
     client: &Object,
     handle: &Handle,

@@ -4,9 +4,8 @@
 //! notification is lost, or the server does not support them, a reader is delayed until it polls
 //! again.
 //!
-//! On the whole server, a commit with a notification waits for the previous such commit. Therefore
-//! topics are collected for a few milliseconds, and sent outside the transactions that they belong
-//! to.
+//! The server serializes all commits with notifications. Therefore topics are collected for a few
+//! milliseconds, and sent outside the transactions that they belong to.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -26,7 +25,7 @@ const COLLECT: Duration = Duration::from_millis(5);
 const RECONNECT: Duration = Duration::from_secs(2);
 /// Maximum length of a notification, in bytes. The server accepts fewer than 8,000.
 const MAX_BYTES: usize = 7_900;
-/// Maximum number of topics that a slow reader may be behind. Beyond that, it loses topics and
+/// Maximum number of topics by which a reader may lag behind. A slower reader loses topics and
 /// polls the tables.
 const BEHIND: usize = 1_024;
 
@@ -34,7 +33,7 @@ const BEHIND: usize = 1_024;
 pub(in crate::store) struct Notices {
     shared: Arc<Shared>,
     received: broadcast::Sender<Arc<str>>,
-    /// Stops the tasks when dropped.
+    /// A guard that stops the tasks when it is dropped.
     _tasks: DropGuard,
 }
 
@@ -45,7 +44,7 @@ struct Shared {
 }
 
 impl Notices {
-    /// Starts listening and sending. Must be used within a tokio runtime.
+    /// Starts listening and sending. Must be called within a tokio runtime.
     pub(super) fn start(pool: Pool, config: Config, tls: Tls, schema: &str) -> Notices {
         let shared = Arc::<Shared>::default();
         let received = broadcast::Sender::new(BEHIND);
@@ -126,7 +125,7 @@ async fn listen_once(
         loop {
             match poll_fn(|cx| connection.poll_message(cx)).await {
                 Some(Ok(AsyncMessage::Notification(notice))) => {
-                    // Without receivers, nobody waits.
+                    // Sending fails only if there are no receivers.
                     notice.payload().lines().for_each(|topic| drop(to.send(topic.into())));
                 }
                 Some(Ok(_)) => {}

@@ -1,8 +1,8 @@
 //! The tables in PostgreSQL, and their migrations.
 //!
-//! Versions count from 1, independently of those of SQLite's files. All steps of a migration are
-//! one transaction, which locks the row of the version. Therefore, if several processes start at
-//! once, only one of them migrates.
+//! Versions are counted from 1, independently of the versions of SQLite files. All steps of a
+//! migration run in one transaction, which locks the version row. Therefore, if several processes
+//! start at the same time, only one of them migrates the schema.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::store::copy::{MARK, unfinished};
 /// changed, only added.
 const MIGRATIONS: &[&str] = &[
     include_str!("tables.sql"),
-    // The mark of a store that is the target of an unfinished copy.
+    // The marker of a store that is the target of an unfinished copy.
     "CREATE TABLE copying (
         one BIGINT PRIMARY KEY CHECK (one = 1),
         source TEXT NOT NULL,
@@ -40,7 +40,7 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX file_of_object ON session_file (object) WHERE object IS NOT NULL",
 ];
 
-/// Maximum number of attempts to create the schema while other processes create it, too.
+/// Maximum number of attempts to create the schema while other processes do the same.
 const ATTEMPTS: u32 = 5;
 
 /// Creates the schema if it is absent, and migrates it to the newest version. For a copy, see
@@ -70,7 +70,7 @@ async fn create_or_migrate(client: &Object, schema: &str) -> Result<(), DbError>
         attempt += 1;
         match migrate(client, schema).await {
             Err(error) if error.kind == FailureKind::Conflict && attempt < ATTEMPTS => {
-                // The other processes come further in the meantime.
+                // Gives the other processes time to make progress.
                 let delay = fastrand::u64(..20 * u64::from(attempt));
                 tokio::time::sleep(Duration::from_millis(delay)).await;
             }
@@ -79,10 +79,10 @@ async fn create_or_migrate(client: &Object, schema: &str) -> Result<(), DbError>
     }
 }
 
-/// Returns the version of the schema, or `None` if it has no tables.
+/// Returns the version of the schema, or `None` if the schema has no version table.
 ///
 /// # Errors
-/// If the version is newer than this program.
+/// If the version is newer than this program supports.
 async fn version(client: &Object, schema: &str) -> Result<Option<usize>, DbError> {
     let exists = "SELECT 1 FROM information_schema.tables
                   WHERE table_schema = $1 AND table_name = 'version'";
@@ -113,7 +113,7 @@ async fn migrate(client: &Object, schema: &str) -> Result<(), DbError> {
     found(client.batch_execute(VERSION_TABLE).await)?;
     let done = steps(client, schema).await;
     if done.is_err() {
-        // A connection that is lost has no transaction either.
+        // If this fails because the connection is lost, the server rolls the transaction back.
         drop(client.batch_execute("ROLLBACK").await);
     }
     done

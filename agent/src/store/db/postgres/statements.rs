@@ -1,4 +1,4 @@
-//! The statements of an open transaction, on a thread that may block.
+//! The statements of an open transaction, executed on a thread where blocking is allowed.
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -44,7 +44,7 @@ impl<'a> Open<'a> {
         self.failed
     }
 
-    /// Sends a request, and records whether it failed.
+    /// Waits for the response to a request, and records a failure.
     fn ask<T>(&mut self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, DbError> {
         let answer = within(self.handle, answer);
         self.failed |= answer.is_err();

@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream as RustlsStream;
 use super::url::{Protection, TlsSettings};
 use crate::error::Cause;
 
-/// The server name in the TLS handshake if the server's address has no name.
+/// The server name in the TLS handshake if the server's address contains no host name.
 const NO_NAME: &str = "localhost";
 
 /// A factory of TLS connections.
@@ -27,7 +27,8 @@ const NO_NAME: &str = "localhost";
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Reads the trusted certificates, if the server's certificate must be verified.
+    /// Creates a factory of TLS connections. Reads the trusted certificates if the server's
+    /// certificate must be verified.
     pub(super) fn new(settings: &TlsSettings) -> Result<Tls, Cause> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -83,7 +84,7 @@ where
     }
 }
 
-/// One TLS handshake.
+/// The connector and the server name for a TLS handshake.
 pub(super) struct Connect {
     connector: TlsConnector,
     name: ServerName<'static>,

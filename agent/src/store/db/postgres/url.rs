@@ -13,10 +13,10 @@ const SCHEMA: &str = "wattle";
 /// Maximum length of a schema's name, in bytes.
 const MAX_SCHEMA: usize = 63;
 
-/// The minimum protection of the connection, which the parameter `sslmode` sets.
+/// The minimum protection of the connection, set by the parameter `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protection {
-    /// No TLS.
+    /// An unencrypted connection.
     Disable,
     /// TLS if the server offers it, with any certificate.
     Prefer,
@@ -64,7 +64,7 @@ impl Location {
         if !others.is_empty() {
             url.query_pairs_mut().extend_pairs(&others);
         }
-        // The driver's error about the URL could quote a part of it.
+        // The driver's error could quote parts of the URL, such as the password.
         let mut config: Config = url.as_str().parse().map_err(|_| {
             "the URL is invalid; expected \
              `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE&schema=NAME`"
@@ -86,8 +86,8 @@ impl Location {
     }
 }
 
-/// Returns the URL without its password, and without the values of parameters that could be a
-/// password.
+/// Returns the URL with `***` in place of its password and the values of parameters whose names
+/// contain `password`.
 fn masked(url: &Url) -> String {
     let mut shown = url.clone();
     if shown.password().is_some() {
@@ -120,7 +120,7 @@ fn protection_of(mode: &str) -> Result<Protection, Cause> {
     })
 }
 
-/// Checks that a name can be quoted as an identifier without escapes.
+/// Checks that a schema name is valid and needs no escapes in a quoted identifier.
 fn check_schema(name: &str) -> Result<(), Cause> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let begins = name.as_bytes().first().is_some_and(|byte| !byte.is_ascii_digit());

@@ -17,7 +17,7 @@ pub(super) enum Node {
     Link(String),
 }
 
-/// An event before a primitive operation.
+/// An event that occurs before a primitive operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The user overwrites a file with the same number of bytes.
@@ -48,7 +48,7 @@ pub(super) struct World {
     pub(super) step: usize,
     pub(super) dead: bool,
     pub(super) events: Vec<(usize, Event)>,
-    /// The contents that the user wrote and did not overwrite or remove.
+    /// The contents that the user wrote and has not overwritten or removed.
     pub(super) wanted: BTreeSet<String>,
     pub(super) can_exchange: bool,
 }
@@ -70,7 +70,7 @@ impl World {
         self.nodes.keys().filter(inside).cloned().collect()
     }
 
-    /// Removes an entry and everything below it, and returns them.
+    /// Removes an entry and everything in it, and returns the removed nodes.
     fn take(&mut self, path: &str) -> Vec<(String, Node)> {
         let all = self.below(path);
         all.into_iter()

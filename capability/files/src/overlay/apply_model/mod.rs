@@ -1,7 +1,7 @@
 //! A model test of applying changes. Before every primitive operation, and before every pair of
-//! them, the user changes an entry, the disk fails or the process ends. After every schedule, none
-//! of the user's bytes are lost, each file is completely old or completely new, and no staged file
-//! remains.
+//! operations, the user changes an entry, the disk fails or the process ends. After every schedule,
+//! none of the user's bytes are lost, each file is completely old or completely new, and no staged
+//! file remains.
 
 mod fake_disk;
 
@@ -161,8 +161,7 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
         if by_others {
             continue;
         }
-        // If only the disk failed or the process ended, each change that is reported as done is
-        // done.
+        // If only the disk failed or the process ended, each change reported as done has been made.
         let done = match &step.action {
             Action::Remove => now.is_none() || step.displaces,
             Action::Folder => now == Some(&Node::Folder),
@@ -222,7 +221,7 @@ fn one_event_during_a_plan_of_all_changes_loses_nothing() {
     }
 }
 
-/// Returns all pairs of events.
+/// Returns pairs of events, most of which act on the path `target`.
 fn pairs(target: &str) -> Vec<(Event, Event)> {
     use Event::{Crash, Delete, Edit, EditKeepingTime, Fail, Folder, Save};
     let at = |event: fn(String) -> Event| event(target.to_owned());

@@ -212,7 +212,7 @@ impl<'s> Walk<'_, 's> {
     ) -> WalkResult<()> {
         let tree = self.tree;
         if matches!(immediate, Immediate::Memory | Immediate::Memories) {
-            // Skip memory indices. There is only one memory, and `memory.copy` may name it twice.
+            // Skip memory indices. There is only one memory, but `memory.copy` may name it twice.
             while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
                 nodes.next(tree);
             }
@@ -250,7 +250,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Rewrites a constant whose operand is not a number.
+    /// Returns the change that rewrites a constant instruction whose operand is not a number.
     fn constant_of(
         &self,
         node: NodeId,
@@ -276,7 +276,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Replaces the name of an instruction.
+    /// Returns the change that replaces the name of an instruction.
     fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
         let tree = self.author;
         let node = self.origin(at)?;
@@ -289,7 +289,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Makes a global mutable.
+    /// Returns the change that makes a global mutable.
     fn make_mutable(&self, name: &str) -> Option<Change> {
         let tree = self.author;
         let mut lists =
@@ -301,7 +301,7 @@ impl<'s> Walk<'_, 's> {
         Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
     }
 
-    /// Declares a local before the instruction that sets it.
+    /// Returns the change that declares a local before the instruction that sets it.
     fn declare_local(&self, at: NodeId, name: &str) -> Option<Change> {
         let start = self.author.span(self.origin(at)?).start;
         Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))

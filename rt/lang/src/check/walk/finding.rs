@@ -1,4 +1,4 @@
-//! Faults of instructions that do not match the stack.
+//! Faults about instructions whose operands do not match the values on the stack.
 
 use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
 use super::{Stop, Walk, WalkResult};
@@ -21,8 +21,8 @@ use crate::types::ops::{self, Val};
 const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
-    /// Reports a value that nothing uses, with the instruction that left it. Values from `first` on
-    /// are results.
+    /// Reports an unused value, together with the instruction that produced it. Stack values from
+    /// index `first` on are results.
     pub(crate) fn report_unused<T>(&self, entry: &Entry, first: usize) -> WalkResult<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
@@ -56,7 +56,7 @@ impl<'s> Walk<'_, 's> {
                     .filter(|call| self.author.node(*call).kind == NodeKind::List);
                 let all = signature.pushes().count();
                 let change = match call {
-                    // Otherwise err, which nothing uses, would become the program's error code.
+                    // Otherwise `err`, which nothing uses, would become the program's error code.
                     Some(call)
                         if all == 2
                             && self
@@ -80,7 +80,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Rewrites an instruction with more than two operands as an operator that takes any number of
-    /// them.
+    /// operands.
     fn as_operator(&self, node: NodeId) -> Option<Change> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {
@@ -114,7 +114,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Swaps the names of two consecutive `local.set`.
+    /// Swaps the names in two consecutive `local.set` instructions.
     fn swap_pops(&self, at: NodeId) -> Option<Change> {
         let tree = self.author;
         let first = self.origin(at)?;
@@ -235,7 +235,7 @@ impl<'s> Walk<'_, 's> {
         self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
     }
 
-    /// Returns the usage of an instruction, in the form that diagnostics show.
+    /// Returns the usage of an instruction, as shown in diagnostics.
     pub(crate) fn usage(&self, effect: &InstructionEffect<'s>) -> String {
         if let Some(signature) = self.host_of(effect) {
             return format!("${signature}");
@@ -326,7 +326,7 @@ impl<'s> Walk<'_, 's> {
             return rewrite::replace_head(self.author, list, own);
         }
         let forms = forms::forms().map(|form| form.name);
-        // A name with a `$` is never that of a form or of an instruction.
+        // A name with a `$` is never the name of a form or an instruction.
         let is_name = name.starts_with('$');
         if let Some(form) = nearest::certain(name, forms).filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, form);
@@ -364,7 +364,7 @@ impl<'s> Walk<'_, 's> {
         nearest::certain(name, self.local_names()).map(|near| Change::Replace(near.to_owned()))
     }
 
-    /// Reports a bare name or number in place of an instruction.
+    /// Reports a bare name or number where an instruction is expected.
     pub(crate) fn report_bare<T>(&self, node: NodeId) -> WalkResult<T> {
         let text = self.tree.text(node);
         let message = match self.func.locals.get(text) {
@@ -392,7 +392,7 @@ impl<'s> Walk<'_, 's> {
     }
 }
 
-/// Returns true if WAT has an instruction of this name, according to the WAT parser.
+/// Returns true if the WAT parser accepts this name as an instruction.
 fn is_instruction(name: &str) -> bool {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return false;

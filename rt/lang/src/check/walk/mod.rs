@@ -3,7 +3,7 @@
 //!
 //! The walk sees only WAT, because forms are already expanded, and every piece maps back to the
 //! source. It accepts everything that the engine accepts. At an unknown instruction, it stops
-//! without a fault.
+//! without reporting a fault.
 
 mod effect;
 mod finding;
@@ -37,7 +37,7 @@ impl From<Box<Fault>> for Stop {
 
 pub(crate) type WalkResult<T> = Result<T, Stop>;
 
-/// The end of a function.
+/// The state at the end of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The function ends with its results.
@@ -46,7 +46,7 @@ pub(crate) enum End {
     MissingCode,
 }
 
-/// A module in the text format, parsed. Each piece maps back to the source.
+/// A parsed module in the text format. Each piece maps back to the source.
 pub(crate) struct ParsedModule<'m, 'a> {
     tree: Tree<'m>,
     program: Program<'m>,
@@ -64,8 +64,8 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         host: &'a Signatures,
     ) -> Result<Self, Box<Fault>> {
         let text = module.text.get(module.body.clone()).unwrap_or("");
-        // The module was emitted for a source that was accepted, so any fault is reported at the
-        // source node.
+        // The module was emitted for an accepted source, so any fault is reported at the source
+        // node.
         let placed = |fault: Box<Fault>| {
             let node = locate::origin(module, module.body.start + fault.span.start);
             Fault::new(node.map_or(0..0, |node| author.span(node)), fault.message)
@@ -130,7 +130,8 @@ pub(crate) struct Walk<'a, 's> {
     run: bool,
     stack: Vec<Entry>,
     frames: Vec<Frame<'s>>,
-    /// The number of frames at the start of the enclosing list. A flat `end` must not close them.
+    /// The number of frames that were open at the start of the enclosing list. A flat `end` must
+    /// not close these frames.
     floor: usize,
 }
 
@@ -145,8 +146,8 @@ impl<'s> Walk<'_, 's> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
 
-    /// Walks over the instructions of a list or function. Flat blocks that begin in it must end in
-    /// it.
+    /// Walks over the instructions in a list or function. A flat block that begins inside must also
+    /// end inside.
     fn inside(&mut self, nodes: &mut Nodes) -> WalkResult<()> {
         let before = std::mem::replace(&mut self.floor, self.frames.len());
         self.sequence(nodes)?;
@@ -175,7 +176,7 @@ impl<'s> Walk<'_, 's> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else {
-            // Declarations in it, which are lifted, are not lost.
+            // The list may contain lifted declarations, which are not lost.
             let is_empty = |text: &str| text.trim_matches(['(', ')']).trim().is_empty();
             let written = self.origin(list).map_or("", |list| self.author.text(list));
             let message = match is_empty(written) {

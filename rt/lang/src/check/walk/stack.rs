@@ -1,4 +1,4 @@
-//! The stack during a walk: its values, each with the instruction that left it, and the open
+//! The stack during a walk: its values, each with the instruction that pushed it, and the open
 //! blocks.
 
 use super::{Stop, Walk, WalkResult};
@@ -16,12 +16,12 @@ const MAX_STACK: usize = 100_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) ty: Val,
-    /// The instruction that left it.
+    /// The instruction that pushed the value.
     pub(crate) from: NodeId,
     /// The index of the value among that instruction's results.
     pub(crate) nth: usize,
-    /// The instruction that has this value as a surplus operand: its node, its usage, and the
-    /// expected and actual number of operands.
+    /// The instruction for which this value is a surplus operand: its node, its usage, and the
+    /// expected and actual numbers of operands.
     pub(crate) surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct Frame<'s> {
     pub(crate) label: Option<&'s str>,
     pub(crate) params: Vec<Val>,
     pub(crate) results: Vec<Val>,
-    /// The number of values below the frame.
+    /// The number of values on the stack below the frame.
     pub(crate) height: usize,
-    /// If true, the following code is unreachable, so operands of any type may be popped.
+    /// If true, the code that follows is unreachable, so operands of any type may be popped.
     pub(crate) unreachable: bool,
     pub(crate) node: NodeId,
 }
@@ -62,23 +62,22 @@ pub(crate) struct InstructionEffect<'s> {
     /// The list of a folded instruction, or the name of a flat one.
     pub(crate) at: NodeId,
     pub(crate) name: &'s str,
-    /// The function, local or label that it names.
+    /// The function, local or label that the instruction names.
     pub(crate) argument: Option<&'s str>,
     pub(crate) pops: Vec<Val>,
     pub(crate) pushes: Vec<Val>,
     pub(crate) after: Continuation,
-    /// The number of values that the operands of a folded instruction leave.
+    /// The number of values that the operands of a folded instruction push.
     pub(crate) given: Option<usize>,
 }
 
-/// The continuation after an instruction.
+/// The control flow after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
     Next,
     /// Control does not continue.
     Never,
-    /// Control continues after a `select` without a type. The type of its result is that of its
-    /// operands.
+    /// Control continues after a `select` without a type. Its result has the type of its operands.
     Select,
 }
 
@@ -132,7 +131,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Checks the results of the innermost frame, and removes them and the frame.
+    /// Checks the results of the innermost frame, and removes both the results and the frame.
     pub(crate) fn finish(&mut self, end: NodeId) -> WalkResult<Option<Frame<'s>>> {
         let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
         let available = self.stack.len().saturating_sub(frame.height);
@@ -200,8 +199,8 @@ impl<'s> Walk<'_, 's> {
             (effect.pops, effect.pushes) = (vec![ty, ty, Val::I32], vec![ty]);
         }
         let wanted = effect.pops.len();
-        // If the program lacks parentheses, too many or too few operands mean that this form is not
-        // closed.
+        // If closing parentheses are missing, too many or too few operands mean that this form is
+        // not closed.
         let all_open = &self.author.open;
         let open = self.origin(effect.at).is_some_and(|node| all_open.contains(&node));
         let unfit = |given| given > wanted && !all_open.is_empty() || given < wanted && open;

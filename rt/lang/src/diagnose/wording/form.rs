@@ -14,7 +14,7 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns true if `text` is a keyword of Clojure, but not a word for the last clause of `cond`.
+/// Returns true if `text` is a Clojure keyword, but not a word for the last clause of `cond`.
 fn is_keyword(text: &str) -> bool {
     let word = text.strip_prefix(':');
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
@@ -102,7 +102,8 @@ pub(crate) fn unknown_local<'n>(
     }
 }
 
-/// Reports a word that is not a value. `head` and `usage` belong to the form that takes the value.
+/// Reports a word that is not a value. `head` and `usage` belong to the form that expects the
+/// value.
 pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Message {
     let message = message("form-operands", format!("`{}` is not a value", excerpt(text)));
     match text {
@@ -140,8 +141,8 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
     }
 }
 
-/// Reports the name of an error code that does not exist here. `nearest` is the code with that
-/// meaning.
+/// Reports the name of an error code that does not exist here. `nearest` is the nearest existing
+/// code.
 pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
     let message = message("unknown-code", format!("`{}` is not an error code", excerpt(text)));
     if let Some(name) = nearest.and_then(Code::name) {
@@ -266,7 +267,7 @@ pub(crate) fn method(head: &str, method: &str) -> Message {
         .hint(format!("there are no methods: a function comes first, as in `(str.{name} X)`"))
 }
 
-/// Reports an index below 0.
+/// Reports a negative index.
 pub(crate) fn negative_index(index: &str, of: &str) -> Message {
     let (index, of) = (excerpt(index), excerpt(of));
     let back = index.trim_start_matches('-');
@@ -290,7 +291,7 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-/// Reports a `catch` whose first name receives the value, although it looks like the name of an
+/// Reports a `catch` whose first name receives the value, although it looks like a name for the
 /// error code.
 pub(crate) fn catch_order(name: &str, call: &str) -> Message {
     let call = excerpt(call);

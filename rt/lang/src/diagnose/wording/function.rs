@@ -67,7 +67,7 @@ pub(crate) fn fn_param(found: &str) -> Message {
     let message = message("form-operands", format!("`{}` is not a parameter", excerpt(found)))
         .hint("write `$x`, or `($x str)` with its type");
     let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    // The words of WAT, and the names of types, are not names of parameters.
+    // WAT keywords and type names are not parameter names.
     let is_known = matches!(found, "param" | "result") || Type::from_name(found).is_some();
     match is_word && !found.is_empty() && !is_known {
         true => message.replace_with(format!("${found}")),
@@ -128,7 +128,7 @@ pub(crate) fn form_target(form: &str, name: &str, found: Val) -> Message {
     .hint(format!("remove its declaration: `{form}` declares it"))
 }
 
-/// Reports the parameters of `fn` in a `func`. `head` is the range of the word.
+/// Reports a `func` with parameters in the syntax of `fn`. `head` is the range of the word `func`.
 pub(crate) fn func_params(params: &str, head: std::ops::Range<usize>) -> Message {
     message(
         "function-params",

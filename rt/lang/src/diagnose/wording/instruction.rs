@@ -1,4 +1,4 @@
-//! Messages about WAT's instructions, and the names and numbers in them.
+//! Messages about WAT instructions and the names and numbers in them.
 
 use super::{Message, message, quoted, with_article};
 use crate::Code;
@@ -151,7 +151,7 @@ pub(crate) fn constant_global(name: &str, ty: Val) -> Message {
         .hint(format!("declare it as `(global {name} (mut {}) …)`", ty.name()))
 }
 
-/// Reports an unknown label. `around` are the labels of the enclosing blocks and loops.
+/// Reports an unknown label. `around` contains the labels of the enclosing blocks and loops.
 pub(crate) fn unknown_label(name: &str, around: &[&str]) -> Message {
     let found = message("unknown-label", format!("no enclosing block or loop `{}`", excerpt(name)));
     match around {

@@ -1,4 +1,4 @@
-//! Messages about programs that exceed a limit, and about work that was not finished.
+//! Messages about programs that exceed a limit, and about work that did not finish.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{Message, message};
 use crate::Interruption;
 use crate::cost::Measure;
 
-/// The code of a program that costs too much to compile.
+/// The diagnostic code for a program that costs too much to compile.
 pub(crate) const TOO_LARGE: &str = "too-large";
 
 pub(crate) fn too_long(bytes: usize, limit: usize) -> Message {

@@ -1,6 +1,6 @@
 //! The messages of all diagnostics, each with its stable code.
 //!
-//! All messages are written here, in one file per subject.
+//! All messages are defined here, in one file per subject.
 
 pub(crate) mod form;
 mod function;
@@ -61,7 +61,7 @@ pub(crate) struct Message {
     fix: Option<ProposedFix>,
 }
 
-/// Builds a message without a hint and a fix.
+/// Builds a message without a hint or a fix.
 fn message(code: &'static str, text: impl Into<String>) -> Message {
     Message { code, text: text.into(), hint: None, fix: None }
 }
@@ -100,7 +100,7 @@ impl Message {
         change.into_iter().fold(self, Message::safe)
     }
 
-    /// Proposes, as a safe fix, to replace the faulty range with `text`.
+    /// Proposes replacing the faulty range with `text`, as a safe fix.
     pub(crate) fn replace_with(self, text: impl Into<String>) -> Message {
         self.safe(Change::Replace(text.into()))
     }
@@ -127,7 +127,7 @@ impl Message {
         hinted.safe(change)
     }
 
-    /// Proposes to convert the faulty expression with the instruction `by`, if the conversion is
+    /// Proposes converting the faulty expression with the instruction `by`, if the conversion is
     /// lossless.
     pub(crate) fn convert(self, want: Val, found: Val, by: &str) -> Message {
         match (found, want) {
@@ -151,7 +151,7 @@ fn with_article(ty: Val) -> String {
     format!("{article} {}", ty.name())
 }
 
-/// Lists at most 8 names.
+/// Formats a list of at most 8 names.
 fn quoted<T: AsRef<str>>(names: &[T]) -> String {
     names
         .iter()

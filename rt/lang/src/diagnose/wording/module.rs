@@ -43,7 +43,8 @@ pub(crate) fn run_result() -> Message {
         .hint("write `(result i32)` or nothing, and output results with `(resv $p)`")
 }
 
-/// Reports a function inside another form. `head` and `line` belong to the form before it.
+/// Reports a function inside another form. `head` and `line` describe the form that is probably not
+/// closed.
 pub(crate) fn nested_function(head: &str, line: u32) -> Message {
     message("nested-function", "a function begins inside another form").hint(format!(
         "functions are written at the top level; check that the form `({head}` of line {line} is \
@@ -98,7 +99,7 @@ pub(crate) fn function_number(number: &str) -> Message {
         .hint("call functions by name: their numbers depend on the imports")
 }
 
-/// Reports an unknown function. `written` is the name in the program, or empty if the name comes
+/// Reports an unknown function. `written` is the name in the source, or empty if the name comes
 /// from an expansion.
 pub(crate) fn unknown_function(
     full_name: &str,

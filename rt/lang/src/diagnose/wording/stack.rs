@@ -152,7 +152,7 @@ pub(crate) fn result_left(signature: &Signature, nth: usize, count: usize) -> Me
     })
 }
 
-/// Returns the change that consumes the only result of a call: `check` for an err, `drop` for a
+/// Returns the change that consumes the only result of a call: `check` for an `err`, `drop` for a
 /// value.
 pub(crate) fn consume_result(signature: &Signature) -> Option<Change> {
     match (signature.results.len(), signature.fallible()) {
@@ -217,7 +217,7 @@ pub(crate) fn invalid(text: &str) -> Message {
 }
 
 /// Returns the hint to convert a value with an instruction. If the conversion loses information,
-/// the hint says which.
+/// the hint says what is lost.
 fn converting(name: &str) -> String {
     let lost = match name {
         "i32.wrap_i64" => "drops the upper 32 bits",

@@ -41,7 +41,7 @@ pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
 }
 
-/// Warns about a string that contains the name of a variable in braces.
+/// Warns about a string that contains a variable's name in braces.
 pub(crate) fn template_in_string(name: &str, text: &str) -> Message {
     let (shown, found) = (excerpt(text), format!("${{{name}}}"));
     let written = text.replacen(&found, "{}", 1);
@@ -72,8 +72,8 @@ pub(crate) fn unclosed_comment() -> Message {
         .hint("close it with `;)`")
 }
 
-/// Reports an unclosed string. `multi_line` is the line of an earlier string that may cause the
-/// fault.
+/// Reports an unclosed string. `multi_line` is the line of an earlier multi-line string that may be
+/// the cause.
 pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
     let quotes = if block { "\"\"\"" } else { "\"" };
     let found = message("unclosed-string", "the string that begins here is never closed");
@@ -126,7 +126,7 @@ pub(crate) fn not_utf8() -> Message {
         .hint("write a backslash as `\\\\`: `\\bf` and similar are hexadecimal bytes")
 }
 
-/// Reports an unmatched `)`. If `extra` is true, removing it is a safe fix. Otherwise an earlier
+/// Reports an unmatched `)`. If `extra` is true, its removal is a safe fix. Otherwise, an earlier
 /// form may be closed too early.
 pub(crate) fn stray_close(extra: bool) -> Message {
     message("stray-paren", "unmatched `)`")
@@ -142,7 +142,8 @@ pub(crate) fn closed_at_end(count: usize) -> Message {
     )
 }
 
-/// Reports an unclosed form. `next_line` is the first line whose indentation is outside the form.
+/// Reports an unclosed form. `next_line` is the first line whose indentation shows that it is
+/// outside the form.
 pub(crate) fn unclosed_form(head: &str, next_line: Option<u32>) -> Message {
     let found =
         message("unclosed-form", format!("the form `({head}` that begins here is not closed"));
@@ -154,15 +155,15 @@ pub(crate) fn unclosed_form(head: &str, next_line: Option<u32>) -> Message {
     }
 }
 
-/// Reports a list that ends with the wrong bracket. If `square` is true, it begins with `[`.
+/// Reports a list that ends with the wrong bracket. If `square` is true, the list starts with `[`.
 pub(crate) fn wrong_bracket(square: bool) -> Message {
     let (open, close) = if square { ("[", "]") } else { ("(", ")") };
     message("wrong-bracket", format!("this list begins with `{open}`, so it ends with `{close}`"))
         .replace_with(close)
 }
 
-/// Reports a form with an empty body that is followed by a deeper line. `lines` are the lines of
-/// the form and of the deeper line.
+/// Reports a form that has an empty body and is followed by a more deeply indented line. `lines`
+/// contains the lines of the form and of the indented line.
 pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
     let (own, next) = lines;
     message(

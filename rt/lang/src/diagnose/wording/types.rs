@@ -5,8 +5,8 @@ use crate::diagnose::truncate::excerpt;
 use crate::types::ops::Val;
 use crate::types::{Elem, Type};
 
-/// Reports an operand of the wrong type. `declared` is the line that declares it, if it is a
-/// variable.
+/// Reports an operand of the wrong type. If the operand is a variable, `declared` is the line of
+/// its declaration.
 pub(crate) fn operand(
     head: &str,
     text: &str,
@@ -61,7 +61,7 @@ pub(crate) fn operand(
     }
 }
 
-/// Reports an operand that is not a number, although its operator takes numbers.
+/// Reports an operand that is not a number for an operator that takes numbers.
 pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -251,7 +251,7 @@ pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
     }
 }
 
-/// Reports arguments of a function that have no common type.
+/// Reports arguments for the same parameter that have no common type.
 pub(crate) fn two_arguments(
     param: &str,
     name: &str,
@@ -289,7 +289,7 @@ pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
     .hint("let the function return values of one type")
 }
 
-/// Reports a function that returns a value in one place, but not at its end.
+/// Reports a function that returns a value somewhere, but not at its end.
 pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
     message(
         "value-type",
@@ -314,7 +314,7 @@ pub(crate) fn return_without_value(ty: Type, line: u32) -> Message {
     .hint("write `(return V)`")
 }
 
-/// Reports the wrong number of arguments of a function that `fn` declares.
+/// Reports the wrong number of arguments to a function declared with `fn`.
 pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message {
     let message = message(
         "operand-count",
@@ -351,7 +351,7 @@ pub(crate) fn returned_value(found: Type, text: &str) -> Message {
     })
 }
 
-/// Warns about an address inside the length of a string.
+/// Warns about an address inside the length field of a string.
 pub(crate) fn address_of_length(text: &str) -> Message {
     let text = excerpt(text);
     message(
@@ -393,12 +393,12 @@ pub(crate) fn zero_step() -> Message {
     message("form-operands", "the step of `for` is 0, so the loop would never end")
 }
 
-/// Returns the message of the trap for a step of 0.
+/// Returns the trap message for a step of 0.
 pub(crate) fn zero_step_trap() -> String {
     "the step of `for` is 0, so the loop would never end".to_owned()
 }
 
-/// Returns the message of the trap for a result that does not fit. `{a}` and `{b}` are operands.
+/// Returns the trap message for a result that does not fit. `{a}` and `{b}` are the operands.
 pub(crate) fn overflow(operator: &str, val: Val) -> String {
     match val {
         Val::I64 => format!("{{a}} {operator} {{b}} does not fit in a long (64 bits)"),
@@ -409,7 +409,7 @@ pub(crate) fn overflow(operator: &str, val: Val) -> String {
     }
 }
 
-/// Returns the message of the trap for a shift by too many bits, or whose result does not fit.
+/// Returns the trap message for a shift by too many bits, or for a shift whose result does not fit.
 pub(crate) fn shift(left: bool, val: Val) -> String {
     let (ty, last, long) = match val {
         Val::I64 => ("a long (64 bits)", 63, ""),
@@ -421,23 +421,23 @@ pub(crate) fn shift(left: bool, val: Val) -> String {
     }
 }
 
-/// Returns the message of the trap for a wrong index: `{a}` is the index and `{b}` the length.
+/// Returns the trap message for an index out of bounds. `{a}` is the index and `{b}` the length.
 pub(crate) fn outside_array(text: &str, elem: Elem) -> String {
     let text = excerpt(text).replace(['{', '}'], " ");
     format!("`{text}` has {{b}} {}, from index 0, so it has no index {{a}}", elem.plural())
 }
 
-/// Returns the message of the trap for an array that is too large.
+/// Returns the trap message for an array that is too large.
 pub(crate) fn array_size(elem: Elem) -> String {
     format!("an array cannot have {{a}} {}; the most are {{b}}", elem.plural())
 }
 
-/// Returns the message of the trap for a number that is not a byte.
+/// Returns the trap message for a number that is not a byte.
 pub(crate) fn wide_byte() -> String {
     "{a} is not a byte (0 to 255)".to_owned()
 }
 
-/// Returns the message of the trap for a long that does not fit in an int.
+/// Returns the trap message for a long that does not fit in an int.
 pub(crate) fn wide_int() -> String {
     "{a} does not fit in an int (32 bits); keep it as a long".to_owned()
 }
@@ -447,7 +447,7 @@ pub(crate) fn not_a_byte(text: &str) -> Message {
     message("bad-number", format!("`{}` is not a byte (0 to 255)", excerpt(text)))
 }
 
-/// Reports a value that a placeholder of `fmt` does not accept.
+/// Reports a value that a `fmt` placeholder does not accept.
 pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -477,7 +477,7 @@ pub(crate) fn bracket_list() -> Message {
 }
 
 impl Message {
-    /// Adds a hint to call the function that takes a value of that type.
+    /// Adds a hint to call the function that takes a value of this type.
     pub(crate) fn use_function(self, function: &str) -> Message {
         self.hint(format!("write `({function} …)`"))
     }

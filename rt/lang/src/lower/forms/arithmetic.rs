@@ -1,4 +1,5 @@
-//! Arithmetic. An operator has the widest type of its operands. A result that does not fit traps.
+//! Arithmetic. The result of an operator has the widest type of its operands. A result that does
+//! not fit traps.
 
 use super::binding::{target_name, variable};
 use super::{all_operands, operand_count, operands};
@@ -41,7 +42,7 @@ pub(super) fn arithmetic<'s>(
 }
 
 /// Lowers operands and converts them to their widest type. Number literals get the type of the
-/// other operands, or `want` if there are none.
+/// other operands, or the type from `want` if there are none.
 pub(super) fn numbers<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -52,14 +53,14 @@ pub(super) fn numbers<'s>(
     unify(lowering, list, nodes, lowered, want)
 }
 
-/// Lowers the operands that are not number literals.
+/// Lowers the operands, except number literals.
 pub(super) fn unless_literal<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     nodes: &[NodeId],
     want: Want,
 ) -> LowerResult<Vec<Option<Lowered<'s>>>> {
-    // Numbers inside the operands take the type that is wanted of the whole.
+    // Number literals inside the operands get the type that is expected of the result.
     let hint = want.number().map_or(Want::Any, Want::Hint);
     let mut lowered = Vec::new();
     for node in nodes {
@@ -81,7 +82,7 @@ pub(super) fn unify<'s>(
 ) -> LowerResult<(Vec<Wat<'s>>, Type)> {
     let tree = lowering.tree;
     let literal = |node: &NodeId| tree.atom(*node).and_then(number_type).map(Type::of_wat);
-    // The common type of the operands that are not literals, and the operand that decided it.
+    // The common type of the non-literal operands, and the operand that determined it.
     let mut common: Option<(Type, NodeId)> = None;
     for (node, out) in nodes.iter().zip(&lowered) {
         if let Some(out) = out.as_ref().filter(|out| out.flow != Flow::Never) {
@@ -118,7 +119,7 @@ pub(super) fn unify<'s>(
     Ok((values, ty))
 }
 
-/// Joins the type of an operand with that of the operands before it.
+/// Joins the type of an operand with the common type of the previous operands.
 fn widest(
     lowering: &Lowering<'_, '_>,
     list: NodeId,
@@ -135,7 +136,7 @@ fn widest(
         let operands = all_operands(tree, list);
         let texts: Vec<&str> = operands.iter().map(|node| tree.text(*node)).collect();
         let message = type_wording::not_a_number(head, tree.text(node), found, &texts);
-        // Without a string among the operands, a sum of numbers in strings may be meant.
+        // If all string operands contain numbers, a sum of those numbers may be meant.
         let is_text = |operand: &NodeId| {
             let text = tree.text(*operand).trim_matches('"');
             tree.atom(*operand).is_none()
@@ -164,7 +165,7 @@ fn widest(
     }
 }
 
-/// Returns the code of `a OP b`. A result that does not fit traps.
+/// Returns code that computes `a OP b`. A result that does not fit traps.
 pub(super) fn calculate<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -196,7 +197,7 @@ pub(super) fn calculate<'s>(
     })
 }
 
-/// Returns the code of a sum or a difference of integers.
+/// Returns code that computes a sum or a difference of integers.
 fn checked_sum<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -219,7 +220,8 @@ fn checked_sum<'s>(
     let plus = operator == "+";
     let sum = op(if plus { "add" } else { "sub" }, [a.copy(), b.copy()]);
     let store = Wat::list(list, format!("local.set {result}"), [sum]);
-    // If the sign of an operand is known, one comparison tells whether the result wrapped around.
+    // If the sign of an operand is known, a single comparison tells whether the result wrapped
+    // around.
     let least = if val == Val::I32 { i64::from(i32::MIN) } else { i64::MIN };
     let overflows = match (signs, plus) {
         (_, false) if a.constant() == Some(0) && b.constant().is_none() => {
@@ -254,7 +256,7 @@ fn fits(instruction: &str, val: Val, a: &Wat<'_>, b: &Wat<'_>) -> bool {
     val == Val::I32 && of(a, b).is_some()
 }
 
-/// Returns the code of a product of ints.
+/// Returns code that computes a product of ints.
 fn product<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -279,7 +281,7 @@ fn product<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Returns the code of a product of longs. Factors of at most 32 bits need no division.
+/// Returns code that computes a product of longs. Factors of at most 32 bits require no division.
 fn long_product<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -321,7 +323,7 @@ fn long_product<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Stores two values, so that they can be read several times.
+/// Stores two values so that they can be read several times.
 pub(super) fn both<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -355,7 +357,7 @@ fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<C
     Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
 }
 
-/// Lowers `(- X)`: negates a number.
+/// Lowers `(- X)`, which negates a number.
 fn negate<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -374,7 +376,7 @@ fn negate<'s>(
     Ok(Lowered::one(wat, ty))
 }
 
-/// Lowers `(abs X)`: the absolute value of a number.
+/// Lowers `(abs X)`, the absolute value of a number.
 pub(super) fn abs<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

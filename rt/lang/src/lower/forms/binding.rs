@@ -14,8 +14,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(let $x V)`, `(let $x long V)`, `(let $x V $y W)`: declares variables and sets them, in
-/// order. `(let ($a $b) ARR)` sets the names to the items of an array.
+/// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare variables and set
+/// them, in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
 pub(super) fn declare<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -51,7 +51,7 @@ pub(super) fn declare<'s>(
 /// A variable, its type if the program states it, and its value.
 type Binding = (NodeId, Option<NodeId>, NodeId);
 
-/// Splits operands into several bindings. Returns `None` for anything else.
+/// Splits operands into bindings. Returns `None` unless the operands are several bindings.
 fn bindings(tree: &Tree<'_>, nodes: &[NodeId]) -> Option<Vec<Binding>> {
     let is_type =
         |node: NodeId| tree.atom(node).is_some_and(|word| Type::from_name(word).is_some());
@@ -88,13 +88,14 @@ fn declare_one<'s>(
     };
     let want = match declared {
         Some(ty) => Want::Type(ty),
-        // A number takes the type that the name has already.
+        // A number takes the type that the variable already has.
         None if lowering.is_number(node) => known_number(lowering, name, node),
         None => Want::Any,
     };
     let value = lowering.value(list, node, want)?;
     let ty = match declared {
-        // `i32` says nothing about the value, so the value decides.
+        // `i32` says nothing about the meaning of the value, so the variable gets the value's own
+        // type.
         Some(Type::I32) | None => value.ty,
         Some(ty) => ty,
     };
@@ -102,7 +103,7 @@ fn declare_one<'s>(
     Ok(Lowered::none(variable.write(list, Some(value.wat))))
 }
 
-/// Returns the type of a variable of this name, if the number can have that type.
+/// Returns the type of the variable with this name, if the number can have that type.
 fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     let known = lowering.func.scope.get(name).map(Variable::ty);
     let text = lowering.tree.text(node);
@@ -116,7 +117,7 @@ fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     }
 }
 
-/// Returns the names of a list that consists of names.
+/// Returns the names in a list that consists only of names.
 fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>> {
     if tree.node(list).kind != NodeKind::List {
         return None;
@@ -128,7 +129,8 @@ fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>
     names.filter(|names| !names.is_empty())
 }
 
-/// Lowers `(let ($a $b) ARR)`: sets each name to an item. Fails if the array is shorter.
+/// Lowers `(let ($a $b) ARR)`, which sets each variable to an item. The code fails if the array has
+/// fewer items.
 fn take_apart<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -148,7 +150,7 @@ fn take_apart<'s>(
     Ok(Lowered::none(Wat::sequence(list, pieces)))
 }
 
-/// Returns the code of an array's item.
+/// Returns code that reads an array's item.
 fn item<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -161,7 +163,7 @@ fn item<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// Lowers `(set $x V)`, `(set $x V $y W)`: sets variables or globals, in order.
+/// Lowers `(set $x V)` and `(set $x V $y W)`, which set variables or globals, in order.
 pub(super) fn set<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -229,7 +231,7 @@ fn assigned<'s>(
     let value = lowering.value(list, node, want)?;
     lowering.record_set(variable.at, value.ty);
     let (found, wanted) = (value.ty, variable.ty);
-    // A number that becomes a string, and an error code in place of a string, are mistakes here.
+    // Setting a string variable to a number or an error code is treated as a mistake.
     let mistaken = wanted == Type::Str && found.is_number() && !lowering.words.raw();
     let converted = match mistaken {
         true => None,

@@ -10,7 +10,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `&`, `|`, `^`, `<<` and `>>`, the bitwise operators of integers.
+/// Lowers `&`, `|`, `^`, `<<` and `>>`, the bitwise operators on integers.
 pub(super) fn bits<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -48,8 +48,8 @@ pub(super) fn bits<'s>(
     Ok(Lowered::one(wat, ty))
 }
 
-/// Returns the code of a shift. It traps if the type has fewer bits than the count, or if the
-/// result does not fit.
+/// Returns code that computes a shift. It traps if the shift count is too large for the type, or if
+/// the result does not fit.
 fn shift<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

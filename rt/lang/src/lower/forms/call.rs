@@ -1,4 +1,4 @@
-//! Calls of functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
+//! Calls to functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
 
 use crate::Param;
 use crate::Signature;
@@ -15,12 +15,12 @@ use crate::types::ops::Val;
 
 /// The function that a list's head names.
 pub(crate) enum Callee<'s> {
-    /// A host function. If true, the name has a mark such as `?`, so that the call never leaves an
-    /// error code.
+    /// A host function. If true, the name ends with a mark such as `?`, and the call never leaves
+    /// an error code.
     Host(Signature, bool),
     /// A WAT function, by name.
     Wat(&'s str),
-    /// A function that `fn` declares: its index and name.
+    /// A function declared with `fn`: its index and name.
     Fn(usize, &'s str),
 }
 
@@ -107,7 +107,7 @@ fn host<'s>(
         (Context::Operand(_), None) if signature.returns_first() => {
             with_first(lowering, list, call, &signature)
         }
-        // A call without a value leaves its error code where WAT takes an operand.
+        // A call without a value leaves its error code if WAT expects an operand.
         (Context::Operand(Want::Val(_) | Want::Any | Want::Hint(_)), None) if !marked => {
             Ok(Lowered::one(call, Type::Code))
         }
@@ -122,7 +122,7 @@ fn host<'s>(
     }
 }
 
-/// Returns the code of a call that changes its first argument, and that leaves the argument on the
+/// Returns code for a call that changes its first argument. The code leaves that argument on the
 /// stack.
 fn with_first<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -168,8 +168,8 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Lowers a call to a host function. Its results stay on the stack, with its error code. Returns
-/// the function as well, because the types of the arguments may select another one of the same
+/// Lowers a call to a host function. The results, including the error code, remain on the stack.
+/// Also returns the function, because the argument types may select another function with the same
 /// name.
 pub(crate) fn host_call<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -194,7 +194,7 @@ pub(crate) fn host_call<'s>(
         });
     }
     let signature = &for_arguments(lowering, signature, &operands, &args);
-    // A number takes the type of the parameter. Anything else is converted below, when all types
+    // A number takes the type of the parameter. Everything else is converted below, when all types
     // are known.
     let mut lowered = Vec::new();
     for ((arg, operand), param) in args.into_iter().zip(&operands).zip(signature.params) {
@@ -239,8 +239,8 @@ fn is_variant(one: &Signature, other: &Signature) -> bool {
         && one.params.len() == other.params.len()
 }
 
-/// Returns the function whose result has the wanted type: the given one, or else another one of the
-/// same name with the same parameters, such as `str.to_int/i64`.
+/// Returns the function whose result has the expected type: the given function, or a variant with
+/// the same name and parameters, such as `str.to_int/i64`.
 pub(crate) fn for_result(
     lowering: &Lowering<'_, '_>,
     signature: &Signature,
@@ -260,9 +260,9 @@ pub(crate) fn for_result(
     }
 }
 
-/// Returns the function that takes arguments of these types: the given one, or else another one
-/// with the same name and number of parameters, such as `map.incr/f64`. Arguments that are numbers
-/// in the source are not lowered yet.
+/// Returns the function that takes arguments of these types: the given function, or a variant with
+/// the same name and number of parameters, such as `map.incr/f64`. Number literals among the
+/// arguments are not lowered yet.
 fn for_arguments(
     lowering: &Lowering<'_, '_>,
     signature: &Signature,
@@ -285,13 +285,13 @@ fn for_arguments(
     }
 }
 
-/// Returns true if an argument is a 0 that is used as a missing string.
+/// Returns true if an argument is a 0 that represents a missing string.
 fn is_missing(param: &Param, arg: &Lowered<'_>) -> bool {
     param.ty.is_optional() && Type::of_host(param.ty) == Type::Str && arg.wat.constant() == Some(0)
 }
 
-/// Builds the fault of a call whose arguments are swapped, or fit the function of the same name in
-/// the namespace of the first argument's type.
+/// Builds the fault for a call whose arguments are swapped, or whose arguments fit a function with
+/// the same name in the namespace of the first argument's type.
 fn wrong_function(
     lowering: &Lowering<'_, '_>,
     list: NodeId,
@@ -342,7 +342,7 @@ fn full_name(signature: &Signature) -> String {
     [signature.module, ".", signature.name].concat()
 }
 
-/// Returns the change of a list's head to another host function.
+/// Returns the change that replaces a list's head with another host function.
 fn rename(lowering: &Lowering<'_, '_>, list: NodeId, known: &Signature) -> Option<Change> {
     let tree = lowering.tree;
     let head = tree.head(list)?;

@@ -12,7 +12,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(arr A B …)`: a new array of strings.
+/// Lowers `(arr A B …)`, which creates an array of strings.
 pub(super) fn array<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -32,7 +32,7 @@ pub(super) fn array<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), Type::Arr))
 }
 
-/// Lowers `(map K V …)`: a new map.
+/// Lowers `(map K V …)`, which creates a map.
 pub(super) fn map<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -57,7 +57,7 @@ pub(super) fn map<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), Type::Map))
 }
 
-/// Lowers the first operand of a form, whose type chooses the function.
+/// Lowers the first operand of a form. Its type determines the function that the form calls.
 fn collection<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -66,7 +66,7 @@ fn collection<'s>(
     lowering.value(list, node, Want::Any)
 }
 
-/// Builds the result of a form whose first operand has a type that the form does not take.
+/// Handles a form that does not accept the type of its first operand.
 fn not_taken<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -87,7 +87,7 @@ fn not_taken<'s>(
     }
 }
 
-/// Returns a call that may fail. If it fails, so does the program, unless there is a handler.
+/// Returns a call that may fail. If it fails, the program fails too, unless there is a handler.
 fn fallible<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -99,7 +99,7 @@ fn fallible<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// Lowers `(len X)`: the length of a string, an array or a map.
+/// Lowers `(len X)`, the length of a string, an array or a map.
 pub(super) fn len<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -117,8 +117,8 @@ pub(super) fn len<'s>(
     Ok(Lowered::one(wat, Type::Int))
 }
 
-/// Lowers `(at X I)`: an item of an array, the value of a map's key, or an element of a number
-/// array. `(at X I D)`: D if there is no such item or key.
+/// Lowers `(at X I)`: an item of an array, the value for a map's key, or an element of a number
+/// array. `(at X I D)` is D if there is no such item or key.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -141,7 +141,7 @@ pub(super) fn at<'s>(
     failure::value_or(lowering, list, tried, *other)
 }
 
-/// Lowers an item of an array or the value of a map's key.
+/// Lowers an item of an array or the value for a map's key.
 fn item<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -161,7 +161,7 @@ fn item<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// Rejects an index below 0, which other languages count from the end.
+/// Rejects a negative index, which other languages count from the end.
 fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> LowerResult<()> {
     let tree = lowering.tree;
     let (of, text) = (tree.text(node), tree.text(index));
@@ -174,7 +174,7 @@ fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> 
     lowering.fault(index, form::negative_index(text, of).maybe_safe(change))
 }
 
-/// Lowers `(put X I V)`: sets an item, the value of a key, or an element.
+/// Lowers `(put X I V)`: sets an item, the value for a key, or an element.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -225,7 +225,7 @@ pub(super) fn pop<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// Lowers `(has X V)`: 1 if an array has the item, a map the key, or a string the substring.
+/// Lowers `(has X V)`: 1 if an array contains the item, a map the key, or a string the substring.
 pub(super) fn has<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

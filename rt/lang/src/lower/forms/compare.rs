@@ -1,4 +1,4 @@
-//! Comparisons and logic. Each returns 1 or 0.
+//! Comparisons and logical operators. Each returns 1 or 0.
 
 use super::arithmetic::{unify, unless_literal};
 use super::{all_operands, operand_count, operands};
@@ -10,7 +10,7 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `=`, `!=`, `<`, `<=`, `>` and `>=`, which compare numbers, and strings by their bytes.
+/// Lowers `=`, `!=`, `<`, `<=`, `>` and `>=`, which compare numbers, or strings byte by byte.
 pub(super) fn compare<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -51,7 +51,7 @@ pub(super) fn compare<'s>(
     Ok(Lowered::one(wat, Type::Bool))
 }
 
-/// Compares two strings, or the identity of two arrays of numbers.
+/// Compares two strings by content, or two arrays of numbers by identity.
 fn objects<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -95,7 +95,7 @@ fn objects<'s>(
     Ok(Lowered::one(wat, Type::Bool))
 }
 
-/// Lowers `(not A)`: returns 1 if A is 0, and 0 otherwise.
+/// Lowers `(not A)`, which returns 1 if A is 0, and 0 otherwise.
 pub(super) fn not<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -106,7 +106,7 @@ pub(super) fn not<'s>(
     Ok(Lowered::one(Wat::list(list, "i32.eqz", [value.wat]), Type::Bool))
 }
 
-/// Lowers `and` and `or`, which stop at the first operand that decides the result.
+/// Lowers `and` and `or`, which stop at the first operand that determines the result.
 pub(super) fn logic<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

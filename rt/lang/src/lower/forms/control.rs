@@ -1,4 +1,4 @@
-//! Forms of control flow: conditions and loops.
+//! Control flow forms: conditions and loops.
 
 use super::binding::target_name;
 use super::{all_operands, operand_count, operands};
@@ -15,7 +15,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(when C …)`, `(unless C …)`: runs the body if C is true, or for `unless`, if C is false.
+/// Lowers `(when C …)` and `(unless C …)`, which run the body if C is true or, for `unless`, if C
+/// is false.
 pub(super) fn when<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -29,7 +30,7 @@ pub(super) fn when<'s>(
     Ok(Lowered::none(Wat::list(list, "if", [test, then])))
 }
 
-/// Lowers `(if C A B)`: the value of A if C is true, or that of B otherwise.
+/// Lowers `(if C A B)`: the value of A if C is true, and that of B otherwise.
 pub(crate) fn choose<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -64,7 +65,7 @@ pub(crate) fn choose<'s>(
     Ok(Lowered { wat, flow, ty, droppable: false })
 }
 
-/// Lowers an arm that is one form. As a statement, its value is dropped.
+/// Lowers an arm that consists of one form. In a statement, its value is dropped.
 fn arm_of<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -206,7 +207,7 @@ pub(super) fn matches<'s>(
 }
 
 impl<'s> Lowering<'_, 's> {
-    /// Lowers some siblings in order.
+    /// Lowers the given siblings in order.
     pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> LowerResult<Lowered<'s>> {
         let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else {
             return Ok(Lowered::none(Wat::nothing(NodeId(0))));
@@ -215,7 +216,8 @@ impl<'s> Lowering<'_, 's> {
         self.sequence(&mut range, tail)
     }
 
-    /// Begins a loop. Returns the labels that leave it and that continue with the next iteration.
+    /// Begins a loop. Returns the label that exits the loop and the label that continues with the
+    /// next iteration.
     pub(crate) fn open_loop(&mut self) -> (String, String) {
         let around = Loop { leave: self.next_number(), next: self.next_number() };
         self.func.loops.push(around);
@@ -223,8 +225,8 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Lowers `(while C …)`, `(until C …)`: repeats the body while C is true, or for `until`, while C
-/// is false.
+/// Lowers `(while C …)` and `(until C …)`, which repeat the body while C is true or, for `until`,
+/// while C is false.
 pub(super) fn repeat<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -272,7 +274,7 @@ pub(super) fn times<'s>(
     Ok(Lowered::none(Wat::sequence(list, [set, whole])))
 }
 
-/// Lowers `(break)`: leaves the innermost loop.
+/// Lowers `(break)`, which exits the innermost loop.
 pub(super) fn leave<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -281,7 +283,7 @@ pub(super) fn leave<'s>(
     branch(lowering, list, "leave", |around| around.leave)
 }
 
-/// Lowers `(continue)`: continues with the next iteration of the innermost loop.
+/// Lowers `(continue)`, which continues with the next iteration of the innermost loop.
 pub(super) fn next<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -339,7 +341,7 @@ pub(super) fn reject_loop_word(
     }
 }
 
-/// Lowers the body of a form, without a value.
+/// Lowers the body of a form whose value is not used.
 pub(super) fn statements<'s>(
     lowering: &mut Lowering<'_, 's>,
     body: &mut Nodes,

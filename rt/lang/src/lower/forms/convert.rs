@@ -11,7 +11,7 @@ use crate::types::Type;
 use crate::types::ops::Val;
 
 /// Lowers `(int X)`, `(long X)` and `(float X)`: parses a string as a number, or converts a number
-/// to this type. Fails if the number does not fit.
+/// to this type. The code fails if the number does not fit.
 pub(super) fn number<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -22,7 +22,8 @@ pub(super) fn number<'s>(
     let head = tree.head(list).unwrap_or("").trim_end_matches(['?', '!']);
     let ty = match (head, context.want()) {
         ("float", _) => Type::Float,
-        // An int becomes a long anyway, so a number that only fits in a long is one.
+        // An int would be converted to a long anyway, so a number that fits only in a long is also
+        // accepted.
         ("long", _) | (_, Want::Type(Type::Long)) => Type::Long,
         _ => Type::Int,
     };
@@ -49,7 +50,8 @@ pub(super) fn number<'s>(
     Ok(Lowered::one(wat, ty))
 }
 
-/// Returns code that parses a string as a number. The code fails with EPARSE for any other string.
+/// Returns code that parses a string as a number. It fails with EPARSE if the string is not a
+/// number.
 fn parsed<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -67,7 +69,7 @@ fn parsed<'s>(
     Ok(lowering.convert(list, list, out, ty)?.dropped_if_unused())
 }
 
-/// Returns code that converts a long to an int. The code traps if the long does not fit.
+/// Returns code that converts a long to an int. It traps if the long does not fit.
 fn narrowed<'s>(lowering: &mut Lowering<'_, 's>, list: NodeId, value: Wat<'s>) -> Wat<'s> {
     let (set, value) = lowering.once(list, value, Val::I64);
     let low = Wat::list(list, "i64.extend32_s", [value.copy()]);
@@ -79,7 +81,7 @@ fn narrowed<'s>(lowering: &mut Lowering<'_, 's>, list: NodeId, value: Wat<'s>) -
     Wat::sequence(list, set.into_iter().chain([trap, narrow]).collect::<Vec<_>>())
 }
 
-/// Lowers `(str A B …)`: joins the values to one string, in order.
+/// Lowers `(str A B …)`: joins the values into one string, in order.
 pub(super) fn string<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -1,4 +1,4 @@
-//! `for`: loops that count.
+//! Counting loops: `for`.
 
 use super::arithmetic::numbers;
 use super::binding::{binding_list, target_name};
@@ -15,8 +15,8 @@ use crate::syntax::tree::{NodeId, NodeKind};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(for $i FROM TO …)`, `(for $i FROM TO STEP …)`: counts from FROM up to TO, which is
-/// excluded.
+/// Lowers `(for $i FROM TO …)` and `(for $i FROM TO STEP …)`, which count from FROM to TO,
+/// exclusive.
 pub(super) fn count<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -74,7 +74,7 @@ pub(super) fn count<'s>(
         return lowering.fault(step, type_wording::zero_step());
     }
     let (leave, next) = lowering.open_loop();
-    // In the body, the counter is between the ends, unless the body sets it.
+    // In the body, the counter is between the bounds, unless the body sets it.
     let is_kept = !counter.is_global && !range::may_set(tree, body, name);
     let range =
         ends.filter(|_| is_kept && val == Val::I32).map(|(from, to)| (from.min(to), from.max(to)));
@@ -88,19 +88,19 @@ pub(super) fn count<'s>(
     Ok(Lowered::none(Wat::sequence(list, pieces)))
 }
 
-/// A loop that counts.
+/// A counting loop.
 struct Counting<'s> {
     list: NodeId,
     val: Val,
     counter: Resolved<'s>,
-    /// If true, the body does not set the counter, so that a step of 1 never wraps around.
+    /// If true, the body does not set the counter, so a step of 1 never wraps around.
     is_kept: bool,
     to: Wat<'s>,
     step: Option<Wat<'s>>,
 }
 
 impl<'s> Counting<'s> {
-    /// Returns the code of the loop around a body.
+    /// Returns the code for the loop around a body.
     fn loop_of(
         &self,
         lowering: &mut Lowering<'_, 's>,
@@ -132,7 +132,7 @@ impl<'s> Counting<'s> {
         Wat::list(self.list, format!("{}.{name}", self.val.name()), items)
     }
 
-    /// Returns the test that ends the loop.
+    /// Returns the test for the end of the loop.
     fn done(&self, list: NodeId) -> Wat<'s> {
         let (i, to) = (|| self.counter.read(list), || self.to.copy());
         match &self.step {
@@ -149,7 +149,7 @@ impl<'s> Counting<'s> {
         }
     }
 
-    /// Returns the code that adds the step. The loop ends if the counter would wrap around.
+    /// Returns code that adds the step. It exits the loop if the counter would wrap around.
     fn advance(&self, lowering: &mut Lowering<'_, 's>, leave: &str) -> Vec<Wat<'s>> {
         let list = self.list;
         let one = || Wat::list(list, format!("{}.const 1", self.val.name()), []);

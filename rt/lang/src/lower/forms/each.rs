@@ -1,4 +1,4 @@
-//! `each`: loops over the items of arrays, maps and number arrays, and over the characters of
+//! `each` loops over the items of arrays, maps and number arrays, and over the characters of
 //! strings.
 
 use super::binding::{binding_list, target_name};
@@ -14,15 +14,15 @@ use crate::syntax::tree::{NodeId, Nodes};
 use crate::types::ops::Val;
 use crate::types::{Elem, Type};
 
-/// The names that a loop sets at each iteration.
+/// The names that a loop sets in each iteration.
 struct Names<'s> {
     /// The index of an array's item, or the key of a map.
     first: Option<(NodeId, &'s str)>,
-    /// The item, or the value of a map's key.
+    /// The item, or the value for a map's key.
     item: (NodeId, &'s str),
 }
 
-/// Lowers `(each $x ARR …)`, `(each $i $x ARR …)`, `(each $k $v MAP …)`.
+/// Lowers `(each $x ARR …)`, `(each $i $x ARR …)` and `(each $k $v MAP …)`.
 pub(super) fn each<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -69,8 +69,8 @@ pub(super) fn each<'s>(
     }
 }
 
-/// Returns true if a loop has two names. It does if the second operand is a name that is not that
-/// of a collection, or if the third operand is a name as well.
+/// Returns true if a loop has two names. It does if the third operand is a known variable, or if
+/// the third operand is not a name and the second one does not name a collection.
 fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> bool {
     let tree = lowering.tree;
     let Some(name) = tree.name(second) else { return false };
@@ -79,14 +79,15 @@ fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> 
     }
     let Some(found) = lowering.resolve(name) else { return true };
     match found.ty {
-        // A string may be looped over, or its name declared again: then a collection follows.
+        // The name of a string may be the collection, or may be redeclared. In the latter case, a
+        // collection follows.
         Type::Str => lowering.leaves(third) == Leaves::Value,
         Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
         _ => true,
     }
 }
 
-/// The code of a loop over indices.
+/// The code for a loop over indices.
 struct IndexLoop<'s> {
     list: NodeId,
     /// The names of the variables for the collection and the index.
@@ -162,7 +163,7 @@ fn array_loop<'s>(
     IndexLoop { list, collection, at, length, begin }.wrap(lowering, array, body)
 }
 
-/// Loops over the keys that a map has at the start.
+/// Lowers a loop over the keys that a map contains when the loop starts.
 fn map_loop<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

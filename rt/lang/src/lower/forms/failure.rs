@@ -19,9 +19,9 @@ use crate::types::ops::Val;
 
 /// Code that may fail.
 enum Guarded<'s> {
-    /// A call to a host function, which leaves its value, if it has one, and its error code.
+    /// A call to a host function, which leaves its value, if any, and its error code.
     Raw(Wat<'s>, Option<Type>),
-    /// Code whose failures leave the block with this label, if it can fail.
+    /// Code and, if it can fail, the label of the block that its failures exit.
     Block(Lowered<'s>, Option<String>),
 }
 
@@ -93,14 +93,14 @@ fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     }
 }
 
-/// Common names of variables for error codes.
+/// Common variable names for error codes.
 const CODES: &[&str] = &["$e", "$err", "$errno", "$error"];
 
-/// Names that variables for the reasons for failures have.
+/// Common variable names for failure reasons.
 const REASONS: &[&str] = &["$why", "$reason", "$msg", "$message"];
 
-/// Returns a message if the names before a call with a value look like those of its error code and
-/// reason. The first name is that of the value.
+/// Returns a message if the first name of a `catch` looks like a name for the error code. The call
+/// returns a value, so the first name receives that value.
 fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Message> {
     let named =
         |node: &NodeId, names: &[&str]| tree.name(*node).is_some_and(|name| names.contains(&name));
@@ -114,7 +114,7 @@ fn misread_names(tree: &Tree<'_>, targets: &[NodeId], call: &str) -> Option<Mess
     named(code, CODES).then(|| form::catch_order(tree.text(*code), call).safe(change))
 }
 
-/// The variables that `catch` sets. Each may be missing.
+/// The variables that `catch` sets. Any of them may be missing.
 struct Caught<'s> {
     value: Option<Resolved<'s>>,
     code: Option<Resolved<'s>>,
@@ -122,7 +122,7 @@ struct Caught<'s> {
 }
 
 /// Lowers `(catch $v $e $why CALL)`: stores the value, the error code and the reason for a failure.
-/// A call without a value has the names `$e $why`.
+/// For a call without a value, the names are `$e $why`.
 pub(super) fn catch<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -205,7 +205,8 @@ impl<'s> Caught<'s> {
         Ok(Wat::sequence(list, pieces))
     }
 
-    /// Stores the value of code whose failures leave a block.
+    /// Returns code that evaluates `out` and stores its value or, after a failure, the error code
+    /// and the reason. A failure exits the block `label`.
     fn block(
         &self,
         lowering: &mut Lowering<'_, 's>,
@@ -248,8 +249,8 @@ impl<'s> Caught<'s> {
     }
 }
 
-/// Returns code that leaves the value of the guarded code, or that of `other` if the guarded code
-/// fails.
+/// Returns code that leaves the value of the guarded code, or the value of `other` if the guarded
+/// code fails.
 pub(super) fn value_or<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -343,7 +344,7 @@ pub(super) fn retry<'s>(
     Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
 }
 
-/// Returns true if the head of a list ends with a mark.
+/// Returns true if the head of a list ends with a mark, `?` or `!`.
 fn is_marked(tree: &Tree<'_>, list: NodeId) -> bool {
     tree.head(list).is_some_and(|head| head.ends_with(['?', '!']))
 }
@@ -364,7 +365,7 @@ pub(super) fn check<'s>(
         let then = Wat::list(list, "then", [failed]);
         return Ok(Lowered::none(Wat::list(list, "if", [value, then])));
     }
-    // If the call leaves a value and its error code, the value stays on the stack.
+    // If the call leaves a value and an error code, the value stays on the stack.
     let (wat, below) = match tree.node(operand).kind {
         NodeKind::List => {
             let out = lowering.list(operand, Context::Stack)?;
@@ -372,7 +373,7 @@ pub(super) fn check<'s>(
                 Flow::Net(count @ 2..) => (out.wat, Some((Flow::Net(count - 1), out.ty))),
                 Flow::Net(1) | Flow::Never => (out.wat, None),
                 Flow::Unknown => (out.wat, Some((Flow::Unknown, Type::Any))),
-                // A call with a mark after its name ends the program by itself.
+                // A call with a mark after its name already ends the program if it fails.
                 Flow::Net(0) if is_marked(tree, operand) => return Ok(Lowered::none(out.wat)),
                 Flow::Net(_) => {
                     let message = form::missing_code(tree.text(operand))

@@ -1,7 +1,7 @@
 //! The forms of the language over WAT.
 //!
-//! A form consists of an entry in [`FORMS`] and one function that lowers it. No other code depends
-//! on the name of a form.
+//! A form consists of an entry in [`FORMS`] and a function that lowers it. No other code depends on
+//! the name of a form.
 
 mod arithmetic;
 mod binding;
@@ -31,24 +31,24 @@ use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::instruction::{self, Instruction};
 
-/// A form.
+/// A form of the language, with its documentation and the function that lowers it.
 pub(crate) struct Form {
     pub(crate) name: &'static str,
     /// The usage, such as `(let $x V)`.
     pub(crate) usage: &'static str,
-    /// The meaning, in one sentence without a full stop. Empty for a form that is accepted but not
+    /// A one-sentence description without a full stop. Empty for a form that is accepted but not
     /// documented.
     pub(crate) about: &'static str,
-    /// The value that the form leaves if it is the last one of a body.
+    /// The value that the form leaves if it is the last form of a body.
     pub(crate) yields: Yields,
     pub(crate) lower: LowerForm,
 }
 
-/// Lowers a form.
+/// A function that lowers a form.
 pub(crate) type LowerForm =
     for<'a, 's> fn(&mut Lowering<'a, 's>, NodeId, Context) -> LowerResult<Lowered<'s>>;
 
-/// The value that a form leaves.
+/// The kind of value that a form leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Yields {
     Value,
@@ -57,9 +57,9 @@ pub(crate) enum Yields {
     Never,
     /// The value of its last operand.
     Last,
-    /// The value of the clause that is chosen.
+    /// The value of the selected clause.
     Clauses,
-    /// The value of the operand that is chosen.
+    /// The value of the selected operand.
     Arms,
 }
 
@@ -75,7 +75,7 @@ pub struct FormDoc {
     pub name: &'static str,
     /// The usage, such as `(let $x V)`.
     pub usage: &'static str,
-    /// The meaning, in one sentence without a full stop.
+    /// A one-sentence description without a full stop.
     pub about: &'static str,
 }
 
@@ -85,14 +85,15 @@ pub fn forms() -> impl Iterator<Item = FormDoc> {
     taught.map(|form| FormDoc { name: form.name, usage: form.usage, about: form.about })
 }
 
-/// The meanings of a list's head in the language, before those that its program defines.
+/// The meanings of a list's head in the language itself, regardless of the program's own
+/// definitions.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Head {
     pub(crate) form: Option<&'static Form>,
     pub(crate) instruction: Option<&'static Instruction>,
 }
 
-/// The heads by name.
+/// All known heads, by name.
 static HEADS: LazyLock<NameMap<&str, Head>> = LazyLock::new(|| {
     let mut heads: NameMap<&str, Head> = NameMap::default();
     for form in FORMS {
@@ -120,12 +121,12 @@ pub(crate) fn form(name: &str) -> Option<&'static Form> {
     head(name).form
 }
 
-/// Returns false if a list with the name of a form is a WAT instruction.
+/// Returns false if a list whose head is the name of a form is actually a WAT instruction.
 pub(crate) fn applies(tree: &Tree<'_>, list: NodeId, head: &str) -> bool {
     let mut nodes = tree.children(list);
     nodes.next(tree);
     match head {
-        // Lowers `(call $f)` is WAT, and `(call "program" …)` is a form.
+        // `(call $f)` is WAT, and `(call "program" …)` is a form.
         "call" => nodes
             .next(tree)
             .is_some_and(|first| matches!(tree.node(first).kind, NodeKind::Text | NodeKind::Block)),
@@ -138,7 +139,7 @@ pub(crate) fn usage(head: &str) -> &'static str {
     form(head).map_or("", |form| form.usage)
 }
 
-/// Returns the operands of a form that takes exactly `N`.
+/// Returns the operands of a form that takes exactly `N` operands.
 pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerResult<[NodeId; N]> {
     let mut nodes = tree.children(list);
     nodes.next(tree);

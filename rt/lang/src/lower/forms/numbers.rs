@@ -20,7 +20,7 @@ const HEADER: u32 = 8;
 /// Maximum size of an array, in bytes.
 const MAX_BYTES: i64 = 1 << 30;
 
-/// Lowers `(ints N)`, `(ints [1 2 3])` and the same forms of `longs`, `floats` and `bytes`.
+/// Lowers `(ints N)` and `(ints [1 2 3])`, and likewise `longs`, `floats` and `bytes`.
 pub(super) fn create<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -39,7 +39,7 @@ pub(super) fn create<'s>(
     Ok(Lowered::one(wat, Type::Numbers(elem)))
 }
 
-/// Returns the code of an array of zeros.
+/// Returns code that creates an array of zeros.
 fn zeroed<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -59,7 +59,7 @@ fn zeroed<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Returns the code that allocates an array of `count` zeros, and leaves its pointer.
+/// Returns code that allocates an array of `count` zeros and leaves its pointer.
 fn allocated<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -81,7 +81,7 @@ fn allocated<'s>(
     ])
 }
 
-/// Returns the code of an array with these elements.
+/// Returns code that creates an array with the given elements.
 fn filled<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -106,7 +106,7 @@ fn filled<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Lowers a value that becomes an element.
+/// Lowers a value that becomes an element of an array.
 fn element<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -120,7 +120,7 @@ fn element<'s>(
     Ok(lowering.value(list, node, Want::Type(elem.ty()))?.wat)
 }
 
-/// Returns the size of some elements, in bytes.
+/// Returns code that computes the size of `count` elements, in bytes.
 fn scaled<'s>(from: NodeId, elem: Elem, count: Wat<'s>) -> Wat<'s> {
     match elem.shift() {
         0 => count,
@@ -128,13 +128,13 @@ fn scaled<'s>(from: NodeId, elem: Elem, count: Wat<'s>) -> Wat<'s> {
     }
 }
 
-/// Returns the code that reads an element, without a check of its index.
+/// Returns code that reads an element without checking its index.
 pub(super) fn load<'s>(from: NodeId, elem: Elem, array: Wat<'s>, at: Wat<'s>) -> Wat<'s> {
     let address = Wat::list(from, "i32.add", [array, scaled(from, elem, at)]);
     Wat::list(from, format!("{} offset={HEADER}", elem.access().0), [address])
 }
 
-/// Lowers `(at X I)` of an array of numbers: checks the index, then reads the element.
+/// Lowers `(at X I)` for an array of numbers: checks the index, then reads the element.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -147,7 +147,7 @@ pub(super) fn at<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
 }
 
-/// Lowers `(put X I V)` of an array of numbers: checks the index, then writes the element.
+/// Lowers `(put X I V)` for an array of numbers: checks the index, then writes the element.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -201,7 +201,7 @@ fn position<'s>(
     Ok(Wat::list(index, format!("i32.{operator}"), items))
 }
 
-/// Returns an array and an index that can be read several times, and the code that evaluates and
+/// Returns an array and an index that can both be read several times, and code that evaluates and
 /// checks them.
 fn checked<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -213,7 +213,7 @@ fn checked<'s>(
     let at = position(lowering, list, index)?;
     let (set_array, array) = match at.is_simple() {
         true => lowering.once(list, array, Val::I32),
-        // The index may set the variable of the array.
+        // Evaluating the index may set the variable that holds the array.
         false => {
             let number = lowering.next_number();
             let name = lowering.hidden("value", number, Val::I32);

@@ -1,4 +1,4 @@
-//! Arguments and results of the program, and the ways to end it.
+//! Forms for the program's arguments and results, and forms that end the program.
 
 use super::{all_operands, operand_count, operands};
 use crate::diagnose::fix::Change;
@@ -12,7 +12,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(argv N $p)`: sets `$p` to argument N. Fails with EBOUND if it is missing.
+/// Lowers `(argv N $p)`: sets `$p` to argument N. The code fails with EBOUND if the argument is
+/// missing.
 pub(super) fn argv<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -43,7 +44,7 @@ pub(super) fn argv<'s>(
     Ok(Lowered::none(variable.write(list, Some(value))))
 }
 
-/// Returns the code that reads an argument. The code fails if the argument is missing.
+/// Returns code that reads an argument. It fails if the argument is missing.
 fn argument<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -102,7 +103,7 @@ pub(super) fn call<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
 }
 
-/// Lowers `(out V)`, `(out "{}" V …)`: outputs a result.
+/// Lowers `(out V)` and `(out "{}" V …)`, which output a result.
 pub(super) fn out<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -112,7 +113,7 @@ pub(super) fn out<'s>(
     Ok(Lowered::none(result(lowering, list, &nodes)?))
 }
 
-/// Returns the code that outputs a value, or a formatted string, as a result.
+/// Returns code that outputs a value or a formatted string as a result.
 fn result<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -126,7 +127,8 @@ fn result<'s>(
     lowering.host_call(list, "sys.resv", [value])
 }
 
-/// Lowers `(ret V)`, `(ret "{}" V …)`, `(ret)`: outputs a result and ends the program.
+/// Lowers `(ret V)`, `(ret "{}" V …)` and `(ret)`, which output a result, if any, and end the
+/// program.
 pub(crate) fn ret<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -147,7 +149,7 @@ pub(crate) fn ret<'s>(
     Ok(Lowered::never(Wat::sequence(list, pieces)))
 }
 
-/// Lowers `(return V)` and `(return)` in a function that `fn` declares.
+/// Lowers `(return V)` and `(return)` in a function declared with `fn`.
 pub(crate) fn returned<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -181,8 +183,8 @@ pub(crate) fn returned<'s>(
     Ok(Lowered::never(Wat::list(list, "return", results)))
 }
 
-/// Lowers `(fail CODE)`, `(fail CODE "why")`, `(fail CODE "{}" V …)`: fails with an error code and
-/// a reason, like a failed call.
+/// Lowers `(fail CODE)`, `(fail CODE "why")` and `(fail CODE "{}" V …)`, which fail with an error
+/// code and a reason, like a failed call.
 pub(super) fn fail<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

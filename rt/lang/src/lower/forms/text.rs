@@ -1,4 +1,4 @@
-//! `fmt` and `append`: strings with placeholders.
+//! Strings with placeholders: `fmt` and `append`.
 
 use super::binding::{target_name, variable};
 use super::{all_operands, operand_count};
@@ -10,7 +10,7 @@ use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 
-/// A piece of the template.
+/// A piece of a template.
 enum Piece {
     Text(Vec<u8>),
     /// `{}`: a string, a number or an error code.
@@ -37,7 +37,7 @@ pub(super) fn fmt<'s>(
     Ok(Lowered::one(joined(lowering, list, strings)?, Type::Str))
 }
 
-/// Returns the code of a formatted string for a form that takes a template and values in place of a
+/// Returns code that formats a string, for a form that accepts a template and values in place of a
 /// string. Returns `None` for any other operands.
 pub(super) fn formatted<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -59,7 +59,7 @@ fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
     matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block)
 }
 
-/// Lowers `(append $s "{}" V …)`: adds formatted text to the end of a string.
+/// Lowers `(append $s "{}" V …)`: appends formatted text to a string.
 pub(super) fn append<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -100,8 +100,8 @@ pub(super) fn joined<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Returns the code of each part of a template: the strings between the placeholders, and the
-/// values in place of the placeholders. `append` also takes a value instead of a template.
+/// Returns the code for each part of a template: the strings between the placeholders, and the
+/// values that replace the placeholders. `append` also accepts a value instead of a template.
 fn strings<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -151,7 +151,7 @@ fn strings<'s>(
     Ok(strings)
 }
 
-/// Returns the code that converts a value to a string.
+/// Returns code that converts a value to a string.
 fn value<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -191,7 +191,7 @@ fn value<'s>(
 }
 
 impl Piece {
-    /// Returns the placeholder, for messages.
+    /// Returns the placeholder in the form shown in messages.
     fn text(&self) -> &'static str {
         match self {
             Piece::Text(_) => "",
@@ -205,7 +205,7 @@ impl Piece {
 
 /// Replaces the placeholders of other languages with those of `fmt`.
 ///
-/// `{name}` is replaced with a placeholder for the local of this name, `{0}` is accepted if all
+/// `{name}` is replaced with a placeholder for the local with this name, `{0}` is accepted if all
 /// numbers are in order, and `{s}`, `{d}` and `{:.2f}` are translated. Braces that do not begin a
 /// placeholder are doubled.
 fn rewrite_placeholders(
@@ -232,7 +232,7 @@ fn rewrite_placeholders(
             _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => {
                 Some(format!("{{{word}}}"))
             }
-            // The value of this name follows already.
+            // The operand in this position already is the variable with this name.
             _ if values.get(count).and_then(|value| tree.atom(*value)).is_some_and(|value| {
                 value.trim_start_matches('$') == inside.trim_start_matches('$')
             }) =>
@@ -255,7 +255,7 @@ fn rewrite_placeholders(
                 names.push_str(&local);
                 Some("{}".to_owned())
             }
-            // JSON has quotes in its braces.
+            // JSON contains quotes in its braces.
             _ if tree.text(template).contains("\\\"") || inside.contains(['"', '\'']) => {
                 return double_braces(tree, template);
             }
@@ -279,8 +279,8 @@ fn named_digits(inside: &str) -> Option<(&str, u32)> {
     (!name.is_empty()).then_some((name, digits))
 }
 
-/// Doubles the braces of JSON in a template: those that do not begin a placeholder, and the braces
-/// that close them.
+/// Doubles the JSON braces in a template: those that do not begin a placeholder, and the matching
+/// closing braces.
 fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
@@ -294,7 +294,7 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
         at = found + placeholder.map_or(1, str::len);
         match placeholder {
             Some("}}") if open > 0 => {
-                // Both characters close a brace that is doubled.
+                // Both characters close doubled braces.
                 edits.push((start + found..start + found + 2, "}}}}".to_owned()));
                 open = open.checked_sub(2)?;
             }
@@ -332,7 +332,7 @@ fn rewrite_percent(
                     let digits = rest.get(1..).filter(|rest| rest.get(1..2) == Some("f"))?;
                     (format!("{{.{}}}", digits.get(..1)?.parse::<u32>().ok()?), 4)
                 }
-                // The end of a line, which `out` writes itself at the end of a string.
+                // A line break.
                 ("~", "%" | "n") => return Some((start + at..start + at + 2, "\\n".to_owned())),
                 _ => return None,
             };
@@ -343,7 +343,7 @@ fn rewrite_percent(
     (placeholders == 0 && count == values && values > 0).then_some(Change::Edits(found))
 }
 
-/// Splits a template into pieces. If a placeholder is invalid, the error is its source text.
+/// Splits a template into pieces. If a placeholder is invalid, the error is the placeholder's text.
 fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = Vec::new();
@@ -393,8 +393,8 @@ fn shown(inside: &[u8], end: &str) -> String {
     format!("{{{}{end}", String::from_utf8_lossy(inside))
 }
 
-/// Returns the placeholders of a template. For each, returns the range with the braces and the text
-/// between them.
+/// Returns the placeholders of a template, each with its range, including the braces, and the text
+/// between the braces.
 fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let mut placeholders = Vec::new();

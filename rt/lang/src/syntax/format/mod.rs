@@ -1,8 +1,8 @@
 //! The formatter.
 //!
-//! The formatter keeps the author's line breaks. Indentation, spaces and closing parentheses follow
-//! from the nesting, and a list that does not fit on its line is broken. Every decision depends
-//! only on parts that the output keeps, so formatting is idempotent.
+//! The formatter keeps the author's line breaks. Indentation, spaces and closing parentheses are
+//! determined by the nesting, and a list that does not fit on its line is broken. Every decision
+//! depends only on parts that are preserved in the output, so formatting is idempotent.
 
 mod pieces;
 
@@ -13,14 +13,14 @@ use crate::diagnose::wording::{self, Fault};
 use crate::syntax::indent;
 use crate::syntax::tree::Tree;
 
-/// Maximum width of a line that can be broken, in columns.
+/// Maximum width of a line, in columns, if the line can be broken.
 const WIDTH: usize = 100;
 
 /// Indentation step, in columns.
 const STEP: usize = 2;
 
-/// Formats a program: indentation by nesting, one space between words, at most one blank line, and
-/// no line over 100 columns that can be broken.
+/// Formats a program: indents it by nesting, leaves one space between words and at most one blank
+/// line between lines, and breaks lines over 100 columns if possible.
 ///
 /// Formatting does not change the program's module. Comments, string literals and the line breaks
 /// between forms are kept. Code fences are removed.
@@ -33,8 +33,8 @@ const STEP: usize = 2;
 ///
 /// # Errors
 /// If the source cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if a
-/// list is not closed or is closed before lines that are indented as its body. The meaning of the
-/// program is not checked.
+/// list is not closed, or is closed before lines that are indented like its body. The meaning of
+/// the program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     let pieces =
         Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
@@ -48,11 +48,11 @@ pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     Ok(layout.out)
 }
 
-/// Rejects a program with lists that are not closed or are closed too early, because their ends
-/// depend on the meaning of the program.
+/// Rejects a program with lists that are not closed or are closed too early, because their intended
+/// ends depend on the meaning of the program.
 fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     let Some(list) = tree.open.last() else {
-        // A new layout would hide that a form is closed too early.
+        // A new layout would hide the fact that a form is closed too early.
         return indent::closed_early(tree).map(drop);
     };
     let start = tree.span(*list).start;
@@ -61,11 +61,11 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
 
 /// The layout of the pieces of a list, or of the whole program.
 struct Frame {
-    /// The column where pieces begin that are first on their line.
+    /// The column of pieces that are first on their line.
     base: usize,
     /// The number of pieces on the first line.
     lead: usize,
-    /// If true, every further piece gets its own line.
+    /// If true, each remaining piece gets its own line.
     broken: bool,
     /// The number of parentheses that close after the last piece.
     tail: usize,
@@ -91,9 +91,10 @@ impl Layout {
 
     /// Writes pieces in order, each on the current line or on the next one.
     fn pieces(&mut self, pieces: &[Piece<'_>], frame: &Frame) {
-        // The nesting of flat `block … end`.
+        // The nesting depth of flat `block … end` instructions.
         let mut depth = 0_usize;
-        // If true, the previous piece ended its line, as comments and lists over several lines do.
+        // If true, nothing may follow the previous piece on its line, which was a comment or a list
+        // over several lines.
         let mut ended = false;
         for (at, piece) in pieces.iter().enumerate() {
             let word = piece.atom().filter(|_| at > 0 || frame.lead == 0);
@@ -108,7 +109,7 @@ impl Layout {
             let tail = if at + 1 == pieces.len() { frame.tail } else { 0 };
             let first = at == 0;
             let breaks = match first {
-                // `(` and a comment after it would be read as `(;`.
+                // `(` directly followed by a comment would be read as `(;`.
                 true => frame.lead > 0 && piece.is_comment(),
                 false => {
                     piece.starts_line
@@ -204,7 +205,7 @@ const fn brackets(square: bool) -> (&'static str, &'static str) {
     if square { ("[", "]") } else { ("(", ")") }
 }
 
-/// Returns the column after a piece that begins at `column`, if the piece can be written without
+/// Returns the column after a piece that starts at `column`, if the piece can be written without
 /// line breaks outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
@@ -230,7 +231,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     (end <= WIDTH).then_some(end)
 }
 
-/// Returns the column after a string that begins at `column`.
+/// Returns the column after a string that starts at `column`.
 fn end_of(text: &str, column: usize) -> usize {
     match text.rfind('\n') {
         Some(at) => text.get(at + 1..).unwrap_or("").chars().count(),

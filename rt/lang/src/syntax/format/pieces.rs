@@ -8,7 +8,7 @@ use crate::types::ops;
 #[derive(Debug)]
 pub(crate) struct Piece<'s> {
     pub(crate) shape: Shape<'s>,
-    /// If true, the piece is the first of its line.
+    /// If true, the piece is the first on its line.
     pub(crate) starts_line: bool,
     /// If true, the piece follows a blank line.
     pub(crate) after_blank_line: bool,
@@ -24,7 +24,7 @@ pub(crate) enum Shape<'s> {
     Text(&'s str),
     /// `;; to the end of the line`.
     Line(&'s str),
-    /// `(; within a line or over several ;)`.
+    /// `(; within a line or across several lines ;)`.
     Block(&'s str),
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
 
 /// A list whose end has not been read yet.
 struct Open<'s> {
-    /// The pieces before it in the enclosing list.
+    /// The pieces before the list in the enclosing list.
     before: Vec<Piece<'s>>,
     square: bool,
     starts_line: bool,
@@ -84,7 +84,7 @@ struct Open<'s> {
 }
 
 /// Removes the marks `?` and `!` after the names of functions and forms. A call keeps its mark if
-/// WAT's own instructions may take its results from the stack.
+/// WAT instructions may take its results from the stack.
 fn remove_marks(pieces: &mut [Piece<'_>]) {
     for piece in pieces.iter_mut().rev() {
         if takes_from_stack(piece) {

@@ -1,10 +1,10 @@
-//! Finds the parameters of functions that are arrays, by their use in the bodies.
+//! Infers which parameters of functions are arrays from their use in the bodies.
 
 use super::syntax::{
     ArrayName, Expr, Function, Place, Program, Source, Statement, Target, Variable,
 };
 
-/// Marks the parameters that are arrays, until no more are found.
+/// Marks the array parameters of all functions. Repeats until a pass finds no new one.
 pub(crate) fn infer(program: &mut Program) {
     loop {
         let mut marks = Vec::new();
@@ -173,7 +173,7 @@ impl Look<'_> {
     }
 }
 
-/// Returns which arguments of built-in functions are arrays.
+/// Returns the indexes of the array arguments of a built-in function.
 pub(crate) fn array_arguments(name: &str) -> &'static [usize] {
     match name {
         "split" | "patsplit" => &[1, 3],

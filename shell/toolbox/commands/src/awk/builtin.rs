@@ -38,7 +38,7 @@ pub(crate) fn call<'a>(
     of_values(run, name, &values)
 }
 
-/// Calls a built-in function that takes values only.
+/// Calls a built-in function whose arguments are all scalar values.
 pub(super) fn of_values(
     run: &mut Run<'_>,
     name: &'static str,
@@ -90,7 +90,7 @@ pub(super) fn of_values(
     Ok(Value::Number(answer))
 }
 
-/// Calls a function of numbers. Returns `None` if it is not one.
+/// Calls an arithmetic function. Returns `None` if `name` is not one.
 fn arithmetic(name: &str, values: &[Value]) -> Option<f64> {
     let number = |n: usize| values.get(n).map_or(0.0, Value::number);
     let whole = |n: usize| number(n) as u64;
@@ -114,7 +114,7 @@ fn arithmetic(name: &str, values: &[Value]) -> Option<f64> {
     })
 }
 
-/// Returns the minimum and the maximum number of arguments.
+/// Returns the minimum and maximum number of arguments of a built-in function.
 fn counts(name: &str) -> (usize, usize) {
     match name {
         "systime" | "rand" => (0, 0),
@@ -162,7 +162,7 @@ fn kind<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     }))
 }
 
-/// Sets the seed of `rand`, and returns the previous one.
+/// Sets the seed of `rand` and returns the previous seed.
 fn seeded(run: &mut Run<'_>, seed: Option<&Value>) -> f64 {
     let before = run.seed;
     run.seed = seed.map_or_else(|| clock::epoch(SystemTime::now()).0 as f64, |seed| seed.number());
@@ -171,7 +171,7 @@ fn seeded(run: &mut Run<'_>, seed: Option<&Value>) -> f64 {
     before
 }
 
-/// Returns a random number from 0 to 1.
+/// Returns a random number that is at least 0 and less than 1.
 fn random(run: &mut Run<'_>) -> f64 {
     run.random ^= run.random << 13;
     run.random ^= run.random >> 7;
@@ -194,11 +194,11 @@ fn formatted_time(run: &Run<'_>, values: &[Value]) -> String {
     clock::format(&zone.moment(seconds), &format)
 }
 
-/// Returns the seconds since 1970 of `YYYY MM DD HH MM SS`, in the zone of the environment.
+/// Converts `YYYY MM DD HH MM SS`, in UTC or local time, to seconds since 1970; -1 if invalid.
 fn mktime(text: &str, utc: bool) -> f64 {
     let numbers: Vec<i64> = text.split_whitespace().map_while(|part| part.parse().ok()).collect();
     let [year, month, day, hour, minute, second, ..] = numbers.as_slice() else { return -1.0 };
-    // A year of more digits is no date that a calendar has.
+    // Larger numbers do not occur in dates and could overflow.
     if [year, month, day, hour, minute, second].iter().any(|part| part.abs() > 1_000_000_000) {
         return -1.0;
     }

@@ -1,4 +1,4 @@
-//! The interpreter of an awk program: expressions.
+//! The awk interpreter: expressions.
 
 use std::rc::Rc;
 
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Returns the rule that a field separator names.
+    /// Returns the splitting rule for a field separator.
     pub(crate) fn splitter(&mut self, separator: &Text) -> Result<Splitter, Stop> {
         let mut letters = separator.chars();
         Ok(match (letters.next(), letters.next()) {
@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         self.global(place::IGNORECASE).truth()
     }
 
-    /// Returns the regular expression that an expression is or evaluates to.
+    /// Returns a literal's regular expression, or compiles the text of any other expression.
     pub(crate) fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Posix>, Stop> {
         match expr {
             Expr::Regex(pattern) if self.ignores_case() => self.dynamic(&pattern.text),
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Compiles a regular expression, or returns it if it was compiled before.
+    /// Returns the regular expression for a text, from the cache if it was compiled before.
     pub(crate) fn dynamic(&mut self, text: &Text) -> Result<Rc<Posix>, Stop> {
         let key = (text.clone(), self.ignores_case());
         if let Some(known) = self.regexes.get(&key) {
@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
         self.call_with(number, frame)
     }
 
-    /// Calls a function of the program with the values of its first parameters.
+    /// Calls a user-defined function. `frame` contains the values of its first parameters.
     pub(crate) fn call_with(&mut self, number: usize, mut frame: Vec<Cell>) -> Result<Value, Stop> {
         let program = self.program;
         let Some(function) = program.functions.get(number) else { return Ok(Value::Nothing) };
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls the function whose name a variable contains.
+    /// Calls the function named by the value of a variable.
     fn indirect(&mut self, variable: Variable, args: &'a [Expr]) -> Result<Value, Stop> {
         let name = match self.cell(variable) {
             Some(Cell::Scalar(value)) => value.to_text("%.6g"),

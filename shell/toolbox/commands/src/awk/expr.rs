@@ -1,4 +1,4 @@
-//! The parser: expressions.
+//! The awk parser: expressions.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">=", Comparison::MoreOrSame),
 ];
 
-/// Compiles a regular expression of awk.
+/// Compiles an awk regular expression.
 pub(crate) fn regex(text: &str, ignore_case: bool) -> Result<Rc<Posix>, String> {
     let notation = Notation { ignore_case, ..Notation::new(Tool::Awk, true) };
     match Posix::new(text, notation) {
@@ -40,7 +40,7 @@ fn pattern(text: String) -> Result<Pattern, String> {
 }
 
 impl Parser {
-    /// Reads a whole expression.
+    /// Parses a whole expression.
     pub(super) fn expr(&mut self) -> Result<Expr, String> {
         self.deeper(Self::choice)
     }
@@ -116,7 +116,7 @@ impl Parser {
         Ok(Expr::Compare(*comparison, Box::new(left), Box::new(self.joined()?)))
     }
 
-    /// Reads concatenations, and pipes from commands.
+    /// Parses concatenations and pipes from commands (`command | getline`).
     pub(super) fn joined(&mut self) -> Result<Expr, String> {
         let mut left = self.sum()?;
         loop {
@@ -200,7 +200,7 @@ impl Parser {
         Ok(Expr::Arithmetic(Operator::Power, Box::new(base), Box::new(exponent)))
     }
 
-    /// Reads `x++`, `x--`, and assignments to the target before them.
+    /// Parses an operand and the `++`, `--` or assignment that may follow it.
     fn stepped(&mut self) -> Result<Expr, String> {
         let operand = self.primary()?;
         let Some(place) = Self::place(&operand) else { return Ok(operand) };
@@ -293,7 +293,7 @@ impl Parser {
         }
     }
 
-    /// Reads the rest of `@/…/` or `@name(…)`.
+    /// Parses the rest of `@/…/` or `@name(…)`, starting after the `@`.
     fn after_at(&mut self) -> Result<Expr, String> {
         match self.take() {
             Token::Regex(text) => Ok(Expr::TypedRegex(pattern(text)?)),
@@ -309,7 +309,7 @@ impl Parser {
         }
     }
 
-    /// Reads the keys that follow a name, if there are any: `a[1]`, `a[1][2]`.
+    /// Parses the optional subscripts after a name: `a[1]`, `a[1][2]`.
     pub(super) fn array_name(&mut self, name: &str) -> Result<ArrayName, String> {
         let mut array = ArrayName::Variable(self.variable(name));
         while self.sign("[") {
@@ -319,7 +319,7 @@ impl Parser {
         Ok(array)
     }
 
-    /// Reads the optional target of `getline`.
+    /// Parses the optional target of `getline`.
     fn target(&mut self) -> Result<Option<Place>, String> {
         if !(matches!(self.peek(), Token::Name(_)) || self.is("$")) {
             return Ok(None);

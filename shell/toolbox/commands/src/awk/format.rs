@@ -1,15 +1,15 @@
-//! `printf` of awk.
+//! Formatting for the `printf` and `sprintf` of awk.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::value::Value;
 
-/// Formats values. `text` returns a value's text.
+/// Formats values as `printf` does. `text` converts a value to a string.
 ///
 /// # Errors
 ///
-/// If the format asks for more values than there are.
+/// If the format requires more values than `values` contains.
 pub(crate) fn format(
     format: &str,
     values: &[Value],
@@ -38,7 +38,7 @@ pub(crate) fn format(
                     Value::Number(code) => {
                         char::from_u32(*code as u32).map(String::from).unwrap_or_default()
                     }
-                    // The first character, or that which ends an empty text.
+                    // The first character, or a NUL if the string is empty.
                     other => text(other).chars().next().unwrap_or('\0').to_string(),
                 };
                 spec.pad(&mut out, &letter, "");
@@ -67,7 +67,7 @@ pub(crate) fn format(
     Ok(out)
 }
 
-/// The values that a format uses, one after the other.
+/// A cursor over the values that a format consumes.
 struct Values<'a> {
     values: &'a [Value],
     next: usize,
@@ -81,7 +81,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Formats a number by a format with one directive.
+/// Formats a number with a format that contains one directive.
 pub(crate) fn float(format_text: &str, number: f64) -> String {
     format(format_text, &[Value::Number(number)], |_| std::rc::Rc::from("")).unwrap_or_default()
 }
@@ -98,8 +98,8 @@ struct Spec {
 }
 
 impl Spec {
-    /// Reads a directive up to its letter. Returns also the position of its value if the directive
-    /// names it (`%2$s`).
+    /// Parses a directive up to its letter. Also returns the position of the directive's value, if
+    /// it is specified (`%2$s`).
     fn read(
         letters: &mut Peekable<Chars<'_>>,
         values: &mut Values<'_>,
@@ -213,7 +213,7 @@ impl Spec {
         self.pad(out, &body, sign);
     }
 
-    /// Formats `%g`: with a number of significant digits, without trailing zeros.
+    /// Formats as `%g` does, with at most `digits` significant digits.
     fn shortest(&self, size: f64, digits: usize) -> String {
         let written = scientific(size, digits - 1);
         let power: i32 =
@@ -244,11 +244,11 @@ fn digits(letters: &mut Peekable<Chars<'_>>) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// The largest number of digits after the point that a double has. All further digits are zeros.
+/// The maximum number of decimal places of a double. All further digits are zeros.
 const DIGITS: usize = 1_074;
 
-/// Returns the number with `precision` digits after its point. The formatter of the standard
-/// library panics above 65,535 digits.
+/// Formats a number with `precision` decimal places. Appends the last zeros itself, because the
+/// formatter of the standard library panics above 65,535 digits.
 fn fixed(size: f64, precision: usize) -> String {
     let written = precision.min(DIGITS);
     let mut text = format!("{size:.written$}");
@@ -256,7 +256,7 @@ fn fixed(size: f64, precision: usize) -> String {
     text
 }
 
-/// Returns the number in scientific notation with `precision` digits after its point.
+/// Formats a number in scientific notation, with `precision` digits after the decimal point.
 fn scientific(size: f64, precision: usize) -> String {
     let written = precision.min(DIGITS);
     let text = format!("{size:.written$e}");
@@ -264,7 +264,7 @@ fn scientific(size: f64, precision: usize) -> String {
     format!("{mantissa}{}e{power}", "0".repeat(precision - written))
 }
 
-/// Writes the exponent with a sign and at least two digits.
+/// Rewrites the exponent with a sign and at least two digits.
 fn exponent(text: &str) -> String {
     let (mantissa, power) = text.split_once('e').unwrap_or((text, "0"));
     let power: i32 = power.parse().unwrap_or(0);

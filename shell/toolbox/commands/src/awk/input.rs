@@ -1,4 +1,4 @@
-//! The main input: the files among the arguments, or standard input.
+//! The main input: the files that the arguments name, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ pub(crate) struct Input {
     over: bool,
 }
 
-/// Returns the record separator that `RS` names.
+/// Returns the record separator that `RS` defines.
 pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
@@ -30,7 +30,7 @@ pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     })
 }
 
-/// Reads the next record of the main input and counts it.
+/// Reads the next record of the main input. Increments `NR` and `FNR`, and sets `RT`.
 pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<Record>>, Stop> {
     loop {
         if run.input.records.is_none() && !open(run)? {
@@ -56,14 +56,14 @@ pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<Record>>, Stop
     }
 }
 
-/// Closes the current file, and runs the rules `ENDFILE`.
+/// Closes the current file and runs the `ENDFILE` rules.
 pub(crate) fn leave(run: &mut Run<'_>) -> Result<(), Stop> {
     run.input.records = None;
     let program = run.program;
     file_rules(run, &program.end_file).map(|_| ())
 }
 
-/// Runs the rules for the start or the end of a file. Returns false if one of them skips the file.
+/// Runs `BEGINFILE` or `ENDFILE` rules. Returns false if one of them skips the file.
 fn file_rules<'a>(run: &mut Run<'a>, rules: &'a [Vec<Statement>]) -> Result<bool, Stop> {
     for body in rules {
         match run.statements(body) {
@@ -75,7 +75,7 @@ fn file_rules<'a>(run: &mut Run<'a>, rules: &'a [Vec<Statement>]) -> Result<bool
     Ok(true)
 }
 
-/// Opens the next file. Returns false if there is none.
+/// Opens the next file. Returns false if no files are left.
 fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
     loop {
         if run.input.over {
@@ -117,11 +117,11 @@ fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
     }
 }
 
-/// Starts with a file. Returns false if a rule `BEGINFILE` skips it.
+/// Starts reading a file. Returns false if a `BEGINFILE` rule skips it.
 ///
 /// # Errors
 ///
-/// If the file could not be opened, and no rule `BEGINFILE` skips it.
+/// If a rule fails, or if the file could not be opened and no `BEGINFILE` rule skips it.
 fn begin(run: &mut Run<'_>, name: &str, source: io::Result<Box<dyn Read>>) -> Result<bool, Stop> {
     run.set_global(place::FILENAME, Value::text(name));
     run.set_global(place::FNR, Value::Number(0.0));
@@ -139,7 +139,7 @@ fn begin(run: &mut Run<'_>, name: &str, source: io::Result<Box<dyn Read>>) -> Re
     }
 }
 
-/// Returns the name and the value of an assignment `name=value`.
+/// Splits an assignment `name=value`. Returns `None` if the word is not an assignment.
 pub(crate) fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let first = name.bytes().next()?;

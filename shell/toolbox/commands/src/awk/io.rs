@@ -11,15 +11,15 @@ use crate::host::Command;
 use crate::pattern::Posix;
 use crate::say::{out, words};
 
-/// The end of a record.
+/// The separator that ends a record.
 pub(crate) enum Separator {
     Byte(u8),
-    /// Empty lines.
+    /// One or more empty lines.
     Paragraph,
     Regex(Rc<Posix>),
 }
 
-/// A record, and the text that ended it.
+/// A record and the separator that ended it.
 pub(crate) struct Record {
     pub text: String,
     pub end: String,
@@ -62,7 +62,7 @@ impl Records {
         Some(record)
     }
 
-    /// Reads the next record; `None` at the end.
+    /// Reads the next record. Returns `None` at the end of the input.
     pub(crate) fn next(&mut self, separator: &Separator) -> io::Result<Option<Record>> {
         if matches!(separator, Separator::Paragraph) {
             loop {
@@ -96,7 +96,7 @@ impl Records {
                         found = (!whole.is_empty()).then_some((whole.start, whole.end));
                         found.is_none()
                     });
-                    // A match that reaches the end of what was read may grow.
+                    // A match at the end of the buffer may become longer with the next read.
                     found.filter(|found| self.over || found.1 < rest.len())
                 }
             };
@@ -122,16 +122,16 @@ enum Sink {
     File(BufWriter<File>),
     Standard,
     Error,
-    /// The input of a command, which runs when it is closed.
+    /// The buffered input of a command, which runs when the stream is closed.
     Command(Vec<u8>),
 }
 
-/// All open files and commands.
+/// The open files and commands of a program.
 pub(crate) struct Streams {
     pub out: BufWriter<io::StdoutLock<'static>>,
     sinks: HashMap<String, Sink>,
     readers: HashMap<String, Records>,
-    /// The exit status of each command.
+    /// The exit status of each command whose output was read.
     ended: HashMap<String, i32>,
     made: usize,
 }
@@ -147,7 +147,7 @@ impl Streams {
         }
     }
 
-    /// Writes to a file.
+    /// Writes to a file. The first write opens the file.
     pub(crate) fn write_file(
         &mut self,
         path: &str,
@@ -175,7 +175,7 @@ impl Streams {
         self.write(path, bytes)
     }
 
-    /// Collects the input of a command.
+    /// Appends bytes to the buffered input of a command.
     pub(crate) fn write_command(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
         self.sinks.entry(command.to_owned()).or_insert_with(|| Sink::Command(Vec::new()));
         self.write(command, bytes)
@@ -195,7 +195,7 @@ impl Streams {
         done.map_err(|error| format!("can't write to \"{name}\": {}", words(&error)))
     }
 
-    /// Reads the next record of a file; `None` inside is its end.
+    /// Reads the next record of a file. Returns `Ok(None)` at its end.
     pub(crate) fn read_file(
         &mut self,
         path: &str,
@@ -213,7 +213,7 @@ impl Streams {
         self.readers.get_mut(path).map_or(Ok(None), |records| records.next(separator))
     }
 
-    /// Reads the next record of a command's output. The command runs to its end first.
+    /// Reads the next record of a command's output. The first call runs the command to its end.
     pub(crate) fn read_command(
         &mut self,
         command: &str,
@@ -232,13 +232,13 @@ impl Streams {
         self.readers.get_mut(command).map_or(Ok(None), |records| records.next(separator))
     }
 
-    /// Runs a command line.
+    /// Runs a command line and returns its exit status.
     pub(crate) fn run(&mut self, command: &str) -> i32 {
         self.flush();
         Command::line(command.as_bytes()).run()
     }
 
-    /// Closes a file or a command. Returns its status, or -1 if nothing of that name is open.
+    /// Closes a file or a command. Returns its exit status, or -1 if nothing of that name is open.
     pub(crate) fn close(&mut self, name: &str) -> i32 {
         let mut status = -1;
         if self.readers.remove(name).is_some() {
@@ -266,7 +266,7 @@ impl Streams {
         }
     }
 
-    /// Closes all files and commands.
+    /// Flushes all output, and closes the files and commands that are written to.
     pub(crate) fn finish(&mut self) {
         self.flush();
         let mut names: Vec<String> = self.sinks.keys().cloned().collect();
@@ -281,7 +281,7 @@ impl Streams {
         Ok(status)
     }
 
-    /// Creates a temporary file with this content.
+    /// Creates a temporary file with `content` and returns its path.
     fn spare(&mut self, content: &[u8]) -> io::Result<String> {
         let folders =
             [std::env::var("TMPDIR").unwrap_or_default(), "/tmp".to_owned(), ".".to_owned()];

@@ -1,4 +1,4 @@
-//! The tokens of an awk program.
+//! The lexer for awk programs.
 
 use super::value::prefix;
 
@@ -11,7 +11,7 @@ pub(crate) enum Token {
     /// A name directly followed by `(`.
     Call(String),
     Keyword(&'static str),
-    /// A built-in function.
+    /// The name of a built-in function.
     Builtin(&'static str),
     Sign(&'static str),
     Line,
@@ -59,7 +59,7 @@ const SIGNS: [&str; 46] = [
     "!", ">", "<", "|", "?", ":", "~", "$", "=", "@", "&", "\\", "`",
 ];
 
-/// Splits a program into tokens, each with its line.
+/// Splits a program into tokens, each with its line number.
 pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
     let mut tokens: Vec<(Token, usize)> = Vec::new();
     let mut rest = program;
@@ -121,8 +121,8 @@ pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
     Ok(tokens)
 }
 
-/// Returns the number that a text starts with, and its length: decimal, hexadecimal after `0x`,
-/// octal after `0`.
+/// Parses the number at the start of a text: decimal, hexadecimal after `0x`, octal after `0`.
+/// Returns the number and its length in bytes.
 fn number(text: &str) -> (f64, usize) {
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let digits = hex.map_or(0, |hex| hex.bytes().take_while(u8::is_ascii_hexdigit).count());
@@ -142,7 +142,7 @@ fn number(text: &str) -> (f64, usize) {
     }
 }
 
-/// Returns the token of a word. `called` is true if a parenthesis follows it.
+/// Returns the token for a word. `called` is true if an opening parenthesis follows it.
 fn word(name: &str, called: bool) -> Token {
     if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name) {
         return Token::Keyword(if *keyword == "func" { "function" } else { keyword });
@@ -154,7 +154,7 @@ fn word(name: &str, called: bool) -> Token {
     }
 }
 
-/// Returns true if an operand ends here, so that a slash is a division.
+/// Returns true if `last` ends an operand, so that a following slash means division.
 fn ends_operand(last: Option<&Token>) -> bool {
     match last {
         Some(
@@ -182,7 +182,7 @@ fn quoted(text: &str, end: char) -> Option<(&str, usize)> {
     None
 }
 
-/// Reads a regular expression. A slash in brackets does not end it.
+/// Reads a regular expression up to its closing slash. A slash in brackets does not end it.
 fn regex(text: &str) -> Option<(&str, usize)> {
     let (mut escaped, mut bracket) = (false, None);
     for (at, letter) in text.char_indices().skip(1) {
@@ -191,7 +191,7 @@ fn regex(text: &str) -> Option<(&str, usize)> {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             '[' if bracket.is_none() => bracket = Some(at),
-            // A closing bracket that comes first is one of the set.
+            // A `]` at the start of a set is a member of the set.
             ']' if bracket.is_some_and(|open| {
                 text.get(open + 1..at).is_some_and(|set| !set.is_empty() && set != "^")
             }) =>
@@ -202,11 +202,11 @@ fn regex(text: &str) -> Option<(&str, usize)> {
             _ => {}
         }
     }
-    // A bracket that nothing closes is none of a set: the first slash ends it.
+    // An unclosed bracket does not start a set, so the first slash ends the expression.
     quoted(text, '/')
 }
 
-/// Returns a string with its escapes replaced.
+/// Replaces the escape sequences in a string.
 pub(crate) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -249,7 +249,7 @@ pub(crate) fn unescape(text: &str) -> String {
                 }
                 out.extend(char::from_u32(code));
             }
-            // gawk warns, and takes the character as it is.
+            // gawk warns and drops the backslash.
             Some(other) => out.push(other),
         }
     }

@@ -1,4 +1,4 @@
-//! `awk`.
+//! The `awk` command.
 
 mod arrays;
 mod builtin;
@@ -38,7 +38,7 @@ struct Line {
     operands: Vec<String>,
 }
 
-/// Runs awk.
+/// Runs `awk` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("awk", String::as_str);
     let read = match read(args.get(1..).unwrap_or_default()) {
@@ -173,7 +173,7 @@ fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Runs `BEGIN`, the rules for each record, and `END`.
+/// Runs the `BEGIN` rules, the rules for each record, and the `END` rules.
 fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut exits = false;
     for body in &program.begin {
@@ -204,7 +204,7 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Runs the rules for each record.
+/// Runs the rules for each record of the main input.
 fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut within = vec![false; program.rules.len()];
     while let Ok(Some(record)) = input::next(run)? {

@@ -1,5 +1,5 @@
-//! The parser: its tokens, and the rules and functions of a program. The statements are in
-//! `statement`, the expressions in `expr`.
+//! The awk parser: access to the tokens, and the rules and functions of a program. `statement`
+//! parses statements, and `expr` parses expressions.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub(crate) const SPECIAL: [&str; 22] = [
     "ERRNO",
 ];
 
-/// The maximum nesting depth of a program.
+/// The maximum nesting depth of statements and expressions.
 const DEEPEST: usize = 100;
 
 pub(crate) struct Parser {
@@ -41,17 +41,17 @@ pub(crate) struct Parser {
     pub(super) globals: HashMap<String, usize>,
     pub(super) functions: HashMap<String, usize>,
     pub(super) program: Program,
-    /// The function whose body is being read.
+    /// The function whose body is being parsed.
     pub(super) within: Option<usize>,
-    /// If true, `>` redirects: the parser is inside `print`.
+    /// If true, `>` redirects output, because the parser is inside `print`.
     pub(super) no_more: bool,
-    /// If true, `in` is not an operator: the parser is in the head of `for`.
+    /// If true, `in` is not an operator, because the parser is in the head of a `for` loop.
     pub(super) no_in: bool,
     depth: usize,
     pub(super) loops: usize,
 }
 
-/// Parses a program.
+/// Parses an awk program.
 pub(crate) fn parse(text: &str) -> Result<Program, String> {
     let mut parser = Parser {
         tokens: tokens(text)?,
@@ -86,7 +86,7 @@ impl Parser {
         token
     }
 
-    /// Goes back by one token.
+    /// Steps back by one token.
     pub(super) fn back(&mut self) {
         self.at = self.at.saturating_sub(1);
     }
@@ -137,7 +137,7 @@ impl Parser {
         }
     }
 
-    /// Enters one more nesting level.
+    /// Calls `read` one nesting level deeper. Fails at the maximum depth.
     pub(super) fn deeper<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, String>,
@@ -251,7 +251,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads expressions up to a closing token.
+    /// Parses comma-separated expressions up to the closing token `end`.
     pub(super) fn list(&mut self, end: &str) -> Result<Vec<Expr>, String> {
         let (no_more, no_in) = (std::mem::take(&mut self.no_more), std::mem::take(&mut self.no_in));
         let mut items = Vec::new();
@@ -268,7 +268,7 @@ impl Parser {
         Ok(items)
     }
 
-    /// Returns the assignment target that an expression names, if it is one.
+    /// Returns an expression as an assignment target, if it is one.
     pub(super) fn place(expr: &Expr) -> Option<Place> {
         match expr {
             Expr::Read(place) => Some(place.clone()),

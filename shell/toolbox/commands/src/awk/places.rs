@@ -7,7 +7,7 @@ use super::run::{Run, Stop, failed, place};
 use super::syntax::{ArrayName, Expr, Place, Variable};
 use super::value::{Array, Cell, Text, Value};
 
-/// A place whose number or key is known.
+/// A `Place` whose field number or element key has been evaluated.
 pub(crate) enum Slot {
     Variable(Variable),
     Field(usize),
@@ -33,7 +33,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns a variable's array. An unused variable becomes one.
+    /// Returns a variable's array. An unused variable becomes an array.
     pub(crate) fn array(&mut self, variable: Variable) -> Result<Array, Stop> {
         match self.cell(variable) {
             Some(Cell::Array(array)) => Ok(array.clone()),
@@ -46,7 +46,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns an array by its name. An unused element of an array becomes one.
+    /// Returns an array by its name. An unused variable or element becomes an array.
     pub(crate) fn array_named(&mut self, name: &'a ArrayName) -> Result<Array, Stop> {
         match name {
             ArrayName::Variable(variable) => self.array(*variable),
@@ -61,8 +61,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the content of an element. An unused element becomes an array if `wants_array` is
-    /// true.
+    /// Returns the content of an array element. If `wants_array` is true, an unused element becomes
+    /// an array.
     fn element(
         &mut self,
         array: &'a ArrayName,
@@ -84,8 +84,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Evaluates an argument, which may be an array. An unused variable or element becomes one if
-    /// `wants_array` is true.
+    /// Evaluates an argument, which may be an array. If `wants_array` is true, an unused variable
+    /// or element becomes an array.
     pub(crate) fn argument(&mut self, arg: &'a Expr, wants_array: bool) -> Result<Cell, Stop> {
         match arg {
             Expr::Read(Place::Variable(variable)) if wants_array || self.is_array(*variable) => {
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the array that is an argument of a built-in function.
+    /// Returns an array argument of the built-in function `name`.
     pub(crate) fn array_of(&mut self, name: &str, arg: Option<&'a Expr>) -> Result<Array, Stop> {
         match arg {
             Some(Expr::Read(Place::Variable(variable))) => self.array(*variable),
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         matches!(self.cell(variable), Some(Cell::Array(_)))
     }
 
-    /// Evaluates the number of a field or the key of an element, once.
+    /// Resolves a place to a slot, so that its field number or key is evaluated only once.
     pub(crate) fn slot(&mut self, place: &'a Place) -> Result<Slot, Stop> {
         Ok(match place {
             Place::Variable(variable) => Slot::Variable(*variable),
@@ -205,7 +205,7 @@ impl<'a> Run<'a> {
             self.divide()?;
             return Ok(self.record.resize(value.number().max(0.0) as usize)?);
         }
-        // A separator that changes holds from the next record on.
+        // A changed separator applies only from the next record on.
         if let Variable::Global(by @ (place::FS | place::FPAT | place::FIELDWIDTHS)) = variable {
             self.divide()?;
             self.split_by = by;
@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
         self.record.divide(&splitter, lines);
         Ok(())
     }
-    /// Returns the rule of `FS`.
+    /// Returns the splitting rule that `FS` defines.
     fn separator_splitter(&mut self) -> Result<Splitter, Stop> {
         let separator = self.global_text(place::FS);
         if let Some((known, splitter)) = &self.splitter
@@ -253,12 +253,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The widths of fields: the characters before each that are skipped, and its width, which is
-/// missing for the rest.
+/// The widths of fields, in characters: the number of characters to skip before each field, and the
+/// field's width; `None` is the rest of the record.
 type Widths = Rc<[(usize, Option<usize>)]>;
 
-/// Reads the value of `FIELDWIDTHS`: widths, each with the characters before it that are skipped
-/// (`2:3`); `*` is the rest.
+/// Parses the value of `FIELDWIDTHS`: the widths of the fields, each with an optional number of
+/// characters to skip before it (`2:3`). `*` is the rest of the record.
 fn widths(text: &str) -> Result<Widths, String> {
     let width = |word: &str| {
         let (skipped, width) = word.split_once(':').unwrap_or(("0", word));

@@ -8,22 +8,22 @@ use crate::pattern::Posix;
 /// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
-    /// At runs of spaces, tabs and line ends; those at the ends of the text are ignored.
+    /// Splitting at runs of spaces, tabs and newlines. Leading and trailing ones are ignored.
     Whitespace,
     Letter(char),
-    /// After each character.
+    /// Splitting after each character.
     Letters,
     Regex(Rc<Posix>),
-    /// The fields are what the pattern matches.
+    /// Splitting into the matches of the pattern.
     Content(Rc<Posix>),
-    /// Fields of fixed widths: the characters before each that are skipped, and its width; `None`
-    /// is the rest.
+    /// Splitting into fields of fixed widths: the number of characters to skip before each field,
+    /// and the field's width; `None` is the rest of the record.
     Widths(Rc<[(usize, Option<usize>)]>),
 }
 
 impl Splitter {
-    /// Splits a text into fields. `part` gets each field and what separates it from the next. In
-    /// paragraph mode, a line end separates too.
+    /// Splits a text into fields. Calls `part` with each field and the separator after it. If
+    /// `lines` is true (paragraph mode), a newline is also a separator.
     pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str, &str)) {
         if text.is_empty() {
             return;
@@ -86,12 +86,12 @@ impl Splitter {
     }
 }
 
-/// Returns the byte offset of a character.
+/// Returns the byte offset of the character at index `letters`, or the length of the text.
 fn offset(text: &str, letters: usize) -> usize {
     text.char_indices().nth(letters).map_or(text.len(), |(at, _)| at)
 }
 
-/// Splits at runs of spaces, tabs and line ends.
+/// Splits at runs of spaces, tabs and newlines.
 fn by_whitespace(text: &str, mut part: impl FnMut(&str, &str)) {
     let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n');
     let mut rest = text.trim_start_matches(is_space);
@@ -103,7 +103,7 @@ fn by_whitespace(text: &str, mut part: impl FnMut(&str, &str)) {
     }
 }
 
-/// The record: its text, and its fields, which are split when they are first used.
+/// The current record: its text, and its fields, which are split when they are first used.
 #[derive(Default)]
 pub(crate) struct Record {
     text: String,
@@ -114,7 +114,7 @@ pub(crate) struct Record {
     whole: Option<Value>,
 }
 
-/// The maximum number of fields of a record.
+/// The maximum number of fields in a record.
 const MOST: usize = 1 << 20;
 
 impl Record {
@@ -127,7 +127,7 @@ impl Record {
         self.whole = None;
     }
 
-    /// Returns the text. Joins the fields with `between` if one of them has changed.
+    /// Returns the record's text. If a field has changed, joins the fields with `between`.
     pub(crate) fn text(&mut self, between: &str, conversion: &str) -> &str {
         if self.stale {
             self.text.clear();
@@ -146,7 +146,7 @@ impl Record {
         &self.text
     }
 
-    /// Returns the record as a value.
+    /// Returns the whole record (`$0`) as a value.
     pub(crate) fn whole(&mut self, between: &str, conversion: &str) -> Value {
         self.text(between, conversion);
         self.whole.get_or_insert_with(|| Value::outside(self.text.as_str())).clone()
@@ -169,12 +169,12 @@ impl Record {
         self.fields.len()
     }
 
-    /// Returns a field; the first is 1.
+    /// Returns a field by its number, starting at 1.
     pub(crate) fn field(&self, number: usize) -> Value {
         number.checked_sub(1).and_then(|at| self.fields.get(at)).cloned().unwrap_or_default()
     }
 
-    /// Changes a field; the first is 1. The record must have been split.
+    /// Replaces a field by its number, starting at 1. The record must have been split.
     pub(crate) fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
         if number > MOST {
             return Err(format!("there can't be a field {number}"));

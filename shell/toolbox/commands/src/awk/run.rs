@@ -1,4 +1,4 @@
-//! The interpreter of an awk program: statements.
+//! The awk interpreter: statements.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -49,7 +49,7 @@ pub(crate) enum Flow {
     Return(Value),
 }
 
-/// The reason why evaluation stops.
+/// The reason why evaluation stopped early.
 pub(crate) enum Stop {
     Failed(String),
     Exit,
@@ -63,7 +63,7 @@ impl From<String> for Stop {
     }
 }
 
-/// Makes a failure.
+/// Returns an error with the message `why`.
 pub(crate) fn failed<T>(why: String) -> Result<T, Stop> {
     Err(Stop::Failed(why))
 }
@@ -83,8 +83,8 @@ pub(crate) struct Run<'a> {
     pub seed: f64,
     pub(super) regexes: HashMap<(Text, bool), Rc<Posix>>,
     pub(super) splitter: Option<(Text, Splitter)>,
-    /// The variable that defines how records are split: `FS`, `FPAT` or `FIELDWIDTHS`, the one
-    /// that was assigned last.
+    /// The slot of the variable that defines how records are split: `FS`, `FPAT` or `FIELDWIDTHS`,
+    /// whichever was assigned last.
     pub(super) split_by: usize,
 }
 
@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
         self.put(line.as_bytes(), target)
     }
 
-    /// Prints the record, as a rule without a body does.
+    /// Prints the record, which is the default action of a rule without a body.
     pub(crate) fn print_record(&mut self) -> Result<(), Stop> {
         self.print(&[], None)
     }
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs `printf`: the first value is the format.
+    /// Formats values as `printf` does. The first value is the format.
     pub(crate) fn formatted(&self, values: &[Value]) -> Result<String, String> {
         let Some((first, rest)) = values.split_first() else { return Ok(String::new()) };
         format::format(&self.text(first), rest, |value| self.text(value))

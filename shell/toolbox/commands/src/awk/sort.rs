@@ -1,4 +1,4 @@
-//! The order of arrays: `asort`, `asorti` and `PROCINFO["sorted_in"]`.
+//! The sorting of arrays: `asort`, `asorti` and `PROCINFO["sorted_in"]`.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::run::{Run, Stop, failed};
 use super::syntax::Expr;
 use super::value::{Array, Cell, Text, Value};
 
-/// Runs `asort` or `asorti`.
+/// Runs `asort`, or `asorti` if `by_key` is true.
 pub(super) fn sorted<'a>(run: &mut Run<'a>, args: &'a [Expr], by_key: bool) -> Result<Value, Stop> {
     let name = if by_key { "asorti" } else { "asort" };
     let from = run.array_of(name, args.first())?;
@@ -28,8 +28,8 @@ pub(super) fn sorted<'a>(run: &mut Run<'a>, args: &'a [Expr], by_key: bool) -> R
     Ok(Value::Number(count as f64))
 }
 
-/// Returns the keys of an array in the order that `PROCINFO["sorted_in"]` names, or else in
-/// insertion order.
+/// Returns the keys of an array in `order`, a value of `PROCINFO["sorted_in"]`. An empty `order`
+/// means insertion order.
 pub(super) fn keys(run: &mut Run<'_>, array: &Array, order: &str) -> Result<Vec<Text>, Stop> {
     Ok(entries(run, array, order)?.into_iter().map(|(key, _)| key).collect())
 }
@@ -71,7 +71,7 @@ fn by_number(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or(Ordering::Equal)
 }
 
-/// Compares numbers before strings, and strings before arrays.
+/// Orders numbers before strings, and strings before arrays.
 fn by_type(left: &Value, right: &Value) -> Ordering {
     let kind = |value: &Value| match value {
         Value::Array(_) => 2,
@@ -85,8 +85,8 @@ fn by_type(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// Sorts entries by a function of the program. It is called with two keys and their values, and
-/// returns a number below, equal to or above zero.
+/// Sorts entries with a user-defined comparison function. The function takes two keys with their
+/// values, and returns a negative number, zero or a positive number.
 fn by_function(
     run: &mut Run<'_>,
     entries: Vec<(Text, Value)>,
@@ -96,7 +96,7 @@ fn by_function(
     let Some(function) = known else {
         return failed(format!("sort comparison function `{name}' is not defined"));
     };
-    // A merge sort of its own: the function may fail, and may be no order at all.
+    // The standard library's sort cannot stop on a failure, and may panic if the order is invalid.
     let mut runs: Vec<Vec<(Text, Value)>> = entries.into_iter().map(|entry| vec![entry]).collect();
     while runs.len() > 1 {
         let mut merged = Vec::with_capacity(runs.len().div_ceil(2));

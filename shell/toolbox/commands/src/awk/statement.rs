@@ -1,4 +1,4 @@
-//! The parser: statements.
+//! The awk parser: statements.
 
 use super::lex::Token;
 use super::parse::Parser;
@@ -20,7 +20,7 @@ impl Parser {
         }
     }
 
-    /// Reads the single statement after `if`, `while`, …
+    /// Parses the body of an `if`, `else` or loop, which is a single statement.
     fn inner(&mut self) -> Result<Box<Statement>, String> {
         self.lines();
         if self.sign(";") {
@@ -97,7 +97,7 @@ impl Parser {
         Ok(statement)
     }
 
-    /// Reads the end of a statement: a line end, `;`, or a closing brace.
+    /// Parses the end of a statement: a newline, `;` or a closing brace.
     fn ended(&mut self) -> Result<(), String> {
         if *self.peek() == Token::Line || self.is(";") {
             self.at += 1;
@@ -141,7 +141,7 @@ impl Parser {
         Ok(Statement::For(start, condition, step, self.looped()?))
     }
 
-    /// Reads `key in array)`. Reads nothing if there is something else.
+    /// Parses `key in array)`. Consumes nothing if other tokens follow.
     fn each_head(&mut self) -> Result<Option<(Variable, ArrayName)>, String> {
         let start = self.at;
         if let (Token::Name(key), Token::Keyword("in")) = (self.take(), self.take())

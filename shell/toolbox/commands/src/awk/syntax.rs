@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::value::Text;
 use crate::pattern::Posix;
 
-/// A variable, by its slot.
+/// A variable, identified by its slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Variable {
     Global(usize),
@@ -55,7 +55,7 @@ pub(crate) enum Source {
     Command(Box<Expr>),
 }
 
-/// A regular expression: its text, and its compiled form.
+/// A regular expression: its text and its compiled form.
 #[derive(Clone)]
 pub(crate) struct Pattern {
     pub text: Text,
@@ -73,12 +73,12 @@ pub(crate) enum Expr {
     Number(f64),
     Text(Text),
     Regex(Pattern),
-    /// `@/…/`: a value.
+    /// `@/…/`: a regular expression as a value.
     TypedRegex(Pattern),
     Read(Place),
     Assign(Place, Box<Expr>),
     Update(Operator, Place, Box<Expr>),
-    /// The target, the amount that is added, and `true` if the old value is the result.
+    /// An increment: the target, the amount, and `true` if the old value is the result.
     Step(Place, f64, bool),
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
     And(Box<Expr>, Box<Expr>),
@@ -92,11 +92,11 @@ pub(crate) enum Expr {
     Matches(Box<Expr>, Box<Expr>, bool),
     Within(Vec<Expr>, ArrayName),
     Call(usize, Vec<Expr>),
-    /// `@name(…)`: a call of the function that a variable names.
+    /// `@name(…)`: a call of the function whose name a variable contains.
     Indirect(Variable, Vec<Expr>),
     Builtin(&'static str, Vec<Expr>),
     Getline(Source, Option<Place>),
-    /// Expressions in parentheses; more than one only before `in` and in `print`.
+    /// Expressions in parentheses: one, or several before `in` or in `print`.
     Group(Vec<Expr>),
 }
 
@@ -137,7 +137,7 @@ pub(crate) enum Guard {
     Range(Expr, Expr),
 }
 
-/// A function: its name, its number of parameters, which of them are arrays, its body.
+/// A user-defined function: its name, its parameters, which of them are arrays, and its body.
 #[derive(Debug, Default)]
 pub(crate) struct Function {
     pub name: String,
@@ -153,7 +153,7 @@ pub(crate) struct Program {
     pub end: Vec<Vec<Statement>>,
     pub begin_file: Vec<Vec<Statement>>,
     pub end_file: Vec<Vec<Statement>>,
-    /// The body; a rule without one prints the record.
+    /// The rules, each with its body. A rule without a body prints the record.
     pub rules: Vec<(Guard, Option<Vec<Statement>>)>,
     pub functions: Vec<Function>,
     pub globals: Vec<String>,

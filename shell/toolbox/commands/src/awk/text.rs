@@ -1,4 +1,4 @@
-//! The built-in functions of awk on strings: `substr`, `split`, `sub`, `match` and their relatives.
+//! The string functions of awk: `substr`, `split`, `sub`, `match` and similar functions.
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use super::syntax::Expr;
 use super::value::{Array, Text, Value};
 use crate::pattern::{Groups, Posix};
 
-/// Returns a substring from `start`; the first character is 1. A start before the first character
-/// is the first, as in gawk.
+/// Returns the substring that starts at `start`, counted from 1. As in gawk, a `start` below 1 is
+/// the first character.
 pub(super) fn substr(text: &str, start: f64, length: Option<f64>) -> String {
     let whole = |number: f64| if number.is_nan() { 0.0 } else { number.trunc() };
     let skip = (whole(start) - 1.0).max(0.0) as usize;
@@ -22,7 +22,7 @@ pub(super) fn substr(text: &str, start: f64, length: Option<f64>) -> String {
     text.chars().skip(skip).take(count).collect()
 }
 
-/// Returns the position of a part in a text, in characters; the first is 1, and 0 means nowhere.
+/// Returns the 1-based position of `part` in a text, in characters; 0 if it is not found.
 pub(super) fn index(text: &str, part: &str) -> f64 {
     text.find(part).map_or(0.0, |at| letters(text, at) + 1.0)
 }
@@ -32,7 +32,7 @@ fn letters(text: &str, at: usize) -> f64 {
     text.get(..at).map_or(0, |before| before.chars().count()) as f64
 }
 
-/// Replaces the content of an array by values, numbered from `first`.
+/// Replaces the content of an array with values, numbered from `first`. Returns their number.
 fn fill(array: &Array, first: usize, values: impl IntoIterator<Item = Value>) -> f64 {
     let mut array = array.borrow_mut();
     array.clear();
@@ -99,7 +99,7 @@ pub(super) fn split_by_content<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Resul
     Ok(Value::Number(fill(&array, 1, parts)))
 }
 
-/// Runs `sub` or `gsub`.
+/// Runs `sub`, or `gsub` if `all` is true.
 pub(super) fn substitute<'a>(
     run: &mut Run<'a>,
     args: &'a [Expr],
@@ -132,7 +132,7 @@ pub(super) fn substitute<'a>(
     Ok(Value::Number(count as f64))
 }
 
-/// Replaces all matches, or only the nth.
+/// Replaces all matches, or only the `only`th one. Returns the result and the number replaced.
 fn replace(
     regex: &Posix,
     text: &str,
@@ -160,7 +160,7 @@ fn group<'t>(text: &'t str, found: &Groups, number: usize) -> &'t str {
     found.get(number).and_then(|range| text.get(range)).unwrap_or_default()
 }
 
-/// Returns a replacement with `&` replaced by the match.
+/// Appends a replacement to `out`, with each `&` replaced by the match.
 fn amp(replacement: &str, text: &str, found: &Groups, out: &mut String) {
     let mut letters = replacement.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -175,7 +175,7 @@ fn amp(replacement: &str, text: &str, found: &Groups, out: &mut String) {
     }
 }
 
-/// Runs `gensub`.
+/// Runs `gensub(pattern, replacement, how, [text])`.
 pub(super) fn general<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     let [pattern, replacement, how, rest @ ..] = args else { return Ok(Value::Nothing) };
     let regex = run.regex(pattern)?;

@@ -38,7 +38,7 @@ impl Value {
         Value::Text(text.into())
     }
 
-    /// Makes a value of input text.
+    /// Converts input text to a value, which is also numeric if it looks like a number.
     pub(crate) fn outside(text: impl Into<Text>) -> Value {
         let text = text.into();
         let bare = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
@@ -58,7 +58,7 @@ impl Value {
         }
     }
 
-    /// Returns its text. `conversion` formats a number that is not an integer.
+    /// Returns the value's text. `conversion` formats a number that is not an integer.
     pub(crate) fn to_text(&self, conversion: &str) -> Text {
         match self {
             Value::Nothing | Value::Array(_) => Rc::from(""),
@@ -75,13 +75,13 @@ impl Value {
         }
     }
 
-    /// If true, it compares as a number.
+    /// Returns true if the value compares as a number.
     pub(crate) fn numeric(&self) -> bool {
         !matches!(self, Value::Text(_) | Value::Regex(_))
     }
 }
 
-/// Returns a number's text: integers in full, others formatted by `conversion`.
+/// Formats a number: an integer in full, any other number with the format `conversion`.
 pub(crate) fn number_text(number: f64, conversion: &str) -> String {
     if number.is_nan() {
         return if number.is_sign_negative() { "-nan" } else { "+nan" }.to_owned();
@@ -95,7 +95,7 @@ pub(crate) fn number_text(number: f64, conversion: &str) -> String {
     format::float(conversion, number)
 }
 
-/// Returns the number at the start of a text, and its length.
+/// Parses the decimal number at the start of a text. Returns it and its length in bytes.
 pub(crate) fn prefix(text: &str) -> Option<(f64, usize)> {
     let bytes = text.as_bytes();
     let digits =

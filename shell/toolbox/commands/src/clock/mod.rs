@@ -20,7 +20,7 @@ pub(crate) struct Moment {
     /// The day of the year; 1 is the first of January.
     pub yearday: u32,
     pub epoch: i64,
-    /// Seconds east of Greenwich.
+    /// The offset from UTC in seconds, positive east of Greenwich.
     pub offset: i64,
     /// The name of the zone.
     pub zone: String,
@@ -43,7 +43,7 @@ pub(crate) const MONTHS: [&str; 12] = [
 pub(crate) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Returns the seconds since 1970, and the nanoseconds of the current second.
+/// Returns a time as seconds since 1970 and nanoseconds within the second.
 pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
@@ -51,10 +51,10 @@ pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     }
 }
 
-/// Returns the date and time in UTC of a number of seconds since 1970.
+/// Converts seconds since 1970 to a date and time in UTC.
 pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     let (days, rest) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400) as u32);
-    // Days from the first of March of the year 0: leap days come last in a year.
+    // Days since 1 March of year 0, so that a leap day is the last day of its year.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);
@@ -80,7 +80,7 @@ pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     }
 }
 
-/// Returns the days from 1970 to a date.
+/// Returns the number of days from 1 January 1970 to a date.
 pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let shifted = if month <= 2 { year - 1 } else { year };
@@ -90,7 +90,7 @@ pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Reads `YYYY-MM-DD`, with or without a time, or `@SECONDS`.
+/// Parses `YYYY-MM-DD` with an optional time, in UTC, or `@SECONDS`.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let seconds = if let Some(seconds) = text.strip_prefix('@') {
         seconds.parse().ok()?
@@ -111,7 +111,7 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     if seconds < 0 { UNIX_EPOCH.checked_sub(length) } else { UNIX_EPOCH.checked_add(length) }
 }
 
-/// Formats a time by a format of strftime.
+/// Formats a time with a `strftime` format.
 pub(crate) fn format(moment: &Moment, format: &str) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
@@ -133,7 +133,7 @@ pub(crate) fn format(moment: &Moment, format: &str) -> String {
     out
 }
 
-/// Formats one directive of strftime.
+/// Formats one `strftime` directive.
 pub(crate) fn part(at: &Moment, letter: char, padded: bool) -> String {
     let two = |n: u32| if padded { format!("{n:02}") } else { n.to_string() };
     let name =

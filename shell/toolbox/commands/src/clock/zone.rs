@@ -1,12 +1,12 @@
-//! Time zones as `TZ` describes them in POSIX: `EST5EDT,M3.2.0,M11.1.0`. The names of the zone
-//! database, such as `Europe/Paris`, are not known here, and mean UTC.
+//! Time zones in the POSIX syntax of `TZ`: `EST5EDT,M3.2.0,M11.1.0`. Names from the zone database,
+//! such as `Europe/Paris`, are not supported and mean UTC.
 
 use super::{Moment, days_before, moment};
 
 /// A time zone.
 pub(crate) struct Zone {
     standard: Offset,
-    /// The offset in summer, with the days of the year when it starts and ends.
+    /// The offset in summer, with the changes that start and end it.
     summer: Option<(Offset, Change, Change)>,
 }
 
@@ -14,39 +14,39 @@ pub(crate) struct Zone {
 #[derive(Clone)]
 struct Offset {
     name: String,
-    /// Seconds east of Greenwich.
+    /// The offset in seconds, positive east of Greenwich.
     seconds: i64,
 }
 
-/// The day and time of a year when the offset changes.
+/// The day of the year and the time of day when the offset changes.
 struct Change {
     day: Day,
-    /// Seconds since midnight, local time.
+    /// Seconds since midnight in local time.
     time: i64,
 }
 
 enum Day {
-    /// `Mm.w.d`: the month, its week (5 is the last), the weekday (0 is Sunday).
+    /// `Mm.w.d`: the month, the week of the month (5 is the last), and the weekday (0 is Sunday).
     OfMonth(i64, i64, i64),
-    /// `Jn`: the day of the year from 1, without the 29th of February.
+    /// `Jn`: the day of the year, counted from 1 without 29 February.
     OfYear(i64),
-    /// `n`: the day of the year from 0.
+    /// `n`: the day of the year, counted from 0.
     Counted(i64),
 }
 
 impl Zone {
-    /// Returns UTC, under this name.
+    /// Returns UTC with the given name.
     pub(crate) fn utc(name: &str) -> Zone {
         Zone { standard: Offset { name: name.to_owned(), seconds: 0 }, summer: None }
     }
 
-    /// Returns the zone of the variable `TZ`. UTC if it is not set or has another form.
+    /// Returns the zone that `TZ` defines, or UTC if `TZ` is not set or not valid.
     pub(crate) fn of_environment() -> Zone {
         let text = std::env::var("TZ").unwrap_or_default();
         parse(text.trim_start_matches(':')).unwrap_or_else(|| Zone::utc("UTC"))
     }
 
-    /// Returns the local date and time.
+    /// Converts seconds since 1970 to the local date and time.
     pub(crate) fn moment(&self, epoch: i64) -> Moment {
         let offset = self.offset(epoch);
         let mut at = moment(epoch.saturating_add(offset.seconds), 0);
@@ -56,7 +56,7 @@ impl Zone {
         at
     }
 
-    /// Returns the seconds since 1970 of a local time, given as if it were UTC.
+    /// Converts a local time, encoded as if it were UTC, to seconds since 1970.
     pub(crate) fn epoch(&self, local: i64) -> i64 {
         let standard = local.saturating_sub(self.standard.seconds);
         let Some((summer, ..)) = &self.summer else { return standard };
@@ -90,7 +90,7 @@ impl Change {
             }
             Day::OfMonth(month, week, weekday) => {
                 let start = days_before(year, month, 1);
-                // The first of January 1970 was a Thursday.
+                // 1 January 1970 was a Thursday.
                 let ahead = (weekday - (start + 4)).rem_euclid(7);
                 let day = start + ahead + (week - 1) * 7;
                 if day >= days_before(year, month + 1, 1) { day - 7 } else { day }
@@ -100,7 +100,7 @@ impl Change {
     }
 }
 
-/// Parses a zone.
+/// Parses the value of `TZ`.
 fn parse(text: &str) -> Option<Zone> {
     let (name, rest) = name(text)?;
     let (west, rest) = time(rest)?;
@@ -119,7 +119,7 @@ fn parse(text: &str) -> Option<Zone> {
     Some(Zone { standard, summer: Some((summer, change(start)?, change(end)?)) })
 }
 
-/// Reads the name of an offset: letters, or anything between `<` and `>`.
+/// Parses the name of an offset: letters, or any text between `<` and `>`.
 fn name(text: &str) -> Option<(String, &str)> {
     if let Some(rest) = text.strip_prefix('<') {
         let (name, rest) = rest.split_once('>')?;
@@ -130,7 +130,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     (name.len() >= 3).then(|| (name.to_owned(), rest))
 }
 
-/// Reads `[+-]hh[:mm[:ss]]`. Returns the seconds and the rest.
+/// Parses `[+-]hh[:mm[:ss]]`. Returns the seconds and the rest of the text.
 fn time(text: &str) -> Option<(i64, &str)> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),

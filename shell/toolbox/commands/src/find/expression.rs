@@ -14,7 +14,7 @@ use crate::say::words;
 pub(crate) enum Expression {
     And(Vec<Expression>),
     Or(Vec<Expression>),
-    /// A list: all are evaluated, and the last value counts.
+    /// A list (`,`): all expressions are evaluated, and the result is that of the last one.
     List(Vec<Expression>),
     Not(Box<Expression>),
     True,
@@ -57,7 +57,7 @@ pub(crate) enum Expression {
     },
 }
 
-/// A number in a test: equal, less, or greater.
+/// The numeric comparison of a test: `-N`, `N` or `+N`.
 #[derive(Clone, Copy)]
 pub(crate) enum Compare {
     Less(u64),
@@ -65,7 +65,7 @@ pub(crate) enum Compare {
     More(u64),
 }
 
-/// One of the times of a file.
+/// A timestamp of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Which {
     Changed,
@@ -91,7 +91,7 @@ struct Reader {
     now: SystemTime,
 }
 
-/// Parses an expression. An expression without an action prints.
+/// Parses an expression. An expression without an action prints the path.
 pub(crate) fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
     let mut reader = Reader {
         words: words.into_iter().peekable(),
@@ -227,7 +227,7 @@ impl Reader {
         })
     }
 
-    /// Reads a test of the name or the path.
+    /// Parses a test that matches the name, the path or the link target against a pattern.
     fn pattern(&mut self, word: &str) -> Result<Expression, String> {
         Ok(match word {
             "-name" | "-iname" => {
@@ -287,7 +287,7 @@ impl Reader {
         Ok(Expression::Mode { bits, kind })
     }
 
-    /// Reads a test of the time of the last change or reading.
+    /// Parses a test of the modification time or the access time.
     fn time(&mut self, word: &str) -> Result<Expression, String> {
         Ok(match word {
             "-mtime" | "-ctime" => self.age(word, Which::Changed, 86_400)?,
@@ -403,7 +403,7 @@ fn compare(of: &str, text: &str) -> Result<Compare, String> {
     })
 }
 
-/// Returns the age of a time at `now`.
+/// Returns the time that has passed from `moment` to `now`; zero if `moment` is later.
 pub(crate) fn before(now: SystemTime, moment: SystemTime) -> Duration {
     now.duration_since(moment).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `find`: the files below folders for which an expression is true.
+//! `find`: walks folders and evaluates an expression for each file.
 
 mod expression;
 mod printf;
@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use crate::say::{out, say};
 
-/// Runs find.
+/// Runs `find` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     let mut words = args.iter().skip(1).map(String::as_str).peekable();
     let mut follow = walk::Follow::Never;

@@ -1,4 +1,4 @@
-//! `-printf` and `-ls`.
+//! The actions `-printf` and `-ls`.
 
 use std::fs::Metadata;
 use std::io::{self, Write};
@@ -10,20 +10,20 @@ use crate::clock;
 /// The maximum width of a field, in characters.
 const MAX_WIDTH: usize = 1 << 20;
 
-/// A part of a format.
+/// A part of a `-printf` format.
 pub(crate) enum Part {
     Text(Vec<u8>),
-    /// A directive, its flags and width, and the letter after `T`, `A` or `C`.
+    /// A directive: its flags and width, its letter, and the letter after `T`, `A` or `C`.
     Field {
         flags: String,
         letter: char,
         time: char,
     },
-    /// The end of the output.
+    /// `\c`: the end of the output.
     Stop,
 }
 
-/// Parses a format.
+/// Parses a `-printf` format.
 pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut text = Vec::new();
@@ -89,7 +89,7 @@ pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// Prints a file by a format.
+/// Prints the current file with a parsed format.
 pub(crate) fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<()> {
     for part in parts {
         match part {
@@ -162,7 +162,7 @@ fn moment(here: &Here<'_>, directive: char, letter: char) -> String {
     }
 }
 
-/// The mode of a file: every file may be read and written here.
+/// Returns the mode of a file, which depends only on the file's type.
 pub(crate) fn mode(found: &Metadata) -> u32 {
     match letter(found) {
         'd' => 0o755,
@@ -171,7 +171,7 @@ pub(crate) fn mode(found: &Metadata) -> u32 {
     }
 }
 
-/// The mode of a file, as `ls -l` writes it.
+/// Returns the mode of a file as `ls -l` prints it.
 pub(crate) fn mode_text(found: &Metadata) -> String {
     match letter(found) {
         'd' => "drwxr-xr-x",
@@ -181,7 +181,7 @@ pub(crate) fn mode_text(found: &Metadata) -> String {
     .to_owned()
 }
 
-/// Puts out a file as `ls -l` does.
+/// Prints a file in the format of `-ls`.
 pub(crate) fn list(out: &mut impl Write, here: &Here<'_>) -> io::Result<()> {
     let (seconds, nanos) = here.found.modified().map(clock::epoch).unwrap_or_default();
     let at = clock::format(&clock::moment(seconds, nanos), "%b %e %H:%M");

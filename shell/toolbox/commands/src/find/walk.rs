@@ -8,7 +8,7 @@ use super::printf;
 use crate::host::Command;
 use crate::say::about;
 
-/// The links that are followed.
+/// The symbolic links that are followed.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Follow {
     Never,
@@ -16,11 +16,11 @@ pub(crate) enum Follow {
     Always,
 }
 
-/// The options of the whole walk.
+/// The options that apply to the whole walk.
 pub(crate) struct Options {
     pub most: usize,
     pub least: usize,
-    /// If true, a folder comes after its content.
+    /// If true, a folder is visited after its content.
     pub deep: bool,
     pub follow: Follow,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Here<'a> {
     pub found: &'a Metadata,
 }
 
-/// A walk.
+/// The state of a walk.
 pub(crate) struct Walk<'a, W: Write> {
     expression: &'a Expression,
     options: Options,
@@ -41,11 +41,11 @@ pub(crate) struct Walk<'a, W: Write> {
     failed: bool,
     over: bool,
     pruned: bool,
-    /// The paths collected for `-exec … +`.
+    /// The number, the words and the collected paths of each `-exec … +`.
     gathered: Vec<(usize, &'a [String], Vec<String>)>,
 }
 
-/// The maximum size of the paths for one command, in bytes.
+/// The maximum total size of the paths for one command, in bytes.
 const MOST: usize = 96 << 10;
 
 impl<'a, W: Write> Walk<'a, W> {
@@ -61,7 +61,7 @@ impl<'a, W: Write> Walk<'a, W> {
         }
     }
 
-    /// Walks below one operand. Returns true if the walk is finished.
+    /// Walks one operand. Returns true if `-quit` has ended the walk.
     pub(crate) fn top(&mut self, top: &str) -> bool {
         let follow = self.options.follow != Follow::Never;
         let found = if follow {
@@ -76,7 +76,7 @@ impl<'a, W: Write> Walk<'a, W> {
         self.over
     }
 
-    /// Runs the collected commands. Returns true if anything failed.
+    /// Runs the commands for the collected paths. Returns true if anything has failed.
     pub(crate) fn finish(mut self) -> bool {
         for (_, words, paths) in std::mem::take(&mut self.gathered) {
             self.run_many(words, &paths);
@@ -229,7 +229,7 @@ impl<'a, W: Write> Walk<'a, W> {
         }
     }
 
-    /// Runs a command, in the file's folder if one is given.
+    /// Runs a command. If `within` is a path, the command runs in the folder that contains it.
     fn run(&mut self, argv: Vec<Vec<u8>>, within: Option<&str>) -> i32 {
         _ = self.out.flush();
         let mut command = Command::new(argv);
@@ -278,13 +278,13 @@ impl<'a, W: Write> Walk<'a, W> {
     }
 }
 
-/// Returns the last part of a path.
+/// Returns the last component of a path.
 pub(crate) fn name(path: &str) -> &str {
     let bare = path.trim_end_matches('/');
     if bare.is_empty() { path } else { bare.rsplit('/').next().unwrap_or(bare) }
 }
 
-/// Returns the letter of a file type.
+/// Returns the letter of a file's type.
 pub(crate) fn letter(found: &Metadata) -> char {
     match found.file_type() {
         kind if kind.is_dir() => 'd',
@@ -293,7 +293,7 @@ pub(crate) fn letter(found: &Metadata) -> char {
     }
 }
 
-/// Returns a time of a file.
+/// Returns a timestamp of a file.
 pub(crate) fn time(found: &Metadata, moment: Which) -> std::io::Result<std::time::SystemTime> {
     match moment {
         Which::Changed => found.modified(),

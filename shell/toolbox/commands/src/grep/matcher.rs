@@ -1,4 +1,4 @@
-//! The matcher of all patterns of one grep.
+//! The matcher that combines all patterns of a `grep` command.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::say::{say, whole, words};
 /// The compiled patterns.
 pub(crate) struct Pattern {
     engine: Engine,
-    /// Finds the longest match, where the engine may find a shorter one.
+    /// The matcher that finds the longest match, if the engine may find a shorter one.
     longest: Option<Posix>,
 }
 
-/// The engine that finds lines. The second supports backreferences and lookaround, and is slower.
+/// The engine that finds matches. `Backtracking` supports backreferences and lookaround.
 enum Engine {
     Plain(RegexMatcher),
     Backtracking(fancy_regex::Regex),
 }
 
-/// Reads the patterns of a command line. Without an option for patterns, the first operand is one.
+/// Compiles the patterns of a command line: those of `-e` and `-f`, or else the first operand.
 pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
     let patterns = patterns(line, operands)?;
     let kind = line
@@ -40,7 +40,7 @@ pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Resul
     compiled(line, &kind, made)
 }
 
-/// Returns the patterns of the options, or the first operand.
+/// Returns the patterns from the options, or from the first operand if there are none.
 fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut given: Option<Vec<String>> = None;
     for found in &line.options {
@@ -64,7 +64,7 @@ fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, Stri
     }
 }
 
-/// Translates patterns of a kind (`E`, `F`, `G` or `P`) and joins them.
+/// Translates and joins patterns. `kind` is the option for their syntax: `E`, `F`, `G` or `P`.
 fn joined(name: &str, kind: &str, patterns: &[String]) -> Result<Translated, String> {
     let mut all = Translated {
         text: String::new(),
@@ -139,7 +139,7 @@ fn compiled(line: &Line, kind: &str, mut made: Translated) -> Result<Pattern, St
 }
 
 impl Pattern {
-    /// Returns the parts of a line that match and are not empty.
+    /// Returns the ranges of all nonempty matches in a line.
     pub(crate) fn parts(&self, line: &[u8]) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         let mut at = 0;
@@ -161,7 +161,7 @@ impl Pattern {
     }
 }
 
-/// Returns the last line of an engine's error, which has the reason.
+/// Returns the last line of an engine's error message, which contains the reason.
 fn reason(text: &str) -> String {
     let last = text.lines().last().unwrap_or(text);
     last.trim_start_matches("error: ").to_owned()

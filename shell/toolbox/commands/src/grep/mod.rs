@@ -1,4 +1,4 @@
-//! `grep`, `egrep`, `fgrep`: print matching lines, with ripgrep's searcher.
+//! `grep`, `egrep`, `fgrep`: print matching lines. The search uses ripgrep's searcher.
 
 mod matcher;
 mod sink;
@@ -68,7 +68,7 @@ const OPTIONS: &[Known] = &[
     ('\0', "help", Nothing),
 ];
 
-/// The files of a folder that are searched.
+/// The options that select the files to search.
 struct Files {
     include: Vec<Regex>,
     exclude: Vec<Regex>,
@@ -79,7 +79,7 @@ struct Files {
     silent: bool,
 }
 
-/// One run of grep.
+/// The state of a grep run.
 struct Grep<'a> {
     name: &'a str,
     pattern: Pattern,
@@ -91,7 +91,7 @@ struct Grep<'a> {
     failed: bool,
 }
 
-/// Runs grep, egrep or fgrep, by the name that it is called by.
+/// Runs `grep`, `egrep` or `fgrep`, depending on the first word, and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("grep", String::as_str);
     let words: Vec<String> = args.iter().skip(1).map(|word| context_number(word)).collect();
@@ -163,7 +163,7 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     })
 }
 
-/// Returns how many lines are printed before and after a matching line.
+/// Returns the number of context lines before and after a matching line.
 fn context(line: &Line) -> Result<(usize, usize), String> {
     let both = number(line, "C")?.unwrap_or(0);
     Ok((number(line, "B")?.unwrap_or(both), number(line, "A")?.unwrap_or(both)))

@@ -36,19 +36,19 @@ pub(crate) struct Look {
     pub tab: bool,
     /// If true, prints a NUL after each file name.
     pub null: bool,
-    /// The byte that ends a line.
+    /// The line terminator.
     pub end: u8,
     pub binary: Binary,
     pub most: Option<u64>,
-    /// The separator of groups of lines.
+    /// The separator printed between groups of lines.
     pub separator: Option<String>,
     /// If true, matches, names and numbers are coloured.
     pub coloured: bool,
-    /// If true, flushes after each line.
+    /// If true, the output is flushed after each line.
     pub prompt: bool,
 }
 
-/// The results of one file.
+/// The sink for the matches in one file.
 pub(crate) struct Found<'a, W: Write> {
     look: &'a Look,
     pattern: &'a Pattern,
@@ -63,7 +63,7 @@ impl<'a, W: Write> Found<'a, W> {
         Found { look, pattern, name, out, count: 0, binary: false }
     }
 
-    /// Prints the totals of a file. Returns true if anything was found.
+    /// Prints the count or the name of the file, if requested. Returns true if anything was found.
     pub(crate) fn end(mut self) -> bool {
         let skipped = self.binary && self.look.binary == Binary::Skip;
         let found = self.count > 0 && !skipped;
@@ -89,7 +89,7 @@ impl<'a, W: Write> Found<'a, W> {
         self.out.write_all(if self.look.null { b"" } else { b"\n" })
     }
 
-    /// Prints the name of the file, then a NUL or a sign.
+    /// Prints the name of the file, followed by a NUL or by the separator `sign`.
     fn name(&mut self, sign: Option<char>) -> io::Result<()> {
         self.coloured(NAME, self.name.as_bytes())?;
         match sign {
@@ -125,7 +125,7 @@ impl<'a, W: Write> Found<'a, W> {
         Ok(())
     }
 
-    /// Prints a line. If `matches` is true, its matching parts are coloured.
+    /// Prints a line. Colours its matches if `matches` is true and colours are enabled.
     fn line(&mut self, bytes: &[u8], matches: bool) -> io::Result<()> {
         let text = bytes.strip_suffix(&[self.look.end]).unwrap_or(bytes);
         if self.look.coloured && matches {
@@ -146,7 +146,7 @@ impl<'a, W: Write> Found<'a, W> {
         Ok(())
     }
 
-    /// Prints the matching parts of a line, each on a line of its own.
+    /// Prints the matching parts of a line, each on its own line.
     fn parts(&mut self, bytes: &[u8], line: Option<u64>, offset: u64) -> io::Result<()> {
         let text = bytes.strip_suffix(&[self.look.end]).unwrap_or(bytes);
         for part in self.pattern.parts(text) {
@@ -158,13 +158,13 @@ impl<'a, W: Write> Found<'a, W> {
     }
 }
 
-/// The colours of GNU grep.
+/// The default colours of GNU grep.
 const MATCH: &str = "01;31";
 const NAME: &str = "35";
 const NUMBER: &str = "32";
 const SIGN: &str = "36";
 
-/// The width of a number before a tab.
+/// The width of a number that is followed by a tab, in characters.
 const ALIGNED: usize = 19;
 
 impl<W: Write> Sink for &mut Found<'_, W> {
@@ -196,7 +196,7 @@ impl<W: Write> Sink for &mut Found<'_, W> {
             Shown::Count => {}
             Shown::Names | Shown::NamesWithout | Shown::Nothing => return Ok(false),
         }
-        // The lines behind the last one still come where they are asked for.
+        // After the last match, the search continues only if context lines are requested.
         Ok(self.look.most != Some(self.count) || self.look.separator.is_some())
     }
 

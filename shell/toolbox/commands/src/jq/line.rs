@@ -28,7 +28,7 @@ enum Rest {
     Values,
 }
 
-/// Parses a command line. Returns `None` if it only asked for help.
+/// Parses a command line. Returns `None` after printing the usage or the version.
 pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
     let mut line =
         Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
@@ -109,7 +109,7 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
     Ok(Some(line))
 }
 
-/// Returns the indentation of a level; `None` prints a value on one line.
+/// Returns the indentation of one level; `None` prints each value on one line.
 fn indent(width: &str) -> Result<Option<String>, String> {
     match width.parse() {
         Ok(width @ 0..=7) => Ok((width > 0).then(|| " ".repeat(width))),
@@ -118,7 +118,7 @@ fn indent(width: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Reads the file of `--rawfile` or `--slurpfile`.
+/// Reads the file given to `--rawfile` or `--slurpfile`.
 fn content(option: &str, name: &str, path: &str) -> Result<Val, String> {
     let text = whole(path)
         .map_err(|error| format!("bad file for {option} {name}: {path}: {}", words(&error)))?;
@@ -130,7 +130,7 @@ fn content(option: &str, name: &str, path: &str) -> Result<Val, String> {
     Ok(all.into_iter().collect())
 }
 
-/// Returns the text of the filter. If it is in a file, the first operand names a file, too.
+/// Returns the text of the filter. If the filter is in a file, the first operand is an input file.
 fn program(
     files: &mut Vec<String>,
     from_file: Option<String>,
@@ -148,7 +148,7 @@ fn program(
     }
 }
 
-/// Returns the variables of the filter: the named ones, `$ARGS` and `$ENV`.
+/// Returns the variables of the filter: the given ones, `$ARGS` and `$ENV`.
 fn variables(mut named: Vec<(String, Val)>, positional: Vec<Val>) -> Vec<(String, Val)> {
     let mut map = Map::default();
     map.extend(named.iter().map(|(name, value)| (Val::utf8_str(name.clone()), value.clone())));
@@ -198,7 +198,7 @@ fn short(line: &mut Line, letter: char) -> bool {
         'R' => line.raw_input = true,
         's' => line.slurp = true,
         'e' => line.exit_status = true,
-        // The output has no colours, and leaves as it comes.
+        // These options have no effect: output is never coloured, and always buffered.
         'C' | 'M' | 'u' | 'b' => {}
         _ => return false,
     }

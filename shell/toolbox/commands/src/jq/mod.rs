@@ -1,4 +1,4 @@
-//! `jq`, based on jaq.
+//! `jq`, implemented with jaq.
 
 mod line;
 mod regex;
@@ -18,7 +18,7 @@ use jaq_std::input::{HasInputs, Inputs, RcIter};
 use self::line::Line;
 use crate::say::{about, say, words};
 
-/// Definitions of filters for which jq differs from jaq.
+/// Definitions of the filters in which jq differs from jaq.
 const PRELUDE: &str = include_str!("prelude.jq");
 
 struct Kind;
@@ -50,7 +50,7 @@ thread_local! {
     static OUT: RefCell<BufWriter<Stdout>> = RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout()));
 }
 
-/// Runs jq.
+/// Runs `jq` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     let line = match line::read(args.get(1..).unwrap_or_default()) {
         Ok(Some(line)) => line,
@@ -143,7 +143,7 @@ fn apply(line: &Line) -> Result<i32, i32> {
     Ok(status)
 }
 
-/// Reads the values of the inputs as the options say.
+/// Returns an iterator over the input values, read as the options specify.
 fn values<'a>(line: &Line, texts: Texts<'a>) -> Box<dyn Iterator<Item = Result<Val, String>> + 'a> {
     if line.raw_input && line.slurp {
         let mut all = Vec::new();
@@ -163,7 +163,7 @@ fn values<'a>(line: &Line, texts: Texts<'a>) -> Box<dyn Iterator<Item = Result<V
     }
 }
 
-/// Reads the files one after the other, or standard input if there are none.
+/// An iterator that opens the input files in order, or standard input if no files are named.
 struct Texts<'a> {
     files: std::slice::Iter<'a, String>,
     started: bool,
@@ -197,7 +197,7 @@ impl<'a> Iterator for Texts<'a> {
     }
 }
 
-/// Returns jaq's functions, and those that depend on the command line.
+/// Returns jaq's functions, and the functions that this command adds or replaces.
 fn functions() -> impl Iterator<Item = Fun<Kind>> {
     let own: [jaq_core::native::Filter<jaq_core::RunPtr<Kind>>; 3] = [
         ("input_filename", v(0), |cv| bome(Ok(cv.0.data().file.borrow().clone()))),
@@ -227,7 +227,7 @@ fn functions() -> impl Iterator<Item = Fun<Kind>> {
         .chain(own.into_iter().chain(regex::functions()).map(native::<Kind>))
 }
 
-/// Returns the reason why a filter could not be parsed, in one line.
+/// Returns a one-line message about the errors in a filter that could not be loaded.
 fn unread(errors: load::Errors<&str, ()>) -> String {
     let mut words: Vec<String> = Vec::new();
     for (load::File { code, .. }, error) in errors {
@@ -254,7 +254,7 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
     words.join("; ")
 }
 
-/// Returns the undefined names of a filter, in one line.
+/// Returns a one-line message about the undefined names in a filter.
 fn unknown(errors: compile::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (found, undefined) in errors.into_iter().flat_map(|(_, errors)| errors) {

@@ -1,5 +1,5 @@
-//! The regular expressions of jq. jq reads them with Oniguruma in Perl's syntax; here they are
-//! translated for an engine with lookaround and backreferences.
+//! The regular expressions of jq. jq itself uses Oniguruma with Perl syntax; this module translates
+//! the expressions for an engine that supports lookaround and backreferences.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,17 +12,17 @@ use jaq_json::{Map, Val, ValR};
 
 use super::Kind;
 
-/// The maximum number of compiled expressions that are kept.
+/// The maximum number of compiled expressions in the cache.
 const KEPT: usize = 100;
 
-/// The compiled expressions, by their text and flags.
+/// A cache of compiled expressions, by their text and flags.
 type Known = HashMap<(String, String), Rc<Regex>>;
 
 thread_local! {
     static KNOWN: RefCell<Known> = RefCell::default();
 }
 
-/// The functions that the definitions of `test`, `match`, `split`, `sub` and their relatives call.
+/// Returns the functions on which `test`, `match`, `split`, `sub` and similar filters are based.
 pub(super) fn functions() -> [Filter<RunPtr<Kind>>; 3] {
     [
         ("matches", v(2), |cv| bome(search(cv, false, true))),
@@ -31,8 +31,8 @@ pub(super) fn functions() -> [Filter<RunPtr<Kind>>; 3] {
     ]
 }
 
-/// Applies an expression to the input. Returns the texts between the matches if `between` is set,
-/// and the matches if `matches` is set.
+/// Applies an expression to the input. Returns the texts between the matches if `between` is true,
+/// and the matches if `matches` is true.
 fn search(mut cv: Cv<'_, Kind>, between: bool, matches: bool) -> ValR {
     let flags = text(&cv.0.pop_var(), "flags")?;
     let pattern = text(&cv.0.pop_var(), "a regular expression")?;
@@ -96,8 +96,8 @@ fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error<Val>> {
     Ok(regex)
 }
 
-/// Translates what the engine reads in another way: `\<`, `\>` and `\h` are ordinary characters,
-/// and `$` and `\Z` match before a line end that ends the text.
+/// Translates the syntax that the engine interprets differently: `\<`, `\>`, `\h` and `\y` are
+/// ordinary characters, and `$` and `\Z` also match before a newline at the end of the text.
 fn translated(pattern: &str) -> String {
     const TEXT_END: &str = r"(?=\n?\z)";
     let mut out = String::with_capacity(pattern.len());
@@ -122,7 +122,7 @@ fn translated(pattern: &str) -> String {
     out
 }
 
-/// Returns a match and its groups, each as an object.
+/// Returns a match and its groups as an array of objects.
 fn described(regex: &Regex, found: &Captures<'_>, offsets: &mut Offsets<'_>) -> Val {
     let start = found.get(0).map_or(0, |whole| whole.start());
     let before = offsets.of(start);
@@ -156,7 +156,7 @@ fn described(regex: &Regex, found: &Captures<'_>, offsets: &mut Offsets<'_>) -> 
     described.collect()
 }
 
-/// Turns byte offsets, which only grow, into offsets of characters.
+/// A converter of increasing byte offsets to character offsets.
 struct Offsets<'a> {
     text: &'a str,
     at: usize,

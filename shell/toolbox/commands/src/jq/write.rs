@@ -12,13 +12,13 @@ pub(crate) struct Look {
     pub raw: bool,
     pub ascii: bool,
     pub sorted: bool,
-    /// The text after a value; a line end by default.
+    /// The text printed after each value; a newline by default.
     pub end: Option<&'static str>,
     /// If true, prints a record separator before each value.
     pub record_mark: bool,
 }
 
-/// Prints a value and its end.
+/// Prints a value and the text after it.
 pub(crate) fn value(out: &mut impl Write, look: &Look, value: &Val) -> io::Result<()> {
     if look.record_mark {
         out.write_all(b"\x1e")?;
@@ -84,7 +84,7 @@ fn numeral(out: &mut impl Write, number: &Num) -> io::Result<()> {
     match number {
         Num::Float(float) => out.write_all(float_text(*float).as_bytes()),
         Num::Dec(digits) => match digits.parse::<f64>() {
-            // A literal keeps its digits, unless they are an exponent that only asks for zeros.
+            // A literal keeps its digits, unless it has an exponent.
             Ok(float) if digits.contains(['e', 'E']) => out.write_all(float_text(float).as_bytes()),
             _ => out.write_all(digits.as_bytes()),
         },
@@ -92,7 +92,7 @@ fn numeral(out: &mut impl Write, number: &Num) -> io::Result<()> {
     }
 }
 
-/// Formats a float with at most 17 digits, with an exponent if it is very small or very large.
+/// Formats a float with at most 17 significant digits. Very small or large floats get an exponent.
 fn float_text(float: f64) -> String {
     if float.is_nan() {
         return "null".to_owned();

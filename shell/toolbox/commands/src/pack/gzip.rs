@@ -1,4 +1,4 @@
-//! `gzip`, `gunzip`, `zcat`.
+//! `gzip`, `gunzip`, `zcat`: compress and decompress files.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -36,7 +36,7 @@ const OPTIONS: &[Known] = &[
     ('9', "best", Nothing),
 ];
 
-/// Runs gzip, gunzip or zcat, by the name that it is called by.
+/// Runs `gzip`, `gunzip` or `zcat`, depending on the first word, and returns its exit status.
 pub(crate) fn gzip(args: &[String]) -> i32 {
     let name = args.first().map_or("gzip", String::as_str);
     let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {

@@ -8,12 +8,12 @@ pub(crate) use gzip::gzip;
 pub(crate) use tar::tar;
 pub(crate) use zip::{unzip, zip};
 
-/// Converts an error of the file system to one of an archive.
+/// Returns the message of an I/O error.
 fn reason(error: &std::io::Error) -> String {
     crate::say::words(error)
 }
 
-/// Returns a path of an archive, if it stays below the folder that it is unpacked into.
+/// Normalizes the path of an archive entry. Returns `None` if it is empty or contains `..`.
 fn below(path: &str) -> Option<String> {
     let parts: Vec<&str> =
         path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();

@@ -1,4 +1,4 @@
-//! `tar`: creates, lists and extracts archives, plain or compressed by gzip.
+//! `tar`: creates, lists and extracts archives, uncompressed or compressed with gzip.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -33,10 +33,10 @@ const OPTIONS: &[Known] = &[
     ('\0', "no-same-owner", Nothing),
 ];
 
-/// Runs tar.
+/// Runs `tar` and returns its exit status.
 pub(crate) fn tar(args: &[String]) -> i32 {
     let mut words: Vec<String> = args.get(1..).unwrap_or_default().to_vec();
-    // The first word may be letters without their dash.
+    // The first word may contain option letters without a dash.
     if let Some(first) = words.first_mut().filter(|first| !first.starts_with('-')) {
         first.insert(0, '-');
     }
@@ -151,7 +151,7 @@ fn archive(line: &Line) -> Result<Archive<Box<dyn Read>>, String> {
     Ok(Archive::new(if packed { Box::new(MultiGzDecoder::new(source)) } else { source }))
 }
 
-/// Returns true if an entry was asked for.
+/// Returns true if the operands select an entry. Without operands, every entry is selected.
 fn wanted(line: &Line, name: &str) -> bool {
     let bare = name.trim_end_matches('/');
     line.operands.is_empty()

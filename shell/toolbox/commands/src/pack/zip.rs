@@ -1,4 +1,4 @@
-//! `zip`, `unzip`.
+//! `zip`, `unzip`: create and extract archives.
 
 use std::fs;
 use std::io::{self, Cursor, Read as _, Write as _};
@@ -21,7 +21,7 @@ const ZIP: &[Known] = &[
     ('x', "exclude", Value),
 ];
 
-/// Runs zip.
+/// Runs `zip` and returns its exit status.
 pub(crate) fn zip(args: &[String]) -> i32 {
     ended("zip", zipped(args.get(1..).unwrap_or_default()))
 }
@@ -60,7 +60,7 @@ fn zipped(args: &[String]) -> Result<(), String> {
         if line.has("0") { CompressionMethod::Stored } else { CompressionMethod::Deflated };
     let options = SimpleFileOptions::default().compression_method(method);
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    // What the archive has already stays, but for the files that come anew.
+    // The entries of an existing archive are kept, unless a file replaces them.
     let names: Vec<String> = files.iter().map(|file| named(file, line.has("j"))).collect();
     if let Ok(bytes) = fs::read(&target) {
         let mut old =
@@ -127,7 +127,7 @@ const UNZIP: &[Known] = &[
     ('x', "", Value),
 ];
 
-/// Runs unzip.
+/// Runs `unzip` and returns its exit status.
 pub(crate) fn unzip(args: &[String]) -> i32 {
     ended("unzip", unzipped(args.get(1..).unwrap_or_default()))
 }

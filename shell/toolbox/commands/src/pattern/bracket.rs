@@ -1,24 +1,24 @@
-//! Bracket expressions of POSIX patterns.
+//! Bracket expressions in POSIX patterns.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::{escaped_code, push_literal};
 
-/// The reading of a bracket expression.
+/// The interpretation of a bracket expression.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Set {
     /// A backslash is an ordinary character.
     Plain,
-    /// As `Plain`; `!` negates a set, too, as in patterns for file names.
+    /// Like `Plain`, but `!` also negates a set, as in file name patterns.
     Names,
-    /// As `Plain`; a negated set does not match a line end.
+    /// Like `Plain`, but a negated set does not match a newline.
     Lines,
-    /// A backslash starts an escape, as in awk.
+    /// A backslash starts an escape sequence, as in awk.
     Escapes,
 }
 
-/// The character classes of POSIX, as members of a set of the regex engine.
+/// The POSIX character classes, as members of a set in the regex engine's syntax.
 const CLASSES: [(&str, &str); 12] = [
     ("alnum", r"\p{Alphabetic}\p{Nd}"),
     ("alpha", r"\p{Alphabetic}"),
@@ -34,11 +34,11 @@ const CLASSES: [(&str, &str); 12] = [
     ("xdigit", "[:xdigit:]"),
 ];
 
-/// Reads a bracket expression, starting after its `[`. Returns a set of the regex engine.
+/// Parses a bracket expression, starting after its `[`. Returns a set in the engine's syntax.
 ///
 /// # Errors
 ///
-/// The syntax error, in grep's words.
+/// If the expression is invalid. The message is that of GNU grep.
 pub(super) fn bracket(chars: &mut Peekable<Chars<'_>>, set: Set) -> Result<String, String> {
     let mut out = String::from("[");
     if chars.next_if(|next| *next == '^' || (*next == '!' && set == Set::Names)).is_some() {
@@ -75,7 +75,7 @@ fn unmatched() -> String {
     "Unmatched [, [^, [:, [., or [=".to_owned()
 }
 
-/// Reads a class, an equivalence class or a collating symbol, starting after its `[`.
+/// Parses a class, an equivalence class or a collating symbol, starting after its `[`.
 fn named(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
     let kind = chars.next().unwrap_or(':');
     let mut name = String::new();
@@ -96,7 +96,7 @@ fn named(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String
     Ok(())
 }
 
-/// Returns the character that a member of a set starting with `letter` is.
+/// Returns the set member that starts with `letter`, with its escape sequence replaced.
 fn member(chars: &mut Peekable<Chars<'_>>, set: Set, letter: char) -> char {
     if letter != '\\' || set != Set::Escapes {
         return letter;
@@ -105,7 +105,7 @@ fn member(chars: &mut Peekable<Chars<'_>>, set: Set, letter: char) -> char {
     escaped_code(escaped, chars).unwrap_or(escaped)
 }
 
-/// Reads the rest of a range, if one follows its first character.
+/// Parses the end of a range, if a range follows its first character.
 fn range_end(chars: &mut Peekable<Chars<'_>>, set: Set) -> Result<Option<char>, String> {
     let mut ahead = chars.clone();
     if ahead.next() != Some('-') || ahead.peek().is_none_or(|next| *next == ']') {

@@ -1,10 +1,10 @@
-//! Patterns for file names: `*`, `?`, `[…]`.
+//! File name patterns: `*`, `?`, `[…]`.
 
 use super::bracket::{Set, bracket};
 use super::push_literal;
 
-/// Translates a pattern for file names (`*`, `?`, `[…]`) into an expression that matches whole
-/// names. A star matches slashes too.
+/// Translates a file name pattern (`*`, `?`, `[…]`) into a regular expression that matches whole
+/// names. A star also matches slashes.
 pub(crate) fn glob(pattern: &str) -> String {
     let mut out = String::from(r"(?s)\A");
     let mut chars = pattern.chars().peekable();
@@ -30,11 +30,11 @@ pub(crate) fn glob(pattern: &str) -> String {
     out
 }
 
-/// Compiles a pattern for file names.
+/// Compiles a file name pattern.
 ///
 /// # Errors
 ///
-/// The pattern's syntax error.
+/// If the pattern is invalid.
 pub(crate) fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
     regex::bytes::RegexBuilder::new(&glob(pattern))
         .case_insensitive(ignore_case)

@@ -1,5 +1,5 @@
-//! POSIX patterns (basic, extended, file names), translated into the regex engine's syntax, and
-//! their matching.
+//! Translation of POSIX patterns (basic, extended, file names) into the regex engine's syntax, and
+//! matching with the translated patterns.
 
 mod bracket;
 mod glob;
@@ -14,11 +14,11 @@ pub(crate) use self::glob::names;
 pub(crate) use self::perl::perl;
 pub(crate) use self::posix::{Groups, Posix};
 
-/// The program that a pattern is for. The GNU tools differ in what they accept.
+/// The tool that a pattern is for. The GNU tools differ in the syntax that they accept.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Tool {
     Awk,
-    /// Also `find`. The text is a buffer of lines, and each line is matched by itself.
+    /// `grep` and `find`. The text is a buffer of lines, and each line is matched separately.
     Grep,
     Sed,
 }
@@ -29,8 +29,8 @@ pub(crate) struct Notation {
     pub tool: Tool,
     /// If true, parentheses, braces, `+`, `?` and `|` are operators without a backslash.
     pub extended: bool,
-    /// If true, `^` and `$` match at line ends within the text, and a line end has to be matched
-    /// by name.
+    /// If true, `^` and `$` also match at newlines within the text, and `.` and negated sets do not
+    /// match a newline.
     pub lines: bool,
     pub ignore_case: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Translated {
     pub refers_back: bool,
     /// If true, the first alternative that matches may not be the longest match.
     pub has_choices: bool,
-    /// An escaped character whose escape has no meaning.
+    /// The last escaped character whose escape has no meaning.
     pub stray: Option<char>,
 }
 
@@ -66,26 +66,26 @@ struct Reader<'a> {
     stray: Option<char>,
 }
 
-/// The element of the pattern that was read last.
+/// The element of the pattern that was parsed last.
 #[derive(Clone, Copy)]
 enum Last {
     /// The start of the pattern, of a group or of an alternative.
     Start,
     Anchor,
     Atom {
-        /// Its offset in the translation.
+        /// The byte offset of the atom in the translation.
         at: usize,
         is_group: bool,
-        /// If true, it has a repetition already.
+        /// If true, the atom already has a repetition.
         repeated: bool,
     },
 }
 
-/// Translates a pattern.
+/// Translates a pattern into the regex engine's syntax.
 ///
 /// # Errors
 ///
-/// The syntax error, in grep's words.
+/// If the pattern is invalid. The message is that of GNU grep.
 pub(crate) fn translate(pattern: &str, notation: Notation) -> Result<Translated, String> {
     let mut reader = Reader {
         chars: pattern.chars().peekable(),
@@ -226,8 +226,8 @@ impl Reader<'_> {
         self.last = Last::Start;
     }
 
-    /// Reads a repetition sign. With nothing to repeat, it is an ordinary character in a basic
-    /// pattern and in awk, is ignored in grep, and is an error in sed.
+    /// Parses a repetition sign. Without an atom before it, the sign is an ordinary character in
+    /// basic patterns and in awk. In extended patterns, grep ignores it and sed reports an error.
     fn repeat(&mut self, sign: char) -> Result<(), String> {
         if self.repeatable() {
             self.out.push(sign);
@@ -241,8 +241,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Wraps the last atom in a group if it has a repetition, so that `a+?` is a repetition of a
-    /// repetition, not a lazy one. Returns false if there is no atom.
+    /// Prepares the last atom for a repetition. Wraps it in a group if it already has one, so that
+    /// `a+?` is not a lazy repetition. Returns false if there is no atom.
     fn repeatable(&mut self) -> bool {
         let Last::Atom { at, is_group, repeated } = self.last else { return false };
         if repeated {
@@ -254,7 +254,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Reads `{n}`, `{n,}`, `{,m}` or `{n,m}`. In an extended pattern of grep and awk, any other
+    /// Parses `{n}`, `{n,}`, `{,m}` or `{n,m}`. In the extended patterns of grep and awk, any other
     /// brace is an ordinary character.
     fn interval(&mut self) -> Result<(), String> {
         let strict = !self.notation.extended || self.notation.tool == Tool::Sed;
@@ -285,7 +285,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the bounds of an interval ahead: the lower, the upper, and the length of the text.
+    /// Looks ahead for an interval. Returns its lower bound, its upper bound and its length.
     fn bounds(&self, strict: bool) -> Result<Option<(u32, Option<u32>, usize)>, String> {
         let rest: String = self.chars.clone().take(MOST_DIGITS).collect();
         let end = if self.notation.extended { "}" } else { r"\}" };
@@ -316,7 +316,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if a `$` here ends a basic pattern, a group of it or an alternative.
+    /// Returns true if a `$` at this position ends a basic pattern, a group or an alternative.
     fn at_end(&self) -> bool {
         let mut ahead = self.chars.clone();
         match ahead.next() {
@@ -327,10 +327,10 @@ impl Reader<'_> {
     }
 }
 
-/// The largest bound of an interval.
+/// The maximum bound of an interval.
 const MOST_REPEATS: u32 = 32_767;
 
-/// The longest text that is searched for the end of an interval.
+/// The maximum length of the text that is searched for the end of an interval, in characters.
 const MOST_DIGITS: usize = 64;
 
 fn unmatched(sign: char) -> String {
@@ -341,7 +341,7 @@ fn nothing_to_repeat() -> String {
     "Invalid preceding regular expression".to_owned()
 }
 
-/// Returns the character that an escape of awk denotes, if it denotes one.
+/// Returns the character that an awk escape denotes, or `None` if it does not denote one.
 pub(crate) fn escaped_code(letter: char, chars: &mut Peekable<Chars<'_>>) -> Option<char> {
     Some(match letter {
         'n' => '\n',
@@ -358,7 +358,7 @@ pub(crate) fn escaped_code(letter: char, chars: &mut Peekable<Chars<'_>>) -> Opt
     })
 }
 
-/// Reads at most `most` digits of a character's code that starts with `code`.
+/// Reads at most `most` further digits of a character code. `code` is the value read so far.
 fn digits(chars: &mut Peekable<Chars<'_>>, radix: u32, most: usize, mut code: u32) -> char {
     for _ in 0..most {
         let Some(digit) = chars.peek().and_then(|next| next.to_digit(radix)) else { break };
@@ -368,7 +368,7 @@ fn digits(chars: &mut Peekable<Chars<'_>>, radix: u32, most: usize, mut code: u3
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Adds a character that matches itself. The engine takes `\<` and `\>` as word boundaries.
+/// Appends a literal character. `<` and `>` stay unescaped: `\<` and `\>` are word boundaries.
 fn push_literal(out: &mut String, letter: char) {
     if letter.is_ascii_punctuation() && !matches!(letter, '<' | '>') {
         out.push('\\');

@@ -1,10 +1,10 @@
-//! Patterns of Perl, as `grep -P` takes them.
+//! Perl-compatible patterns, for `grep -P`.
 
 use super::push_literal;
 
-/// Translates what the regex engine reads in another way than PCRE: `\<` and `\>` are ordinary
-/// characters, `\h` is a space or a tab, `\Z` also matches before a last line end, and `\Q…\E`
-/// quotes.
+/// Translates the syntax that the regex engine interprets differently from PCRE: `\<` and `\>` are
+/// ordinary characters, `\h` is a space or a tab, `\Z` also matches before a final newline, and
+/// `\Q…\E` quotes.
 pub(crate) fn perl(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut members: Option<usize> = None;

@@ -1,7 +1,7 @@
-//! Matching as POSIX defines it: of the matches that start first, the longest.
+//! POSIX matching: the leftmost match, and the longest one at that position.
 //!
-//! The regex engine prefers the first alternative instead. For patterns in which the two may
-//! differ, the engine finds the start of the match, and a slower one the longest match there.
+//! The regex engine prefers the first alternative instead. For patterns whose matches may differ,
+//! the engine finds only the start of a match, and a slower engine finds the longest match there.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(crate) struct Posix {
 enum Engine {
     First(meta::Regex),
     Longest(meta::Regex, Box<Longest>),
-    /// A pattern with backreferences. It prefers the first alternative.
+    /// An engine that supports backreferences. It prefers the first alternative.
     Backtracking(Box<fancy_regex::Regex>),
 }
 
@@ -35,7 +35,7 @@ struct Longest {
     cache: RefCell<pikevm::Cache>,
 }
 
-/// The groups of a match; group 0 is the whole match.
+/// The byte ranges of the groups of a match. Group 0 is the whole match.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups(Vec<Option<Range<usize>>>);
 
@@ -45,12 +45,12 @@ impl Groups {
         self.get(0).unwrap_or_default()
     }
 
-    /// Returns the range of a group that took part in the match.
+    /// Returns the range of a group, or `None` if the group did not participate in the match.
     pub(crate) fn get(&self, number: usize) -> Option<Range<usize>> {
         self.0.get(number).cloned().flatten()
     }
 
-    /// Returns the number of groups, with the whole match.
+    /// Returns the number of groups, including the whole match.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -61,7 +61,7 @@ impl Posix {
     ///
     /// # Errors
     ///
-    /// The reason why the pattern is invalid.
+    /// If the pattern is invalid or too large.
     pub(crate) fn new(pattern: &str, notation: Notation) -> Result<Posix, String> {
         Posix::of(&translate(pattern, notation)?, notation)
     }
@@ -70,7 +70,7 @@ impl Posix {
     ///
     /// # Errors
     ///
-    /// The reason why the pattern is invalid.
+    /// If the pattern is invalid or too large.
     pub(crate) fn of(made: &Translated, notation: Notation) -> Result<Posix, String> {
         let groups = made.groups;
         if made.refers_back {
@@ -103,7 +103,7 @@ impl Posix {
         Ok(Posix { engine: Engine::Longest(regex, Box::new(Longest { vm, cache })), groups })
     }
 
-    /// Returns the number of the pattern's groups, without the whole match.
+    /// Returns the number of groups in the pattern, excluding the whole match.
     pub(crate) fn groups(&self) -> usize {
         self.groups
     }
@@ -150,8 +150,8 @@ impl Posix {
         }
     }
 
-    /// Calls `each` with one match after the other until it returns false. An empty match
-    /// directly after the previous match does not count.
+    /// Calls `each` with one match after another until it returns false. Skips an empty match that
+    /// directly follows the previous match.
     pub(crate) fn each(&self, text: &[u8], mut each: impl FnMut(&Groups) -> bool) {
         let (mut at, mut end) = (0, None);
         while at <= text.len() {
@@ -176,7 +176,7 @@ fn groups(captures: &Captures) -> Option<Groups> {
     Some(Groups(ranges.collect()))
 }
 
-/// Returns the offset after the character at `at`.
+/// Returns the byte offset of the character after the one at `at`.
 fn next_letter(text: &[u8], at: usize) -> usize {
     let rest = text.get(at + 1..).unwrap_or_default();
     at + 1 + rest.iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count()

@@ -1,16 +1,16 @@
-//! The text of a script while it is parsed.
+//! A cursor over the text of a script.
 
-/// A script: the pieces of the command line, one after the other, with a position.
+/// A script, joined from the pieces on the command line, and the current position in it.
 pub(super) struct Cursor {
     letters: Vec<char>,
     at: usize,
-    /// The start of each piece, and its description for messages.
+    /// The start of each piece, and its source for error messages.
     pieces: Vec<(usize, Piece)>,
 }
 
 /// The source of a piece of a script.
 enum Piece {
-    /// The number of the option `-e`.
+    /// An `-e` option, by its number.
     Expression(usize),
     File(String),
 }
@@ -20,7 +20,7 @@ impl Cursor {
         Cursor { letters: Vec::new(), at: 0, pieces: Vec::new() }
     }
 
-    /// Adds the text of an option `-e`.
+    /// Adds the text of an `-e` option.
     pub(super) fn add_expression(&mut self, text: &str) {
         let count = self.pieces.iter().filter(|(_, piece)| matches!(piece, Piece::Expression(_)));
         let number = count.count() + 1;
@@ -58,7 +58,7 @@ impl Cursor {
         letter
     }
 
-    /// Takes the next character if it is `letter`.
+    /// If the next character is `letter`, consumes it and returns true.
     pub(super) fn take(&mut self, letter: char) -> bool {
         self.take_if(|next| next == letter).is_some()
     }
@@ -82,12 +82,12 @@ impl Cursor {
         self.take_while(|letter| letter == ' ' || letter == '\t');
     }
 
-    /// Skips spaces, tabs and line ends.
+    /// Skips whitespace, including newlines.
     pub(super) fn skip_whitespace(&mut self) {
         self.take_while(char::is_whitespace);
     }
 
-    /// Returns the position, for `back_to`.
+    /// Returns the current position, for `back_to`.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -96,13 +96,13 @@ impl Cursor {
         self.at = position;
     }
 
-    /// Reads an unsigned number, if there is one.
+    /// Parses an unsigned number, if there is one.
     pub(super) fn number(&mut self) -> Option<u64> {
         let digits = self.take_while(|letter| letter.is_ascii_digit());
         if digits.is_empty() { None } else { Some(digits.parse().unwrap_or(u64::MAX)) }
     }
 
-    /// Returns an error message that names the position.
+    /// Returns an error message that contains the current position.
     pub(super) fn error(&self, why: impl std::fmt::Display) -> String {
         match self.pieces.iter().rev().find(|(start, _)| *start <= self.at) {
             Some((start, Piece::Expression(number))) => {

@@ -1,4 +1,4 @@
-//! The lines of the files, one after the other.
+//! The main input: the lines of all files, in order.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::io::{self, BufRead, BufReader};
 use super::Error;
 use crate::say::{say, words};
 
-/// A line without its end.
+/// A line without its terminator.
 pub(super) struct Line {
     pub text: Vec<u8>,
-    /// If true, an end followed the line in the file.
+    /// If true, the line had a terminator.
     pub ended: bool,
 }
 
@@ -18,9 +18,9 @@ pub(super) struct Line {
 pub(super) struct Input {
     files: VecDeque<String>,
     current: Option<Source>,
-    /// The byte that ends a line.
+    /// The line terminator.
     end: u8,
-    /// If true, each file has a last line of its own.
+    /// If true, `$` matches the last line of each file, not only of the last file.
     separate: bool,
     /// If true, a file could not be opened.
     pub failed: bool,
@@ -42,8 +42,8 @@ impl Input {
         self.current.as_ref().map_or("-", |source| &source.name)
     }
 
-    /// Opens the next file if none is open. Returns its name if it was opened, and `None` if there
-    /// is no more file, or one is open.
+    /// If no file is open, opens the next file that can be opened. Returns its name, or `None` if a
+    /// file was already open or no files are left.
     pub(super) fn open_next(&mut self) -> Option<String> {
         while self.current.is_none() {
             let name = self.files.pop_front()?;
@@ -66,7 +66,7 @@ impl Input {
         self.current.is_some()
     }
 
-    /// Reads the next line of the current file, and closes it at its end.
+    /// Reads the next line of the current file. Closes the file at its end.
     pub(super) fn next(&mut self) -> Result<Option<Line>, Error> {
         let Some(source) = &mut self.current else { return Ok(None) };
         let line = read_line(&mut source.reader, self.end).map_err(|error| source.error(&error))?;
@@ -76,7 +76,7 @@ impl Input {
         Ok(line)
     }
 
-    /// Returns true if the line that was read last is the last one.
+    /// Returns true if no line follows in the input, or in the current file if `separate` is true.
     pub(super) fn at_end(&mut self) -> Result<bool, Error> {
         if let Some(source) = &mut self.current
             && source.has_more()?
@@ -86,7 +86,7 @@ impl Input {
         if self.separate {
             return Ok(true);
         }
-        // The next file with a line takes the place of the current one, which has no more lines.
+        // Files that are empty or cannot be opened do not count, and are removed from the queue.
         while let Some(name) = self.files.front().cloned() {
             let reader = match open(&name) {
                 Ok(reader) => reader,
@@ -108,7 +108,7 @@ impl Input {
 }
 
 impl Source {
-    /// Returns true if something follows.
+    /// Returns true if the file contains more bytes.
     fn has_more(&mut self) -> Result<bool, Error> {
         let rest = self.reader.fill_buf().map(|rest| !rest.is_empty());
         rest.map_err(|error| self.error(&error))
@@ -127,7 +127,7 @@ pub(super) fn open(path: &str) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::with_capacity(1 << 16, File::open(path)?)))
 }
 
-/// Reads a line up to its end.
+/// Reads a line up to the terminator `end`. Returns `None` at the end of the file.
 pub(super) fn read_line(reader: &mut dyn BufRead, end: u8) -> io::Result<Option<Line>> {
     let mut text = Vec::new();
     if reader.read_until(end, &mut text)? == 0 {

@@ -1,5 +1,5 @@
-//! `sed`: edits lines by a script, as GNU sed does. Only the command `e` and the flag `e` of `s`,
-//! which run other commands, are refused.
+//! `sed`: edits lines with a script, like GNU sed. The `e` command and the `e` flag of `s`, which
+//! run other commands, are rejected.
 
 mod cursor;
 mod input;
@@ -41,10 +41,10 @@ const OPTIONS: &[Known] = &[
 const USAGE: &str =
     "usage: sed [-nErsuz] [-i[SUFFIX]] [-l N] [-e SCRIPT | -f FILE]... [SCRIPT] [FILE...]";
 
-/// The length of the lines that `l` prints.
+/// The default maximum length of the lines that `l` prints, in characters.
 const LIST_LENGTH: usize = 70;
 
-/// An error that ends the program: its message and the exit status.
+/// An error that ends the program: its message and its exit status.
 struct Error(String, i32);
 
 impl From<String> for Error {
@@ -56,9 +56,9 @@ impl From<String> for Error {
 /// The options that change how a script is run.
 struct Settings {
     quiet: bool,
-    /// If true, each file has line numbers and a last line of its own.
+    /// If true, line numbers restart in each file, and `$` matches the last line of each file.
     separate: bool,
-    /// The suffix of backups, if files are edited in place.
+    /// The suffix of backup files if files are edited in place. If empty, no backups are made.
     in_place: Option<String>,
     line_end: u8,
     list_length: usize,
@@ -66,7 +66,7 @@ struct Settings {
     posix: bool,
 }
 
-/// Runs sed.
+/// Runs `sed` and returns its exit status.
 pub(crate) fn run(args: &[String]) -> i32 {
     match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true)
         .map_err(Error::from)
@@ -124,7 +124,7 @@ fn prepared(line: &Line) -> Result<i32, Error> {
     Run::new(&script, &settings, files)?.all()
 }
 
-/// Collects the script from the options, or from the first operand.
+/// Collects the script from the options, or from the first operand if there are none.
 fn script_text(line: &Line, operands: &mut Vec<String>) -> Result<Cursor, Error> {
     let mut cursor = Cursor::new();
     for found in &line.options {
@@ -148,7 +148,7 @@ fn script_text(line: &Line, operands: &mut Vec<String>) -> Result<Cursor, Error>
     Ok(cursor)
 }
 
-/// Replaces the path of a symbolic link by that of its target.
+/// Replaces the path of a symbolic link with the path of its target.
 fn follow(path: &mut String) {
     for _ in 0..40 {
         let Ok(target) = std::fs::read_link(&*path) else { return };

@@ -1,4 +1,4 @@
-//! The streams that a script writes to.
+//! The output streams of a script.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,11 +6,11 @@ use std::io::{self, BufWriter, Write};
 use super::Error;
 use crate::say::{out, words};
 
-/// A stream of output.
+/// An output stream.
 struct Sink {
     name: String,
     writer: Box<dyn Write>,
-    /// If true, the last line had no end. One is written before more output.
+    /// If true, the last line lacks its terminator, which is written before any further output.
     unended: bool,
 }
 
@@ -27,7 +27,7 @@ impl Sink {
     }
 }
 
-/// The stream of a command.
+/// The output stream that a command writes to.
 #[derive(Clone, Copy)]
 pub(super) enum Stream {
     /// Standard output, or the new content of the file that is edited in place.
@@ -43,21 +43,21 @@ enum Named {
     File(Sink),
 }
 
-/// A file that is edited in place: its new content goes to a temporary file.
+/// A file that is edited in place. Its new content is written to a temporary file.
 struct Edited {
     sink: Sink,
     path: String,
     temporary: String,
 }
 
-/// All streams.
+/// All output streams of a script.
 pub(super) struct Output {
     standard: Sink,
     edited: Option<Edited>,
     files: Vec<Named>,
-    /// The byte that ends a line.
+    /// The line terminator.
     end: u8,
-    /// If true, each write is flushed.
+    /// If true, the stream is flushed after each write.
     unbuffered: bool,
 }
 
@@ -83,7 +83,7 @@ impl Output {
         })
     }
 
-    /// Writes a line, with its end if it had one.
+    /// Writes a line, with its terminator if `ended` is true.
     pub(super) fn line(&mut self, to: Stream, text: &[u8], ended: bool) -> Result<(), Error> {
         let end = self.end;
         self.write(to, text)?;
@@ -96,7 +96,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes text as it is. If the line before it lacks its end, writes that first.
+    /// Writes text unchanged. If the previous line lacks its terminator, writes that first.
     pub(super) fn write(&mut self, to: Stream, text: &[u8]) -> Result<(), Error> {
         let (end, unbuffered) = (self.end, self.unbuffered);
         match self.sink(to) {
@@ -114,7 +114,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns a stream; `None` is standard error.
+    /// Returns the sink of a stream; `None` means standard error.
     fn sink(&mut self, to: Stream) -> Option<&mut Sink> {
         match to {
             Stream::Main => match &mut self.edited {
@@ -129,7 +129,7 @@ impl Output {
         }
     }
 
-    /// Starts to edit a file in place.
+    /// Starts editing a file in place.
     pub(super) fn edit(&mut self, path: &str) -> Result<(), Error> {
         let failed =
             |error: &io::Error| Error(format!("couldn't edit {path}: {}", words(error)), 4);
@@ -153,8 +153,8 @@ impl Output {
         Ok(())
     }
 
-    /// Replaces the file that is edited by its new content. Keeps the old one under the name that
-    /// `backup` makes, if there is a suffix.
+    /// Replaces the edited file with its new content. If the suffix `backup` is not empty, keeps
+    /// the old file under its backup name.
     pub(super) fn end_edit(&mut self, backup: &str) -> Result<(), Error> {
         let Some(mut edited) = self.edited.take() else { return Ok(()) };
         let done = edited.sink.writer.flush().and_then(|()| {
@@ -170,7 +170,7 @@ impl Output {
         })
     }
 
-    /// Removes the temporary file of an edit that failed.
+    /// Removes the temporary file of a failed edit.
     pub(super) fn abandon_edit(&mut self) {
         if let Some(edited) = self.edited.take() {
             _ = fs::remove_file(&edited.temporary);
@@ -187,8 +187,8 @@ impl Output {
     }
 }
 
-/// Returns the name of a backup. In a suffix with a star, the star is the file's name, and a slash
-/// names another folder.
+/// Returns the path of a backup: the path plus the suffix or, if the suffix contains stars, the
+/// suffix with each star replaced by the file's name. Such a suffix may name another folder.
 fn backup_name(path: &str, suffix: &str) -> String {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     if !suffix.contains('*') {

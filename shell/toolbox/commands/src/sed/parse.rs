@@ -1,4 +1,4 @@
-//! The parser of scripts.
+//! The parser for sed scripts.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,11 +11,11 @@ use super::syntax::{
 use super::text;
 use crate::pattern::{Notation, Posix, Tool};
 
-/// The options that change how a script is read.
+/// The options that change how a script is parsed.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub extended: bool,
-    /// If true, the commands that read and write files are refused.
+    /// If true, commands that read or write files are rejected.
     pub sandbox: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Rules {
 ///
 /// # Errors
 ///
-/// The position and the reason of the first error, in sed's words.
+/// If the script is invalid. The message is that of GNU sed, with the position of the error.
 pub(super) fn parse(cursor: Cursor, rules: Rules) -> Result<Script, Error> {
     let mut parser = Parser {
         cursor,
@@ -42,10 +42,10 @@ struct Parser {
     cursor: Cursor,
     rules: Rules,
     script: Script,
-    /// The indexes of the open blocks.
+    /// The indexes of the commands that start the open blocks.
     blocks: Vec<usize>,
     labels: HashMap<String, usize>,
-    /// The indexes of the jumps, with their labels.
+    /// The indexes of the jump commands, with their labels.
     jumps: Vec<(usize, String)>,
 }
 
@@ -68,7 +68,7 @@ impl Parser {
         }
     }
 
-    /// Sets the targets of the jumps.
+    /// Resolves the labels of the jumps.
     fn link(&mut self) -> Result<(), Error> {
         for (at, label) in std::mem::take(&mut self.jumps) {
             let target = self.labels.get(&label).copied();
@@ -200,7 +200,7 @@ impl Parser {
         }
     }
 
-    /// Reads a command's arguments, and its end.
+    /// Parses a command's arguments and its end.
     fn action(&mut self, name: char) -> Result<Action, String> {
         let action = match name {
             '{' => {
@@ -298,7 +298,7 @@ impl Parser {
         }))
     }
 
-    /// Reads the end of a command.
+    /// Parses the end of a command.
     fn end(&mut self) -> Result<(), String> {
         self.cursor.take_while(|letter| letter != '\n' && letter.is_whitespace());
         match self.cursor.peek() {
@@ -356,7 +356,7 @@ impl Parser {
         })))
     }
 
-    /// Reads the flags of `s`, and its end.
+    /// Parses the flags of `s` and the end of the command.
     fn flags(&mut self, flags: &mut Flags) -> Result<(), String> {
         loop {
             let twice = match self.cursor.peek() {
@@ -400,7 +400,7 @@ impl Parser {
     }
 }
 
-/// The flags of `s`.
+/// The flags of the `s` command.
 #[derive(Default)]
 struct Flags {
     number: Option<usize>,
@@ -414,7 +414,7 @@ struct Flags {
 const NO_COMMANDS: &str =
     "`e' cannot run commands here; run them in the shell, or with `system` of awk";
 
-/// Returns the action of a command without arguments.
+/// Returns the action of a command that has no arguments.
 fn simple(name: char) -> Option<Action> {
     Some(match name {
         '=' => Action::LineNumber,

@@ -1,4 +1,4 @@
-//! The command `s`.
+//! The `s` command.
 
 use super::Error;
 use super::syntax::{Case, Part, Substitution};
@@ -33,11 +33,11 @@ pub(super) fn replaced(
     Ok(Some(out.text))
 }
 
-/// A text in which the case of letters changes.
+/// A builder of the result, which applies the case conversions of the replacement.
 struct Builder {
     text: Vec<u8>,
     all: Case,
-    /// The case of the next letter.
+    /// The case of the next letter, if it differs from `all`.
     one: Option<Case>,
 }
 
@@ -77,7 +77,7 @@ impl Builder {
     }
 }
 
-/// Returns a letter in another case, or itself if the other case is not one letter.
+/// Converts the case of a letter. Returns it unchanged if the result is not a single character.
 fn changed(letter: char, case: Case) -> char {
     let only = |mut letters: Box<dyn Iterator<Item = char>>| match (letters.next(), letters.next())
     {

@@ -1,4 +1,4 @@
-//! The execution of a script.
+//! The execution of a sed script.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read as _};
@@ -15,21 +15,21 @@ use crate::pattern::Posix;
 #[derive(Clone, Copy, PartialEq)]
 enum Range {
     Outside,
-    /// Inside, with the number of its last line if that is known.
+    /// Inside the range, with the number of its last line if that is known.
     Inside(Option<u64>),
 }
 
-/// Output that follows the current line.
+/// Output that is printed after the current line.
 enum Appended {
     Text(Vec<u8>),
     File(String),
 }
 
-/// The end of a cycle.
+/// The outcome of a cycle.
 enum End {
-    /// The end of the script: prints the pattern space.
+    /// The end of the script was reached. The pattern space is printed.
     Script,
-    /// Nothing is printed.
+    /// The pattern space is not printed.
     Silent,
     /// `D`: the next cycle starts without reading a line.
     Restart,
@@ -43,7 +43,7 @@ enum Flow {
     End(End),
 }
 
-/// One run of sed.
+/// The state of a sed run.
 pub(super) struct Run<'a> {
     script: &'a Script,
     settings: &'a Settings,
@@ -52,14 +52,14 @@ pub(super) struct Run<'a> {
     ranges: Vec<Range>,
     pattern: Vec<u8>,
     hold: Vec<u8>,
-    /// If true, the current line had an end.
+    /// If true, the current line ended with the line terminator.
     ended: bool,
     line: u64,
     appended: Vec<Appended>,
-    /// If true, `s` has replaced something since the last line was read or `t` jumped.
+    /// If true, `s` has replaced something since the last input line or the last `t` or `T`.
     substituted: bool,
     last_regex: Option<Rc<Posix>>,
-    /// The files that `R` reads; `None` for one that cannot be read.
+    /// The open files that `R` reads; `None` if a file cannot be opened.
     readers: HashMap<String, Option<Box<dyn BufRead>>>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the next line into the pattern space, or appends it. Returns false at the end.
+    /// Reads the next line into the pattern space, or appends it. Returns false if there is none.
     fn read(&mut self, append: bool) -> Result<bool, Error> {
         self.append()?;
         loop {
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Starts all ranges outside, except those from line 0.
+    /// Resets all ranges to `Outside`, except those that start at line 0.
     fn reset_ranges(&mut self) {
         let range = |command: &Command| match command.first {
             Some(Address::Line(0)) => Range::Inside(None),
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         self.ranges = self.script.commands.iter().map(range).collect();
     }
 
-    /// Prints the output that follows the current line.
+    /// Prints the output queued to follow the current line.
     fn append(&mut self) -> Result<(), Error> {
         for appended in std::mem::take(&mut self.appended) {
             match appended {
@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
                 Appended::File(path) => {
                     self.output.flush();
                     let mut text = Vec::new();
-                    // A file that cannot be read is empty.
+                    // A file that cannot be read counts as empty.
                     if let Ok(mut file) = input::open(&path)
                         && file.read_to_end(&mut text).is_ok()
                         && !text.is_empty()
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
         Ok(End::Script)
     }
 
-    /// Returns true if the addresses of a command match the current line.
+    /// Returns true if the addresses of a command select the current line.
     fn selects(&mut self, at: usize, command: &'a Command) -> Result<bool, Error> {
         let Some(first) = &command.first else { return Ok(true) };
         let Some(last) = &command.last else { return self.matches(first) };
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
             Range::Outside => (true, self.begun(last)),
             Range::Inside(Some(end)) => {
                 let range = if self.line >= end { Range::Outside } else { range };
-                // A command may have read lines beyond the end.
+                // A command may have read lines beyond the end of the range.
                 (self.line <= end || self.matches(first)?, range)
             }
             Range::Inside(None) => {
@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
         Ok(self.regex(regex)?.is_match(&self.pattern))
     }
 
-    /// Returns a regular expression, and remembers it as the last one.
+    /// Returns `regex`, or the last regular expression used if it is `None`. Records the result.
     fn regex(&mut self, regex: &Regex) -> Result<Rc<Posix>, Error> {
         let known = regex.as_ref().or(self.last_regex.as_ref()).cloned();
         let regex = known.ok_or_else(|| Error("no previous regular expression".to_owned(), 1))?;
@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
         target.map_or(Flow::End(End::Script), Flow::Jump)
     }
 
-    /// Runs `n` or `N`. Without a next line, the script ends.
+    /// Runs `n` or `N`. If there is no next line, the script ends.
     fn next(&mut self, append: bool) -> Result<Flow, Error> {
         if self.input.at_end()? {
             let silent = append && self.settings.posix;
@@ -375,7 +375,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Appends the next line of a file, if there is one.
+    /// Queues the next line of a file to be printed after the current line, if there is one.
     fn read_line(&mut self, path: &str) -> Result<(), Error> {
         if !self.readers.contains_key(path) {
             self.output.flush();
@@ -424,7 +424,7 @@ fn add(text: &mut Vec<u8>, end: u8, more: &[u8]) {
     text.extend_from_slice(more);
 }
 
-/// Returns a text as `l` prints it: unambiguous, in lines of at most `length` characters.
+/// Returns a text as `l` prints it: escaped, in lines of at most `length` characters.
 fn listed(text: &[u8], length: usize) -> Vec<u8> {
     let most = length.saturating_sub(1);
     let (mut out, mut column) = (Vec::new(), 0);

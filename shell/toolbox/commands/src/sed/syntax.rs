@@ -4,16 +4,16 @@ use std::rc::Rc;
 
 use crate::pattern::Posix;
 
-/// A regular expression of a script; `None` is the last one that was used.
+/// A regular expression in a script; `None` is the last one used.
 pub(super) type Regex = Option<Rc<Posix>>;
 
 /// A compiled script.
 #[derive(Default)]
 pub(super) struct Script {
     pub commands: Vec<Command>,
-    /// The files that `w` and `W` write to.
+    /// The files that the script writes to.
     pub outputs: Vec<String>,
-    /// If true, the script starts with a line `#n`.
+    /// If true, the first line of the script is `#n`.
     pub quiet: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Script {
 pub(super) struct Command {
     pub first: Option<Address>,
     pub last: Option<RangeEnd>,
-    /// If true, the command applies to all lines that its addresses do not match.
+    /// If true, the command applies to the lines that its addresses do not match.
     pub negated: bool,
     pub action: Action,
 }
@@ -29,7 +29,7 @@ pub(super) struct Command {
 /// The lines that an address matches.
 pub(super) enum Address {
     Line(u64),
-    /// `first~step`.
+    /// `first~step`: every `step`th line, starting at `first`.
     Step(u64, u64),
     Last,
     Regex(Regex),
@@ -40,9 +40,9 @@ pub(super) enum RangeEnd {
     Line(u64),
     Last,
     Regex(Regex),
-    /// `+N`: N lines more.
+    /// `+N`: N more lines.
     Count(u64),
-    /// `~N`: up to the next multiple of N.
+    /// `~N`: up to the next line whose number is a multiple of N.
     Multiple(u64),
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Action {
     Append(Vec<u8>),
     Insert(Vec<u8>),
     Change(Vec<u8>),
-    /// A jump; to the end of the script without a target.
+    /// A jump to a command, or to the end of the script if there is no target.
     Branch(Condition, Option<usize>),
     Delete,
     DeleteFirst,
@@ -66,19 +66,19 @@ pub(super) enum Action {
     Hold,
     HoldAppend,
     Exchange,
-    /// `l`, with the length of its lines.
+    /// `l`, with the maximum length of its lines.
     List(Option<usize>),
     Next,
     NextAppend,
     Print,
     PrintFirst,
-    /// `q` and `Q`: the exit status; the first prints the pattern space.
+    /// `q` or `Q`: the exit status, and `true` for `q`, which prints the pattern space.
     Quit(i32, bool),
     ReadFile(String),
     ReadLine(String),
     Substitute(Box<Substitution>),
     Transliterate(Vec<(char, char)>),
-    /// `w`, with the index of the file.
+    /// `w`, with the index of its file.
     Write(usize),
     WriteFirst(usize),
     Zap,
@@ -92,13 +92,13 @@ pub(super) enum Condition {
     NotSubstituted,
 }
 
-/// The command `s`.
+/// The arguments of the `s` command.
 pub(super) struct Substitution {
     pub regex: Regex,
     pub replacement: Vec<Part>,
     /// The number of the first match that is replaced.
     pub from: usize,
-    /// If true, the later matches are replaced, too.
+    /// If true, all later matches are replaced, too.
     pub all: bool,
     pub print: bool,
     /// The index of the file that the result is written to.
@@ -114,7 +114,7 @@ pub(super) enum Part {
     Case(Case),
 }
 
-/// A change of case from here on.
+/// A case conversion of the text that follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Case {
     Upper,

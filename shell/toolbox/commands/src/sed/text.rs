@@ -1,14 +1,14 @@
-//! The delimited texts of a script: patterns, replacements, lists of characters, and their escapes.
+//! Parsing of the texts in a script: patterns, replacements, character lists, and their escapes.
 
 use super::cursor::Cursor;
 use super::syntax::{Case, Part};
 
-/// Reads a pattern up to its delimiter, with the escapes of sed replaced by their characters. The
-/// delimiter does not end a pattern within brackets.
+/// Parses a pattern up to its delimiter, with sed's escapes replaced by their characters. A
+/// delimiter within brackets does not end the pattern.
 ///
 /// # Errors
 ///
-/// `unterminated`, if the delimiter is missing.
+/// If the delimiter is missing (with the message `unterminated`), or the escapes are not UTF-8.
 pub(super) fn pattern(
     cursor: &mut Cursor,
     delimiter: char,
@@ -45,12 +45,12 @@ pub(super) fn pattern(
     }
 }
 
-/// Follows a pattern to know if it is inside a bracket expression.
+/// A scanner that tracks whether a position in a pattern is inside a bracket expression.
 #[derive(Default)]
 struct Bracket {
-    /// The number of members that were read; `None` outside.
+    /// The number of members read so far; `None` outside a bracket expression.
     members: Option<usize>,
-    /// The sign of a class, such as the colon of `[:alpha:]`, up to its end.
+    /// The sign of the class that is being read, such as the colon of `[:alpha:]`.
     class: Option<char>,
     previous: Option<char>,
 }
@@ -82,7 +82,7 @@ impl Bracket {
     }
 }
 
-/// Reads a replacement up to its delimiter.
+/// Parses a replacement up to its delimiter.
 pub(super) fn replacement(cursor: &mut Cursor, delimiter: char) -> Result<Vec<Part>, String> {
     const UNTERMINATED: &str = "unterminated `s' command";
     let mut parts = Vec::new();
@@ -138,7 +138,7 @@ fn case(letter: char) -> Option<Case> {
     })
 }
 
-/// Reads one of the two lists of `y`.
+/// Parses a character list of `y` up to its delimiter.
 pub(super) fn letters(cursor: &mut Cursor, delimiter: char) -> Result<Vec<char>, String> {
     const UNTERMINATED: &str = "unterminated `y' command";
     let mut text = Vec::new();
@@ -169,7 +169,7 @@ pub(super) fn letters(cursor: &mut Cursor, delimiter: char) -> Result<Vec<char>,
     }
 }
 
-/// Reads the text of `a`, `i` and `c`: the rest of the line, or the lines after `a\`.
+/// Parses the text of `a`, `i` or `c`: the rest of the line, or the lines after `a\`.
 pub(super) fn lines(cursor: &mut Cursor) -> Result<Vec<u8>, String> {
     cursor.skip_spaces();
     if cursor.peek().is_none() {
@@ -181,7 +181,7 @@ pub(super) fn lines(cursor: &mut Cursor) -> Result<Vec<u8>, String> {
         if cursor.peek().is_none() {
             return Ok(Vec::new());
         }
-        // A text on the same line keeps its leading spaces.
+        // Text on the same line keeps its leading whitespace.
         if !cursor.take('\n') {
             cursor.back_to(start);
         }
@@ -201,8 +201,8 @@ pub(super) fn lines(cursor: &mut Cursor) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// Reads the rest of an escape that denotes a byte, starting after its backslash. Reads nothing
-/// if the escape has another meaning.
+/// Parses an escape that denotes a byte, starting after its backslash. Consumes nothing if the
+/// escape has another meaning.
 fn code(cursor: &mut Cursor) -> Option<u8> {
     let start = cursor.position();
     let byte = match cursor.next()? {

@@ -2,7 +2,7 @@
 
 use crate::say::say;
 
-/// Runs `id`: prints the user.
+/// Runs `id`: prints the user and group IDs.
 pub(crate) fn id(args: &[String]) -> i32 {
     let flags: String = args.iter().skip(1).filter_map(|word| word.strip_prefix('-')).collect();
     let named = flags.contains('n');
@@ -77,7 +77,7 @@ pub(crate) fn stty(_: &[String]) -> i32 {
     1
 }
 
-/// Runs `sync`, which does nothing: each write takes effect at once.
+/// Runs `sync`, which does nothing, because writes take effect immediately.
 pub(crate) fn sync(_: &[String]) -> i32 {
     0
 }

@@ -1,4 +1,4 @@
-//! Small commands: those that start others, and those with fixed output.
+//! Small commands: commands that start other commands, and commands with fixed output.
 
 mod answers;
 mod start;

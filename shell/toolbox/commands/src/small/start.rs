@@ -1,4 +1,4 @@
-//! `env`, `timeout`, `nice`, `nohup`: commands that start one other command.
+//! `env`, `timeout`, `nice`, `nohup`: commands that start another command.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ fn bytes(words: &[String]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.clone().into_bytes()).collect()
 }
 
-/// Runs `env`: starts a command with another environment.
+/// Runs `env`: prints the environment, or starts a command with a changed one.
 pub(crate) fn env(args: &[String]) -> i32 {
     let mut empty = false;
     let mut end = '\n';
@@ -111,7 +111,7 @@ pub(crate) fn timeout(args: &[String]) -> i32 {
     command.run()
 }
 
-/// Reads a duration: `1.5`, `2s`, `3m`, `4h`, `5d`.
+/// Parses a duration, such as `1.5`, `2s`, `3m`, `4h` or `5d`. Returns it in seconds.
 fn seconds(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..)? {

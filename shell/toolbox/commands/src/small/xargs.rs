@@ -1,4 +1,4 @@
-//! `xargs`: runs commands with arguments that it reads from the input.
+//! `xargs`: runs commands with arguments from its input.
 
 use std::io::Read as _;
 
@@ -26,10 +26,10 @@ const OPTIONS: &[Known] = &[
     ('x', "exit", Nothing),
 ];
 
-/// The default maximum size of one command's arguments, in bytes.
+/// The default maximum total size of a command's words, in bytes.
 const MOST: usize = 96 << 10;
 
-/// The rule that splits the input into commands.
+/// The command to run, and the limits that divide the input into several commands.
 struct Plan {
     command: Vec<String>,
     replace: Option<String>,
@@ -40,13 +40,13 @@ struct Plan {
     empty_input: bool,
 }
 
-/// A word of the input; `true` if it is the last one of its line.
+/// A word of the input. `ends_line` is true for the last word of a line.
 struct Word {
     text: Vec<u8>,
     ends_line: bool,
 }
 
-/// Runs xargs.
+/// Runs `xargs` and returns its exit status.
 pub(crate) fn xargs(args: &[String]) -> i32 {
     match prepared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
@@ -127,7 +127,7 @@ fn prepared(args: &[String]) -> Result<i32, String> {
 }
 
 impl Plan {
-    /// Returns how many of these words go into one command.
+    /// Returns the number of leading words that fit into one command.
     fn length(&self, items: &[Word]) -> usize {
         let mut bytes: usize = self.command.iter().map(|word| word.len() + 1).sum();
         let (mut count, mut lines) = (0, 0);
@@ -145,7 +145,7 @@ impl Plan {
         count
     }
 
-    /// Runs one command and returns 0 or 123. A status that ends xargs is an error.
+    /// Runs one command and returns 0 or 123. An error is an exit status that ends xargs.
     fn run(&self, items: &[Word]) -> Result<i32, i32> {
         let argv: Vec<Vec<u8>> = match (&self.replace, items.first()) {
             (Some(sign), Some(item)) => {
@@ -218,7 +218,7 @@ fn delimited(input: &[u8], end: u8) -> Vec<Word> {
         .collect()
 }
 
-/// Reads one word per line, without leading whitespace and quotes. Skips empty lines.
+/// Reads one word per line, with quotes and leading whitespace removed. Skips empty lines.
 fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
     let mut items = Vec::new();
     for line in input.split(|byte| *byte == b'\n') {
@@ -244,7 +244,7 @@ fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
     Ok(items)
 }
 
-/// Reads words separated by whitespace, with quotes and backslashes.
+/// Splits the input at whitespace that is neither quoted nor escaped.
 fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
     let mut items: Vec<Word> = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -265,7 +265,7 @@ fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
             b'\\' => word.get_or_insert_default().extend(bytes.next()),
             b' ' | b'\t' | b'\n' => {
                 items.extend(word.take().map(|text| Word { text, ends_line: false }));
-                // A blank at a line's end goes on with the next line.
+                // Whitespace at the end of a line joins it with the next line.
                 if byte == b'\n'
                     && !blank
                     && let Some(last) = items.last_mut()

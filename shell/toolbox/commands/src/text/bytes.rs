@@ -82,7 +82,7 @@ const HEXDUMP: &[Known] = &[
     ('x', "", Nothing),
 ];
 
-/// Runs `hexdump`: prints bytes in hexadecimal, with `-C` also as characters.
+/// Runs `hexdump`: prints bytes in hexadecimal, and with `-C` also as characters.
 pub(crate) fn hexdump(args: &[String]) -> i32 {
     let canonical = args.first().is_some_and(|name| name == "hd");
     run("hexdump", args, HEXDUMP, |line, out| {
@@ -193,7 +193,7 @@ pub(crate) fn xxd(args: &[String]) -> i32 {
     })
 }
 
-/// Reads the bytes of a dump.
+/// Converts a dump back to bytes.
 fn back(out: &mut dyn Write, dump: &[u8], plain: bool) -> io::Result<()> {
     for row in String::from_utf8_lossy(dump).lines() {
         let row = match row.split_once(':') {

@@ -1,4 +1,4 @@
-//! `cmp`: reports the first difference of two files.
+//! `cmp`: reports the first difference between two files.
 
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
@@ -12,7 +12,7 @@ const OPTIONS: &[Known] = &[
     ('n', "bytes", Value),
 ];
 
-/// Runs cmp. Returns 0 if the files are equal, 1 if they differ, 2 after an error.
+/// Runs `cmp`. Returns 0 if the files are equal, 1 if they differ, or 2 after an error.
 pub(crate) fn cmp(args: &[String]) -> i32 {
     match compared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,

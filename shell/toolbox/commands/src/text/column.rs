@@ -18,7 +18,7 @@ const OPTIONS: &[Known] = &[
     ('L', "keep-empty-lines", Nothing),
 ];
 
-/// Runs column.
+/// Runs `column` and returns its exit status.
 pub(crate) fn column(args: &[String]) -> i32 {
     match arranged(args.get(1..).unwrap_or_default()) {
         Ok(()) => 0,
@@ -50,7 +50,7 @@ fn arranged(args: &[String]) -> Result<(), String> {
     let mut table: Vec<Vec<&str>> = rows
         .iter()
         .map(|row| match line.value("s") {
-            // Separators side by side count as one only where none is given.
+            // Adjacent separators count as one only if no separator is given.
             Some(letters) => row.split(|letter| letters.contains(letter)).collect(),
             None => row.split_whitespace().collect(),
         })
@@ -86,7 +86,7 @@ fn arranged(args: &[String]) -> Result<(), String> {
                 _ = out.write_all(fill.as_bytes());
             }
         }
-        // A row that lacks cells is filled up to the last column.
+        // A row with missing cells is padded to the width of the table.
         if row.len() < columns {
             let rest: usize = widths.iter().skip(row.len()).map(|most| most + between.len()).sum();
             let last = row
@@ -102,7 +102,7 @@ fn arranged(args: &[String]) -> Result<(), String> {
     out.flush().map_err(|error| words(&error))
 }
 
-/// Prints entries in columns of equal width, filled with tabs.
+/// Prints entries in columns of equal width, padded with tabs. `most` is the line width.
 fn beside(
     out: &mut impl std::io::Write,
     rows: &[&str],

@@ -21,7 +21,7 @@ struct Copy<'a> {
     lower: bool,
 }
 
-/// Runs dd.
+/// Runs `dd` and returns its exit status.
 pub(crate) fn dd(args: &[String]) -> i32 {
     let start = Instant::now();
     let copied = read(args.get(1..).unwrap_or_default())
@@ -89,7 +89,7 @@ fn read(args: &[String]) -> Result<Copy<'_>, String> {
     Ok(copy)
 }
 
-/// Reads a size: `4`, `2k`, `1M`, `512x2`.
+/// Parses a size in bytes, such as `4`, `2k`, `1M` or `512x2`.
 fn size(text: &str) -> Result<u64, String> {
     let mut total: u64 = 1;
     for part in text.split('x') {

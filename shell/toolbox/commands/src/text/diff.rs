@@ -1,4 +1,4 @@
-//! `diff`: prints the differences of two files or folders.
+//! `diff`: prints the differences between two files or folders.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,12 +57,12 @@ struct Diff {
     no_returns: bool,
     labels: Vec<String>,
     exclude: Vec<regex::bytes::Regex>,
-    /// The options as written, which the headers of files in folders repeat.
+    /// The options as given, which are repeated in the header of each file in a folder.
     command: String,
     trouble: bool,
 }
 
-/// Runs diff. Returns 0 if nothing differs, 1 if something does, 2 after an error.
+/// Runs `diff`. Returns 0 if nothing differs, 1 if something differs, or 2 after an error.
 pub(crate) fn diff(args: &[String]) -> i32 {
     match prepared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
@@ -74,7 +74,7 @@ pub(crate) fn diff(args: &[String]) -> i32 {
 }
 
 fn prepared(args: &[String]) -> Result<i32, String> {
-    // `--unified` may stand without its number, which an option with a value may not.
+    // `--unified` and `--context` may lack a number, but an option with a value may not.
     let args: Vec<String> = args
         .iter()
         .map(|word| {
@@ -263,7 +263,7 @@ impl Diff {
         Ok(true)
     }
 
-    /// Returns the part of a line that is compared.
+    /// Normalizes a line for comparison, as the options specify.
     fn key(&self, line: &[u8]) -> Vec<u8> {
         let mut key = line.to_vec();
         if self.no_returns && key.ends_with(b"\r\n") {

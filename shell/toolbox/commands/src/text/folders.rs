@@ -1,4 +1,4 @@
-//! `du`: prints the size of folders. A file's size is its length here: there are no blocks.
+//! `du`: prints the sizes of folders. There are no blocks, so the size of a file is its length.
 
 use std::fs;
 use std::io::Write;
@@ -33,7 +33,7 @@ enum Unit {
     Of(u64),
 }
 
-/// Runs du.
+/// Runs `du` and returns its exit status.
 pub(crate) fn du(args: &[String]) -> i32 {
     let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
         Ok(line) => line,
@@ -122,7 +122,7 @@ impl<W: Write> Du<W> {
     }
 }
 
-/// Returns a size in a readable unit, rounded up.
+/// Formats a size in a human-readable unit, rounded up.
 fn human(size: u64) -> String {
     let mut number = size as f64;
     for unit in ["", "K", "M", "G", "T"] {

@@ -7,7 +7,7 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 
 type Lines = [Vec<u8>];
 
-/// Removes the differences that consist of empty lines only.
+/// Removes the differences that consist only of blank lines.
 pub(crate) fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
     let blank = |lines: &Lines, range: Range<usize>| {
         lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty())
@@ -65,7 +65,7 @@ pub(crate) fn normal(
     Ok(())
 }
 
-/// Returns the lines that a group of differences covers on both sides.
+/// Returns the line ranges that a group of differences covers in the old and the new file.
 fn cover(group: &[DiffOp]) -> (Range<usize>, Range<usize>) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return (0..0, 0..0) };
     (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end)

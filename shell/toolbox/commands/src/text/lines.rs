@@ -1,10 +1,10 @@
-//! `tac`, `rev`, `less`, `sponge`, `dos2unix`, `unix2dos`.
+//! `tac`, `rev`, `less`, `sponge`, `dos2unix`, `unix2dos`: simple text filters.
 
 use std::io::{self, Read as _, Write as _};
 
 use crate::say::{about, open, out, say, whole};
 
-/// Calls a function with each file's bytes, or with standard input if no file is named.
+/// Calls `put` with the bytes of each file, or of standard input if no files are named.
 fn each(name: &str, files: &[String], mut put: impl FnMut(&[u8]) -> io::Result<()>) -> i32 {
     let mut status = 0;
     let standard = ["-".to_owned()];
@@ -67,7 +67,7 @@ pub(crate) fn rev(args: &[String]) -> i32 {
     if out.flush().is_ok() { status } else { 1 }
 }
 
-/// Runs `less` and `more`: prints the files, since there is no terminal to page on.
+/// Runs `less` or `more`: prints the files, because there is no terminal for paging.
 pub(crate) fn less(args: &[String]) -> i32 {
     let mut out = out();
     let status = each(args.first().map_or("less", String::as_str), &operands(args), |bytes| {
@@ -76,7 +76,7 @@ pub(crate) fn less(args: &[String]) -> i32 {
     if out.flush().is_ok() { status } else { 1 }
 }
 
-/// Runs `sponge`: reads all input before it writes the file.
+/// Runs `sponge`: reads all input before writing the file.
 pub(crate) fn sponge(args: &[String]) -> i32 {
     let mut bytes = Vec::new();
     if let Err(error) = open("-").and_then(|mut input| input.read_to_end(&mut bytes)) {
@@ -100,7 +100,7 @@ pub(crate) fn sponge(args: &[String]) -> i32 {
     i32::from(done.is_err())
 }
 
-/// Runs `dos2unix`: converts line ends to LF.
+/// Runs `dos2unix`: converts line endings to LF.
 pub(crate) fn dos2unix(args: &[String]) -> i32 {
     converted(args, "dos2unix", |bytes| {
         let mut made = Vec::with_capacity(bytes.len());
@@ -117,7 +117,7 @@ pub(crate) fn dos2unix(args: &[String]) -> i32 {
     })
 }
 
-/// Runs `unix2dos`: converts line ends to CRLF.
+/// Runs `unix2dos`: converts line endings to CRLF.
 pub(crate) fn unix2dos(args: &[String]) -> i32 {
     converted(args, "unix2dos", |bytes| {
         let mut made = Vec::with_capacity(bytes.len() + bytes.len() / 16);
@@ -134,7 +134,7 @@ pub(crate) fn unix2dos(args: &[String]) -> i32 {
     })
 }
 
-/// Converts files in place, or standard input if no file is named.
+/// Converts files in place, or standard input if no files are named.
 fn converted(args: &[String], name: &str, make: impl Fn(&[u8]) -> Vec<u8>) -> i32 {
     let files = operands(args);
     if files.is_empty() {

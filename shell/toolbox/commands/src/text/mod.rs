@@ -1,4 +1,4 @@
-//! Commands on texts and bytes for which no crate runs on WASI.
+//! Commands for text, bytes, files and folders that no crate fully supports on WASI.
 
 mod bytes;
 mod cmp;

@@ -1,12 +1,12 @@
-//! `sort`: uutils' implementation, except for the two modes that need threads there: the check for
-//! sorted input (`-c`, `-C`), and the merge of sorted files (`-m`), which sorts instead.
+//! `sort`: the uutils implementation, except for two modes that need threads there: checking for
+//! sorted input (`-c`, `-C`), and merging sorted files (`-m`), which are simply sorted here.
 
 use std::ffi::OsString;
 use std::fs;
 
 use crate::say::{about, say, whole};
 
-/// Runs sort.
+/// Runs `sort` and returns its exit status.
 pub(crate) fn sort(args: &[String]) -> i32 {
     let mut options: Vec<String> = Vec::new();
     let mut files: Vec<String> = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn sort(args: &[String]) -> i32 {
                 options.push(word.clone());
             }
             cluster if cluster.starts_with('-') && cluster.len() > 1 => {
-                // A letter that takes a value has the rest of its word, or the next word.
+                // The value of an option letter is the rest of its word, or the next word.
                 let (letters, value) = cluster
                     .split_at(cluster.find(['k', 't', 'o', 'S', 'T']).unwrap_or(cluster.len()));
                 checks |= letters.contains(['c', 'C']);
@@ -67,7 +67,7 @@ fn run(options: Vec<String>, files: &[String]) -> i32 {
     uu_sort::uumain(words.map(OsString::from).collect::<Vec<_>>().into_iter())
 }
 
-/// Checks for sorted input: input is sorted if sorting does not change it.
+/// Checks that the input is sorted, by comparing it with the output of `sort`.
 fn check(mut options: Vec<String>, files: &[String], silent: bool) -> i32 {
     let file = files.first().map_or("-", String::as_str);
     if let Some(extra) = files.get(1) {

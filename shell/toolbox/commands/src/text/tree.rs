@@ -39,7 +39,7 @@ struct Tree<W: Write> {
     files: usize,
 }
 
-/// Runs tree.
+/// Runs `tree` and returns its exit status.
 pub(crate) fn tree(args: &[String]) -> i32 {
     match drawn(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
