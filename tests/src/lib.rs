@@ -7,8 +7,10 @@ mod plain;
 pub mod provider;
 pub mod proxy;
 mod scripted;
+mod store;
 mod world;
 
 pub use plain::plain;
 pub use scripted::{Scripted, calls};
+pub use store::empty_store;
 pub use world::World;

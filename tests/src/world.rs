@@ -4,16 +4,17 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Tenant, TenantStore};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_catalog::Catalog;
 use wattle_machine::Envelope;
 use wattle_rt::Limits;
+
+use crate::store::empty_store;
 
 /// Maximum size of a run's overlay, in bytes.
 const OVERLAY_BYTES: u64 = 1 << 20;
@@ -38,7 +39,7 @@ impl World {
     /// Creates an environment with these limits.
     pub fn with(limits: Limits) -> World {
         let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
-        let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
+        let store = empty_store().tenant(&Tenant::default());
         World { host, store, dir: tempfile::tempdir().unwrap() }
     }
 

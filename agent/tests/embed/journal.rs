@@ -17,7 +17,12 @@ use wattle_agent::{Store, Tenant, TenantStore};
 use crate::{Log, agent, call, say};
 
 fn store() -> TenantStore {
-    Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default())
+    let hour = Duration::from_secs(3_600);
+    let store = match wattle_cases::postgres::url_if_switched() {
+        Some(url) => Store::connect(&url, hour),
+        None => Store::in_memory(hour),
+    };
+    store.unwrap().tenant(&Tenant::default())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -11,7 +11,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The environment variable that makes the store tests use PostgreSQL instead of SQLite.
+/// The environment variable that makes the store tests use PostgreSQL instead of SQLite. Its value
+/// is the [`folder`] of a running server that the tests share, or `1` for a server for each test.
 pub const SWITCH: &str = "WATTLE_TEST_POSTGRES";
 
 /// A running PostgreSQL server.
@@ -36,13 +37,22 @@ impl Server {
 /// `None` if PostgreSQL is not installed.
 #[must_use]
 pub fn url() -> Option<String> {
+    Some(schema_on(&running()?.folder))
+}
+
+/// Returns the URL of a new, empty schema on the server with this folder.
+fn schema_on(folder: &Path) -> String {
     static SCHEMA: AtomicU32 = AtomicU32::new(0);
-    let server = running()?;
-    let schema = SCHEMA.fetch_add(1, Ordering::Relaxed);
-    Some(format!(
-        "postgres:///postgres?user=wattle&host={}&schema=t{schema}",
-        server.folder.display()
-    ))
+    let (process, schema) = (std::process::id(), SCHEMA.fetch_add(1, Ordering::Relaxed));
+    let folder = folder.display();
+    format!("postgres:///postgres?user=wattle&host={folder}&schema=t{process}_{schema}")
+}
+
+/// Returns the folder of this process's server, or `None` if PostgreSQL is not installed. Other
+/// processes can use the server as long as this process runs; see [`SWITCH`].
+#[must_use]
+pub fn folder() -> Option<&'static Path> {
+    Some(&running()?.folder)
 }
 
 /// Executes SQL statements in the schema of a [`url`] with `psql`.
@@ -102,14 +112,16 @@ pub fn is_switched() -> bool {
     std::env::var_os(SWITCH).is_some()
 }
 
-/// Returns the URL of a new, empty schema, like [`url`], if the [`SWITCH`] is set.
+/// Returns the URL of a new, empty schema if the [`SWITCH`] is set.
 ///
 /// # Panics
 /// Panics if the switch is set and PostgreSQL is not installed.
 #[must_use]
 pub fn url_if_switched() -> Option<String> {
-    if !is_switched() {
-        return None;
+    let value = std::env::var_os(SWITCH)?;
+    let shared = Path::new(&value);
+    if shared.is_absolute() {
+        return Some(schema_on(shared));
     }
     let url = url();
     assert!(url.is_some(), "{SWITCH} is set, but PostgreSQL is not installed");

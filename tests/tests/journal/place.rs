@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy, StatusCode};
@@ -21,9 +20,9 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
-    Access, Cancel, Hooks, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Store, Tenant,
-    TenantStore,
+    Access, Cancel, Hooks, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Tenant, TenantStore,
 };
+use wattle_tests::empty_store;
 
 /// A test environment: a host, a store, a workdir and a network.
 pub(crate) struct Place {
@@ -145,7 +144,7 @@ impl Place {
         std::fs::write(dir.path().join("base.txt"), "base\n").unwrap();
         Place {
             host,
-            store: Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default()),
+            store: empty_store().tenant(&Tenant::default()),
             network: Arc::default(),
             policy: policy::Policy::default(),
             settings: Settings::default(),

@@ -7,8 +7,9 @@ use wattle_agent::journal::{
 };
 use wattle_agent::machine::{Effect, Ending, Input, Message, Setup, State, Usage, step};
 use wattle_agent::{Tenant, TenantStore};
+use wattle_tests::empty_store;
 
-use crate::world::{World, store, whole_store};
+use crate::world::{World, store};
 
 /// Stores a run in the state in which a server leaves it if it is killed during a model request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
@@ -167,7 +168,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
 
 #[tokio::test]
 async fn a_request_gets_nothing_of_another_tenants_session() {
-    let file = whole_store();
+    let file = empty_store();
     let (alice, bob) =
         (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
     let turns = vec![Message::user("alice's question"), Message::assistant("alice's answer")];

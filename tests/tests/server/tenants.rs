@@ -7,8 +7,9 @@ use serde_json::{Value as Json, json};
 use wattle_agent::journal::{Journal as _, QueuedRun};
 use wattle_agent::{Scope, Tenant};
 use wattle_server::{App, ServerSettings, TenantParts};
+use wattle_tests::empty_store;
 
-use crate::world::{World, api, whole_store};
+use crate::world::{World, api};
 
 /// Starts a server with two tenants, and creates a token of each scope for the second tenant.
 pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> World {
@@ -20,7 +21,7 @@ pub(crate) async fn two_tenants_of(
     make: impl FnOnce(App) -> App,
     change: impl FnOnce(&mut ServerSettings),
 ) -> World {
-    let file = whole_store();
+    let file = empty_store();
     let (alice, bob) =
         (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
     for scope in Scope::ALL {
@@ -222,7 +223,7 @@ async fn a_revoked_token_opens_nothing() {
 
 #[tokio::test]
 async fn the_runs_of_every_tenant_are_resumed() {
-    let file = whole_store();
+    let file = empty_store();
     let bob = file.tenant(&Tenant::new("bob").unwrap());
     let queued = QueuedRun::new("01J0000000000000000000000", "bob's", json!({"by": "serve"}));
     bob.enqueue(QueuedRun { session: Some("s".to_owned()), ..queued }).await.unwrap();

@@ -15,8 +15,9 @@ use wattle_agent::catalog::{Catalog, Folders};
 use wattle_agent::machine::Message;
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::Limits as Bounds;
-use wattle_agent::{Host, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{Host, Settings, Tenant, TenantStore};
 use wattle_server::{App, Server, ServerSettings, TenantParts, Token};
+use wattle_tests::empty_store;
 
 use crate::client::{Answer, Client, NEVER};
 
@@ -225,19 +226,9 @@ impl World {
     }
 }
 
-/// Returns an empty store: in PostgreSQL if [`wattle_cases::postgres::SWITCH`] is set, and
-/// otherwise in memory.
-pub(crate) fn whole_store() -> Store {
-    let hour = Duration::from_secs(3_600);
-    match wattle_cases::postgres::url_if_switched() {
-        Some(url) => Store::connect(&url, hour).unwrap(),
-        None => Store::in_memory(hour).unwrap(),
-    }
-}
-
 /// Returns the default tenant's part of an empty store.
 pub(crate) fn store() -> TenantStore {
-    whole_store().tenant(&Tenant::default())
+    empty_store().tenant(&Tenant::default())
 }
 
 /// Returns a request to the API with a token and a body.
