@@ -1,5 +1,7 @@
 //! Empty stores for tests.
 
+#![allow(clippy::unwrap_used, reason = "a test cannot go on without its store")]
+
 use std::time::Duration;
 
 use wattle_agent::Store;
@@ -14,9 +16,8 @@ const TTL: Duration = Duration::from_secs(3_600);
 /// Panics if the switch is set and PostgreSQL is not installed.
 #[must_use]
 pub fn empty_store() -> Store {
-    let store = match postgres::url_if_switched() {
-        Some(url) => Store::connect(&url, TTL),
-        None => Store::in_memory(TTL),
-    };
-    store.unwrap_or_else(|error| panic!("{error}"))
+    match postgres::url_if_switched() {
+        Some(url) => Store::connect(&url, TTL).unwrap(),
+        None => Store::in_memory(TTL).unwrap(),
+    }
 }

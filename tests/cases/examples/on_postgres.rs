@@ -2,23 +2,15 @@
 //! `on_postgres COMMAND ARGUMENT…`. The tests share the server, which ends with the command.
 
 use std::env::args_os;
+use std::error::Error;
 use std::process::{Command, ExitCode};
 
 use wattle_cases::postgres;
 
-fn main() -> ExitCode {
-    let (Some(folder), Some(command)) = (postgres::folder(), args_os().nth(1)) else {
-        eprintln!("error: this needs PostgreSQL and a command");
-        return ExitCode::FAILURE;
-    };
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let command = args_os().nth(1).ok_or("the command is missing")?;
+    let folder = postgres::folder().ok_or("PostgreSQL is not installed")?;
     let done =
-        Command::new(&command).args(args_os().skip(2)).env(postgres::SWITCH, folder).status();
-    match done {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: failed to start `{}`: {error}", command.display());
-            ExitCode::FAILURE
-        }
-    }
+        Command::new(command).args(args_os().skip(2)).env(postgres::SWITCH, folder).status()?;
+    Ok(if done.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
