@@ -30,7 +30,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-cases", &[]),
     (
         "wattle-tests",
-        &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"],
+        &[
+            "wattle-agent",
+            "wattle-capability",
+            "wattle-cases",
+            "wattle-catalog",
+            "wattle-machine",
+            "wattle-rt",
+        ],
     ),
 ];
 
