@@ -1,4 +1,4 @@
-//! Delegation: runs of other agents, which the programs of a run start.
+//! Delegation: a run's programs can start runs of other agents.
 //!
 //! A child run is an ordinary run with its own id, conversation and record. It shares the files of
 //! its parent and the limits of its [`RunTree`]. Its id is derived from the call that starts it. If
@@ -63,7 +63,7 @@ impl RunTree {
         RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
     }
 
-    /// Creates the tree of a child run that is only being ended. No parent run waits for it.
+    /// Creates the tree for a child run that is resumed only to end it. No parent run waits for it.
     pub(crate) fn ending(above: ParentRun) -> RunTree {
         RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::new(None) }
     }
@@ -144,7 +144,7 @@ pub enum ChildEnd {
     Ended {
         /// The ending of the child run.
         ending: Ending,
-        /// Model usage of the run and of its own child runs.
+        /// Model usage of the child run and its descendants.
         usage: Usage,
     },
     /// The child run waits for these approvals.
@@ -206,7 +206,7 @@ pub(crate) struct RunDelegates {
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
     pub(crate) cancel: Cancel,
-    /// If true, a child run waits for a person, and therefore this run does, too.
+    /// If true, a child run is waiting for a person, so this run must wait, too.
     pub(crate) waits: AtomicBool,
 }
 
@@ -279,7 +279,7 @@ impl Delegates for RunDelegates {
 pub(crate) const SEPARATOR: char = '/';
 
 /// Converts a child run's question into its parent's question. The question names the waiting call,
-/// even if that call belongs to a run nested more deeply.
+/// even if that call belongs to a more deeply nested run.
 fn question(child: &str, waiting: PendingApproval) -> String {
     let PendingApproval { call, question } = waiting;
     match call.contains(SEPARATOR) {
@@ -288,8 +288,8 @@ fn question(child: &str, waiting: PendingApproval) -> String {
     }
 }
 
-/// Returns the pending approval for a question. `own` is the id of the call in this run that asks.
-/// If the question comes from a child run, it names the child's call instead.
+/// Returns the pending approval for a question. `own` is the id of this run's call that asks the
+/// question. If the question comes from a child run, the approval names the child's call instead.
 pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
     let below = question.split_once(": ").filter(|(call, _)| {
         let parts = call.split_once(SEPARATOR);

@@ -25,7 +25,7 @@ pub enum HostError {
 #[error("failed to {what} the store{}: {cause}", .at.as_ref().map(|at| format!(" `{at}`")).unwrap_or_default())]
 pub struct StoreError {
     what: &'static str,
-    /// The path of the file, or the URL of the database without its password.
+    /// The path of the file, or the database's URL without the password.
     at: Option<String>,
     cause: Cause,
 }
@@ -46,7 +46,7 @@ impl StoreError {
         crate::store::is_outage(&self.cause)
     }
 
-    /// Creates the error for invalid content of the store.
+    /// Creates the error for invalid content in the store.
     pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
         StoreError::at("read", None, cause.into())
     }

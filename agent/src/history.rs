@@ -11,7 +11,7 @@ use crate::trace::CallOutcome;
 
 /// Maximum number of steps that are kept. The oldest are dropped first.
 const MAX_STEPS: usize = 100;
-/// Maximum length of a call's argument, and of its output, in characters.
+/// Maximum length of an argument or an output of a call, in characters.
 const MAX_CHARS: usize = 200;
 
 /// The steps of one run, added as they finish.

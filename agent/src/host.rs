@@ -150,7 +150,7 @@ impl Host {
         Host { collector: Some(collector), ..self }
     }
 
-    /// Returns the collector of the runs' telemetry.
+    /// Returns the collector that receives the telemetry of runs.
     #[must_use]
     pub fn collector(&self) -> Option<&Collector> {
         self.collector.as_ref()

@@ -15,8 +15,8 @@ use crate::settings::Settings;
 /// Maximum number of concurrent model requests from programs.
 const MAX_CONCURRENT: usize = 8;
 
-/// The model that programs may ask. Their requests have the same deadlines as those of the run's
-/// loop.
+/// The model that programs may ask. Requests from programs have the same deadlines as those from
+/// the run's loop.
 pub struct ModelInference {
     model: Arc<dyn Model>,
     timeouts: Timeouts,
@@ -65,7 +65,8 @@ impl ModelInference {
         self.meter.add(self.prices.priced(self.model.name(), usage));
     }
 
-    /// Waits for a free slot, and then for the request, at most [`turn_deadline`].
+    /// Waits for a free slot, and then for the result of `request`. Only the second wait is
+    /// limited, to [`turn_deadline`].
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, ModelError>>,

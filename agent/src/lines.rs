@@ -58,8 +58,8 @@ impl<R: BufRead> LineReader<R> {
         self.position
     }
 
-    /// Returns the next line with its number, counted from 1, or `None` at the end of the file. A
-    /// last line without a line break is returned, too.
+    /// Returns the next line with its number, counted from 1, or `None` at the end of the file. The
+    /// last line is returned even if it does not end with a line break.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -94,8 +94,8 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// Appends a line in one write, so that runs that share a file do not interleave their lines. If
-/// the file was replaced with a link, the link is not followed, because others may write to the
+/// Appends a line in a single write, so that runs that share a file do not interleave their lines.
+/// If the file was replaced with a link, the link is not followed, because others may write to the
 /// workdir.
 pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
     append_line(path, &[line, b"\n"].concat())

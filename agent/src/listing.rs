@@ -60,7 +60,8 @@ pub struct Listing {
     matching: Vec<String>,
 }
 
-/// The line of a program, and the trusted capabilities without which it is not listed.
+/// A program's line in the prompt, and the trusted capabilities that a run needs for the program to
+/// be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedProgram {
     line: ProgramLine,
@@ -68,8 +69,8 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt. The message matters only if the deployment adds more than
-    /// 100 programs. It then determines which programs after the first 100 are described.
+    /// Chooses the programs that a prompt lists. The message matters only if the deployment adds
+    /// more than 100 programs. It then determines which programs after the first 100 are described.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));

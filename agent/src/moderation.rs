@@ -1,8 +1,8 @@
 //! The content guard: checks a user's message before a run begins.
 //!
 //! [`Moderation`] asks its filters in order: patterns that the host lists, then a model that
-//! classifies the message. The first filter that finds a category decides. If a filter fails,
-//! [`OnFailure`] determines whether the message is blocked, and the verdict records the failure.
+//! classifies the message. The first filter that finds a category decides. If a filter fails, the
+//! verdict records the failure, and [`OnFailure`] determines whether the message is blocked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

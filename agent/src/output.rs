@@ -46,7 +46,7 @@ const DEFAULT_ATTEMPTS: u32 = 2;
 ///
 /// No external schema is fetched, and a recursive schema is rejected, so that validation has a
 /// bounded cost. Formats such as `date-time` are checked. Patterns are regular expressions without
-/// backreferences and look-around.
+/// backreferences or look-around.
 #[derive(Clone)]
 pub struct OutputSchema {
     name: Arc<str>,

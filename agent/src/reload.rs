@@ -14,7 +14,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of programs that are compiled concurrently.
 const MAX_CONCURRENT: usize = 8;
 
-/// The changes of the catalog since the last report.
+/// The changes to the catalog since the last report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CatalogDiff {
     /// Programs that are new or have changed, by name.

@@ -30,7 +30,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the value of the answer, if the run has an output and the answer is valid.
+    /// Returns the value of the answer, if the run has a required output and the answer is valid.
     pub fn data(&self) -> Option<&Json> {
         self.ending.data()
     }

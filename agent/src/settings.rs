@@ -55,8 +55,8 @@ pub struct Settings {
     ///
     /// [`Host::internal_programs`]: crate::Host::internal_programs
     pub traits: Vec<TraitProgram>,
-    /// The output that all runs of the agent must have, unless their job sets another one. It is
-    /// described in the part of the prompt that all sessions share.
+    /// The required output of the agent's runs, unless a job sets another one. It is described in
+    /// the part of the prompt that all sessions share.
     pub output: Option<OutputSettings>,
 }
 

@@ -59,8 +59,8 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
     }
 }
 
-/// Adds the section on the output to a prompt. If a job sets the output, the section is not part of
-/// the text that all sessions share.
+/// Adds the section that describes the required output to a prompt. If a job sets the output, the
+/// section is not part of the text that all sessions share.
 fn with_output(
     mut prompt: SystemPrompt,
     of_agent: Option<&OutputContract>,

@@ -1,4 +1,4 @@
-//! Defines receivers of a run's events, and numbers the events.
+//! Receivers of a run's events, and the numbering of the events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

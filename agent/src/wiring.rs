@@ -67,8 +67,8 @@ pub struct Access {
     pub trusted: Option<Trusted>,
 }
 
-/// The additional resources of a trusted run. If the operator has not configured a part, its
-/// functions report what is missing.
+/// The additional resources of a trusted run. If the operator has not configured one of them, the
+/// functions that need it report what is missing.
 #[derive(Clone)]
 pub struct Trusted {
     /// The workdir's repository.

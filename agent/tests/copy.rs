@@ -1,4 +1,5 @@
-//! Tests copies of stores: between the engines in both directions, continued, and refused.
+//! Tests the copying of stores: between the database engines in both directions, after an
+//! interruption, and in cases where it must be refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;

@@ -343,7 +343,8 @@ const WITHOUT_DATA: &[&str] = &[
     "StoreError::open",
 ];
 
-/// Returns the public functions of the store's types, and those of the port that it implements.
+/// Returns the public functions of the store's types, and the functions of the port that the store
+/// implements.
 fn functions() -> BTreeSet<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeSet::new();
@@ -440,7 +441,7 @@ async fn keys_with_separators_are_not_confused() {
     }
 }
 
-/// Creates a store in the format from before tenants were part of every key.
+/// Creates a store in the old format, in which keys do not contain the tenant.
 fn old_store(path: &Path) {
     let old = rusqlite::Connection::open(path).unwrap();
     old.execute_batch(include_str!("data/store-5.sql")).unwrap();

@@ -1,4 +1,4 @@
-//! `agent`: delegation of a part of the run's task to other agents.
+//! `agent`: delegates parts of the run's task to other agents.
 //!
 //! The other agent's run is a child of the calling run. It has its own conversation and its own id,
 //! and shares the files. It has at most the grants of the calling run and a share of its budget.

@@ -19,8 +19,8 @@ capability! {
 
 /// The port to the manual.
 pub trait Manual: Send + Sync {
-    /// Returns the page of the topic with this name. For any other words, returns the best matches,
-    /// or `None` if there are none.
+    /// Returns the page of the topic with this name. If there is no such topic, returns the topics
+    /// that match best, or `None` if none match.
     fn about(&self, topic: &str) -> Option<String>;
 }
 

@@ -1,8 +1,8 @@
 //! `kv`: key-value state that outlives a program.
 //!
-//! A key belongs to the session, unless it starts with `tenant:`. Such a key belongs to the tenant
-//! and is shared by all of its sessions. Every write is atomic, even across processes: no other
-//! write can happen between reading the old value and writing the new one.
+//! A key that starts with `tenant:` belongs to the tenant and is shared by all of its sessions. Any
+//! other key belongs to the session. Every write is atomic, even across processes: no other write
+//! can happen between reading the old value and writing the new one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -119,7 +119,7 @@ impl Config for Kv {
     const CAPABILITY: &'static str = "kv";
 }
 
-/// State that is kept in memory and ends with the process.
+/// In-memory state, which is lost when the process ends.
 #[derive(Default)]
 pub struct InMemory {
     entries: Mutex<Entries>,

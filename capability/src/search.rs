@@ -63,7 +63,7 @@ const MAX_PASSAGES: usize = 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
 
-/// Part of the run's time that is reserved for the answer. Indexing stops before it.
+/// Time at the end of the run that is reserved for the answer. Indexing stops before then.
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// The `search` grant: an index of the run's files and, optionally, a model for embeddings.
@@ -189,7 +189,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
 }
 
-/// Returns the first `max` passages that their files still contain, because the index may be out of
+/// Returns the first `max` passages that are still in their files, because the index may be out of
 /// date.
 fn verified(
     index: &mut Index,

@@ -117,9 +117,9 @@ pub struct FixedSources {
 }
 
 impl FixedSources {
-    /// Creates a clock that always returns `now`, a time in the format of RFC 3339, and a sequence
-    /// of random numbers, the last of which is repeated. Without `now`, the system's clock is used.
-    /// If `random` is empty, random numbers are unpredictable.
+    /// Creates a clock that always returns `now`, an RFC 3339 time, and a sequence of random
+    /// numbers that repeats its last number. Without `now`, the system's clock is used. If `random`
+    /// is empty, random numbers are unpredictable.
     ///
     /// # Errors
     /// If `now` is not a valid time.
@@ -263,7 +263,7 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
         Some(number) => number,
         None => Dice::of(run)?.next(),
     };
-    // The word has 64 random bits and the bound at most 31, so the bias is below 2^-32.
+    // The word has 64 random bits and the bound has at most 31 bits, so the bias is below 2^-32.
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
 }
 

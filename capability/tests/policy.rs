@@ -1,5 +1,4 @@
-//! Tests the decisions of policies about programs. Each case in `tests/data/policy.txt` has this
-//! form:
+//! Tests policy decisions about programs. Each case in `tests/data/policy.txt` has this form:
 //!
 //! ```text
 //! === title

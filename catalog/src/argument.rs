@@ -29,6 +29,7 @@ impl Entry {
     /// An optional argument takes its default if it is missing, if it equals the default, or if it
     /// is empty and its type is not `string`.
     ///
+    /// # Errors
     /// If a required argument is missing, an argument does not match its type, there are too many
     /// arguments, or the arguments do not match the agent's [`schema`](Entry::schema).
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {

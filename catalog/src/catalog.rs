@@ -11,8 +11,8 @@ use crate::{Entry, Folders, Index, Name, builtin, nearest};
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// All programs by name, and the problems of omitted files. A catalog never changes: a reload
-/// creates a new one. It is cheap to clone.
+/// All programs by name, and the problems with omitted files. A catalog is cheap to clone and never
+/// changes: a reload creates a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
@@ -115,8 +115,8 @@ impl Catalog {
         self.entries.values()
     }
 
-    /// Returns true if one catalog is a clone of the other. Catalogs with equal content are not
-    /// enough.
+    /// Returns true if one catalog is a clone of the other. Separate catalogs with equal content do
+    /// not count.
     #[must_use]
     pub fn is(&self, other: &Catalog) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
@@ -134,7 +134,7 @@ impl Catalog {
         self.entries.is_empty()
     }
 
-    /// Returns the problems of omitted files and folders, in the order of the folders.
+    /// Returns the problems with omitted files and folders, in the order of the folders.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems

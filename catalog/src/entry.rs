@@ -53,7 +53,8 @@ pub struct Entry {
     source: Arc<str>,
     body: usize,
     origin: Origin,
-    /// The values of the parameters that callers cannot set, each with the parameter's index.
+    /// The fixed values of parameters, each with the parameter's index. Callers cannot set these
+    /// parameters.
     pub(crate) fixed: Vec<(usize, String)>,
     context: Arc<BTreeMap<String, String>>,
     /// The schema of the arguments, if an agent sets one.
@@ -63,6 +64,7 @@ pub struct Entry {
 impl Entry {
     /// Reads a program from the content of a file.
     ///
+    /// # Errors
     /// If the front matter is missing, is not valid TOML or breaks a rule. The problem names the
     /// origin and the line.
     pub fn parse(text: &str, origin: Origin) -> Result<Entry, Problem> {
@@ -197,7 +199,7 @@ impl Entry {
             .collect()
     }
 
-    /// Returns the problem for a program that does not compile.
+    /// Returns the problem that reports a compile error in the program.
     #[must_use]
     pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
         let line = usize::try_from(diagnostic.position.line).ok();

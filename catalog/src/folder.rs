@@ -26,16 +26,17 @@ struct File {
     stamp: Option<Stamp>,
     /// The last valid version of the program.
     entry: Option<Arc<Entry>>,
-    /// The problem of the current version, if there is one.
+    /// The problem with the current version, if there is one.
     problem: Option<Problem>,
 }
 
-/// Metadata of a file that changes whenever the file's content changes.
+/// File metadata that changes whenever the file's content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     written: Option<SystemTime>,
-    /// On Unix, the inode number and the time of the last status change, which programs cannot set.
+    /// On Unix, the inode number and the time of the last status change. Programs cannot set this
+    /// time.
     #[cfg(unix)]
     node: (u64, i64, i64),
 }
@@ -53,7 +54,7 @@ impl Stamp {
     }
 }
 
-/// A check of whether a program can be used. If it cannot, the check returns the problem.
+/// A function that checks a program. If the program cannot be used, it returns the problem.
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {
@@ -93,8 +94,8 @@ impl Folder {
         (Folder { path, files: Ok(files) }, changed)
     }
 
-    /// Returns the folder without the programs in files that have one of these problems, and
-    /// records the problems.
+    /// Returns the folder without the programs whose files have one of these problems, and records
+    /// the problems.
     pub(crate) fn refuse(&self, problems: &[Problem]) -> Folder {
         let mut folder = self.clone();
         for (path, file) in folder.files.iter_mut().flatten() {

@@ -55,8 +55,8 @@ impl Folders {
         &self.catalog
     }
 
-    /// Scans the folders again and reads the changed files. Returns `None` if nothing changed,
-    /// after listing the folders without reading any file.
+    /// Scans the folders again and reads the changed files. If nothing changed, only lists the
+    /// folders and returns `None`.
     #[must_use]
     pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
         let mut any_changed = false;
@@ -69,8 +69,8 @@ impl Folders {
         any_changed.then(|| Folders::of(folders))
     }
 
-    /// Returns the folders without the programs in files that have one of these problems. This
-    /// allows checks that run after the scan.
+    /// Returns the folders without the programs whose files have one of these problems. This allows
+    /// checks that run after the scan.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
         Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())

@@ -1,4 +1,4 @@
-//! The problems of catalog files. This file contains all of their messages.
+//! Problems with catalog files, and all of their messages.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl Problem {
         Problem { path, line, fault: Box::new(fault), has_previous: false }
     }
 
-    /// Returns the problem, marked to report that the file's previous version stays in use.
+    /// Returns the problem with a note that the file's previous version stays in use.
     pub(crate) fn with_previous(self) -> Problem {
         Problem { has_previous: true, ..self }
     }
@@ -255,8 +255,8 @@ impl Fault {
     }
 }
 
-/// The keys of the whole program. TOML treats keys that follow a table header as keys of that
-/// table.
+/// The keys that apply to the whole program. TOML treats keys that follow a table header as keys of
+/// that table.
 const TOP: [&str; 8] =
     ["returns", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];
 

@@ -66,7 +66,8 @@ impl ArgumentSchema {
         types.iter().any(|of| *of == "array" || *of == "object")
     }
 
-    /// Replaces the description and format of a parameter with those of the schema, if it has them.
+    /// Replaces the description and format of a parameter with those of the schema, if the schema
+    /// specifies them.
     pub(crate) fn describe(&self, arg: &mut Arg) {
         let Some(property) = self.property(&arg.name) else { return };
         if let Some(description) = property.get("description").and_then(Json::as_str) {

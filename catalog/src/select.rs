@@ -144,9 +144,9 @@ pub enum SelectError {
     },
     /// No program's name starts with the prefix.
     NothingMatches(String),
-    /// A reference to several programs has an alias.
+    /// A reference that selects several programs must not have an alias.
     AliasOfSeveral(String),
-    /// A reference to several programs has a schema.
+    /// A reference that selects several programs must not have a schema.
     SchemaOfSeveral(String),
     /// The schema of a program's arguments is invalid.
     BadSchema {

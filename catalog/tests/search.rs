@@ -1,4 +1,5 @@
-//! Tests searches for built-in programs with the words of a user who does not know their names.
+//! Tests searches for built-in programs. The queries are phrased like those of a user who does not
+//! know the programs' names.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

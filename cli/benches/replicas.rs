@@ -5,11 +5,11 @@
 //!
 //! The servers, PostgreSQL, the model and the clients all run on the same machine.
 //!
-//! Afterwards, it simulates up to 10,000 runs per second from the processor times of the last
-//! measurement.
+//! Afterwards, it uses the processor times of the last measurement to simulate up to 10,000 runs
+//! per second.
 //!
-//! Run it with `cargo bench --bench replicas`. With `-- --test`, it runs one small round. Without
-//! an installation of PostgreSQL, it measures only SQLite.
+//! Run it with `cargo bench --bench replicas`. With `-- --test`, it runs one small round. If
+//! PostgreSQL is not installed, it measures only SQLite.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! Measures the startup time of the process in two cases: running a program from a file, until its
 //! result is printed, and starting a server, until its first HTTP response. The benchmark `true` is
-//! the lower bound: a process that does nothing. Also prints the memory of an idle server.
+//! the lower bound: a process that does nothing. Also prints the memory usage of an idle server.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! Measures event streams: 500 clients follow 50 runs of a real server, whose model answers
-//! immediately. Checks that no event is lost or duplicated, and prints the delay of events and the
-//! memory of an idle stream. Prints both again with 50 additional clients that never read.
+//! immediately. Checks that no event is lost or duplicated, and prints the event latency and the
+//! memory usage of an idle stream. Prints both again with 50 additional clients that never read.
 //!
 //! Run it with `cargo bench --bench streams`. With `-- --test`, it runs one small round.
 
@@ -38,7 +38,8 @@ struct Size {
     idle: usize,
 }
 
-/// Reads a stream until its last event. Returns the delay of each recorded event, in milliseconds.
+/// Reads a stream until its last event. Returns the latency of each recorded event, in
+/// milliseconds.
 fn follow(stream: &mut BufReader<TcpStream>) -> Vec<u64> {
     let (mut delays, mut newest) = (Vec::new(), 0);
     let mut line = String::new();

@@ -26,7 +26,8 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Returns the fate of the changes, given the settings and the success of the run.
+    /// Returns the fate of the changes, which depends on the settings and on whether the run
+    /// succeeded.
     pub(crate) fn of(config: &crate::config::Config, succeeded: bool) -> Fate {
         match (config.writes_through(), config.apply.value, succeeded) {
             (true, _, _) => Fate::Written,
@@ -61,8 +62,8 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Applies the changes. The run's version of files that cannot be applied is saved in the user's
-/// data folder for comparison.
+/// Applies the changes. If a change to a file cannot be applied, the run's version of the file is
+/// saved in the user's data folder for comparison.
 ///
 /// # Errors
 /// If some changes cannot be applied. The error names them.
@@ -81,8 +82,8 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Writes the run's version of the failed files to a new folder. Returns `None` if no file failed,
-/// or the user has no data folder.
+/// Saves the run's version of each file whose change could not be applied, in a new folder. Returns
+/// `None` if there is no such file, or the user has no data folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

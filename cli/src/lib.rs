@@ -35,7 +35,7 @@ use crate::args::{Cli, Command};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
-/// Runs the command in the process's arguments, and returns its exit code.
+/// Runs the command that the process's arguments specify, and returns its exit code.
 pub fn main() -> ExitCode {
     if editor::is_broker() {
         return editor::serve();

@@ -100,7 +100,7 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-/// Returns the data that the settings page and its catalog show.
+/// Returns the data that the settings page shows: the settings, and the folders of the catalog.
 fn operator(config: &Config) -> Operator {
     let line = |row: crate::config::Row| SettingLine {
         key: row.name.to_owned(),
@@ -179,7 +179,7 @@ async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
 }
 
 /// Returns the operator's token. If none is set, and only this machine can reach the server, a
-/// token is generated at the first start and kept.
+/// token is generated at the first start and reused afterwards.
 fn token(listen: SocketAddr) -> Result<Token, Fault> {
     let wrong = |error: TokenError| {
         Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"))
@@ -204,7 +204,7 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
     }
 }
 
-/// Returns the token of an earlier start, or creates and prints a new one.
+/// Returns the token that an earlier start saved, or creates and prints a new one.
 fn kept() -> Result<Token, Fault> {
     let path = etcetera::base_strategy::Xdg::new()
         .ok()

@@ -16,7 +16,8 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, 
     done
 }
 
-/// Runs a lookup that the confinement depends on, and ends all of its threads.
+/// Runs a lookup whose result the confinement depends on. All threads of the lookup end before this
+/// function returns.
 ///
 /// # Errors
 /// If the lookup cannot be started, or fails.

@@ -40,8 +40,8 @@ pub(crate) struct AgentTask {
 }
 
 /// Returns the parts of an agent, adapted to an evaluation. The evaluation's dialect replaces the
-/// agent's dialect, unless the evaluation's is `auto`. The agent's limit on steps cannot exceed the
-/// evaluation's limit.
+/// agent's dialect, unless the evaluation's dialect is `auto`. The agent's limit on steps cannot
+/// exceed the evaluation's limit.
 pub(crate) fn parts(
     agent: &AgentSpec,
     host: &Host,

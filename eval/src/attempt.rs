@@ -64,7 +64,7 @@ pub struct Attempt {
     /// Number of programs that the model wrote, excluding repairs. For the baseline, the number of
     /// tool calls.
     pub programs: u32,
-    /// Number of those programs or calls that were valid as written: the program compiles, or the
+    /// Number of programs or tool calls that were valid as written: the program compiles, or the
     /// arguments match the tool's schema.
     pub valid: u32,
     /// Number of failed calls: programs that were stopped or exited with a code other than 0, and

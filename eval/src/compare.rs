@@ -12,7 +12,7 @@ use crate::table::counted;
 /// A side of a comparison: a model's attempts with one approach.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The attempts. Only those by the compared model with this approach count.
+    /// The attempts. Only attempts of the compared model with this approach are counted.
     pub attempts: &'a [Attempt],
     /// The approach.
     pub approach: Approach,

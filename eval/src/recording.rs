@@ -53,8 +53,8 @@ impl Recordings {
         Ok(models)
     }
 
-    /// Returns the file with an attempt's recording. If a later attempt has none, returns the
-    /// recording of the first attempt.
+    /// Returns the file that contains the recording of an attempt. If a repeated attempt has no
+    /// recording, returns the recording of the first attempt.
     pub(crate) fn find(
         &self,
         model: &str,

@@ -68,7 +68,8 @@ impl Programs {
     }
 
     /// Returns the program for a source. If it is not cached, prepares it with `prepare`.
-    /// Concurrent first uses prepare it only once, unless the attempt has to be retried.
+    /// Concurrent requests for an uncached source prepare it only once, unless the attempt has to
+    /// be retried.
     pub(crate) async fn text(
         &self,
         text: &str,

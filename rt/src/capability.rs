@@ -51,7 +51,7 @@ pub enum PromptDetail {
     Omitted,
     /// The name only, for a function that is rarely used.
     Name,
-    /// The signature, if the names explain the function.
+    /// The signature only, for a function whose name and parameter names explain it.
     Signature,
     /// The signature and the sentence that describes the function.
     Sentence,

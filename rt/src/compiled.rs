@@ -24,7 +24,7 @@ const MAX_FILE: u64 = 256 << 20;
 /// A module that belongs to the host, not to a program.
 #[derive(Clone, Copy, Debug)]
 pub struct HostModule<'a> {
-    /// The module's name in the folder, such as `jq`. It consists of letters, digits and `_`.
+    /// The module's name in the cache folder, such as `jq`. It consists of letters, digits and `_`.
     pub name: &'a str,
     /// Bytes that identify the module: its binary, or a compressed form of it.
     pub identity: &'a [u8],

@@ -17,7 +17,7 @@ struct Inner {
     /// The time from the start to the deadline, excluding pauses.
     time: Duration,
     clock: Mutex<Clock>,
-    /// Notified when the deadline moves.
+    /// A signal that the deadline has moved.
     moved: Notify,
 }
 

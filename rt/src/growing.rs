@@ -10,8 +10,8 @@ use crate::host::{Caller, memory, out_of_memory, reserve, wrong_recorded_type};
 use crate::tape::RecordedValue;
 use crate::{Failure, Record, Run, Value, abi};
 
-/// Maximum number of strings in a run that can grow in place. When it is exceeded, all other
-/// strings lose this ability, and each of them is copied once when it next grows.
+/// Maximum number of strings in a run that can grow in place. When one more is added, all earlier
+/// ones lose this ability, and each of them is copied when it next grows.
 const MAX_GROWING: usize = 4_096;
 
 /// Minimum free space of a block for a string, in bytes.
@@ -27,10 +27,10 @@ const LENGTH: usize = 4;
 pub(crate) struct GrowingStrings(HashMap<u32, usize>);
 
 /// A string in the program's memory with text to append to it. The program gets the address of the
-/// result, which is the same address if `in_place` is true and the block has room.
+/// result. The address does not change if `in_place` is true and the block has room.
 #[derive(Clone, Debug)]
 pub struct Appended {
-    /// The address of the existing string.
+    /// The address of the string to append to.
     pub address: i32,
     /// The text to append.
     pub text: String,

@@ -113,7 +113,8 @@ impl Guest {
     /// compiling, and for a few milliseconds when loading.
     ///
     /// # Errors
-    /// If the engine cannot be created, or if the bytes are not a module or have imports.
+    /// If the engine cannot be created, if the bytes are not a module, or if the module has
+    /// imports.
     pub fn new(name: &str, module: &[u8], cache: Option<&Path>) -> Result<Guest, EngineError> {
         let mut config = wasmtime::Config::new();
         config

@@ -125,7 +125,7 @@ pub trait Kind: sealed::Sealed {
     type Owned: Arg + Send + 'static;
     /// The type in signatures.
     const TY: Ty;
-    /// The resource names that a value is or contains.
+    /// The resources outside the program that a value names, directly or in its content.
     const NAMES: Names;
 
     /// Reads an argument of the given function from a program's memory.
@@ -151,7 +151,7 @@ pub trait Kind: sealed::Sealed {
     fn admit(run: &Run, function: &'static str, value: &Self::Borrowed<'_>) -> Result<(), Failure>;
 }
 
-/// The type on the stack for a kind.
+/// The type of a kind's values on the stack.
 pub type Raw<K> = <K as Kind>::Raw;
 
 /// Reads an argument of the given function from a program's memory.

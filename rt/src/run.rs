@@ -226,8 +226,8 @@ impl Run {
         self.deadline.pause()
     }
 
-    /// Stops the program until a person has answered a question. Only a recorded run can wait. The
-    /// call that asks the question is made again when the run is resumed.
+    /// Stops the program until a person has answered a question. Only a recorded run can be
+    /// suspended. The call that asks the question is made again when the run is resumed.
     #[must_use]
     pub fn suspend(&mut self, question: &str) -> Failure {
         let reason = match &mut self.tape {

@@ -53,7 +53,7 @@ struct Parts {
     approvals: Arc<Mutex<Approvals>>,
 }
 
-/// The guards of sessions. Each guard keeps its session's approvals.
+/// The guard of each session, which keeps the session's approvals.
 type Approvals = HashMap<(Tenant, String), Arc<Preflight>>;
 
 /// A function that opens the components of a tenant.
@@ -191,7 +191,7 @@ impl App {
         &self.0.model
     }
 
-    /// Returns the names of models that a request may choose: the server's own model and the
+    /// Returns the names of the models that a request may choose: the server's own model and the
     /// classes.
     pub(crate) fn model_names(&self) -> Vec<String> {
         let classes = self.0.models.classes();

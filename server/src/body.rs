@@ -1,4 +1,4 @@
-//! Reads the bodies of requests within limits.
+//! Reads request bodies within limits.
 
 use axum::extract::Request;
 use axum::http::header;

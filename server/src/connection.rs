@@ -37,7 +37,7 @@ pub(crate) struct Seat {
     _counted: Arc<Counted>,
 }
 
-/// A guard for a connection, which a gauge counts until the guard is dropped.
+/// A guard that keeps a connection counted in a gauge until it is dropped.
 struct Counted(Gauge);
 
 impl Seat {

@@ -24,7 +24,7 @@ pub(crate) struct Gate {
 enum Caller {
     /// A client that is not a web page, or a page of the server itself.
     Own,
-    /// A page of a listed origin, with the header's value.
+    /// A page of a listed origin, with the value of its `Origin` header.
     Listed(HeaderValue),
 }
 

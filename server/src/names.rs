@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use axum::http::uri::{Authority, Scheme, Uri};
 
-/// A normalised host without a port: in lower case, without a final dot, IPv6 in brackets.
+/// A normalized host without a port: in lower case, without a final dot, IPv6 in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 

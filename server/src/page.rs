@@ -20,7 +20,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// Returns the routes of the page. They require no token: the page asks the user for it.
+/// Returns the routes of the page. They require no token, because the page itself asks the user for
+/// one.
 pub(crate) fn router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/", get(async || file("index.html")))

@@ -1,4 +1,4 @@
-//! Parses the query of a request into a type.
+//! Parses a request's query string into a typed value.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -86,7 +86,8 @@ impl Server {
     }
 }
 
-/// Drives the runs of all tenants that no other process is driving, until the service stops.
+/// Drives the runs of all tenants, except those that another process is driving, until the service
+/// stops.
 async fn look_after(shared: &Shared, store: &Store) {
     let open = |tenant: &Tenant| match shared.app.tenant(tenant) {
         Ok(parts) => Some(parts.store.clone()),

@@ -93,7 +93,7 @@ impl Source {
 /// The events of a stream in the form that the client requested.
 pub(crate) struct RunEvents {
     source: Source,
-    /// The converter to chunks, if the client requested them.
+    /// The converter from events to chunks, or `None` if the client did not request chunks.
     chunks: Option<Chunks>,
     ready: VecDeque<Piece>,
 }

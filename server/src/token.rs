@@ -4,7 +4,7 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// The replacement of the token in debug output.
+/// The replacement for the token in debug output.
 const MASK: &str = "***";
 
 /// The bearer token of the server. `Debug` hides it; [`reveal`](Token::reveal) is the only way to

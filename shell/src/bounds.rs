@@ -1,10 +1,10 @@
-//! Resource limits of a script, and of one command that it runs.
+//! Resource limits for a script, and for each command that it runs.
 
 use std::time::Duration;
 
 use wattle_rt::Account;
 
-/// Resource limits of one script. A script that exceeds a limit ends or fails with a message, and
+/// Resource limits for a script. A script that exceeds a limit ends or fails with a message, and
 /// the session remains usable.
 #[derive(Clone, Debug)]
 pub struct Bounds {
@@ -29,7 +29,7 @@ pub struct Bounds {
     pub words: usize,
     /// Maximum number of open descriptors. Default 256.
     pub descriptors: usize,
-    /// Limits of one command of the toolbox.
+    /// Limits for each toolbox command.
     pub stage: StageBounds,
     /// Maximum number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output:
     /// half from its start and half from its end. Default 1 MiB.
@@ -54,7 +54,7 @@ impl Default for Bounds {
     }
 }
 
-/// Resource limits of one stage: one command of a pipeline.
+/// Resource limits for a stage, which is one command of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageBounds {
     /// Maximum memory, in bytes; at most 1 GiB. Default 64 MiB.

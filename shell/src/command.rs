@@ -37,8 +37,8 @@ impl Command {
         word.rsplit('/').next().unwrap_or(word)
     }
 
-    /// Returns true if an argument names an absolute path. The C library passes all paths relative
-    /// to the root, so the host cannot otherwise distinguish `/etc/x` from `etc/x`.
+    /// Returns true if an argument names `path` as an absolute path. The C library passes all paths
+    /// relative to the root, so the host cannot otherwise distinguish `/etc/x` from `etc/x`.
     ///
     /// For writing, the path must be an argument of its own, or a parent or descendant of one, such
     /// as a parent that `mkdir -p` creates. For reading, the path may appear anywhere in an

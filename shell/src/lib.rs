@@ -1,10 +1,10 @@
-//! A shell that runs scripts over a run's files. Its commands are WebAssembly instances, so it
-//! starts no process of the operating system.
+//! A shell that runs scripts on a run's files. Its commands are WebAssembly instances, so it starts
+//! no process of the operating system.
 //!
 //! Each module imports only modules listed above it:
 //!
 //! - `errno`: error numbers and their messages.
-//! - `bounds`: resource limits of a script and of a command.
+//! - `bounds`: resource limits for a script and for a command.
 //! - `stream`: the streams behind descriptors: pipes, files, devices.
 //! - `command`: the port through which the shell runs a command.
 //! - `toolbox`: the bundled commands. Each runs in its own instance, on a WASI preview 1 host

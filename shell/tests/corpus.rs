@@ -147,8 +147,8 @@ const ORACLES: &[Oracle] = &[
 ];
 
 impl Oracle {
-    /// Returns the first line of the version output of this machine's program, or `None` if it is
-    /// the recorded program.
+    /// Returns the first line that this machine's program prints as its version, or `None` if the
+    /// program is the recorded one.
     fn differs(&self) -> Option<String> {
         let shown = by_bash(&format!("{} </dev/null 2>&1", self.probe));
         let shown = shown.map_or_else(String::new, |outcome| outcome.stdout);

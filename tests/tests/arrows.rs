@@ -1,5 +1,5 @@
-//! Checks that no crate has a dependency that the arrows in ARCHITECTURE.md do not allow, according
-//! to cargo's metadata.
+//! Checks, using cargo's metadata, that each crate has only dependencies that the arrows in
+//! ARCHITECTURE.md allow.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,8 +1,8 @@
-//! Tests unchanged programs of the language's first edition: with `?` after calls, with `{i}` in
-//! templates, and with host functions that forms have replaced. Each program must return the
-//! results of its examples. Only two results differ in the second edition: the string passed to
-//! `fail` is the reason and not a result, and a JSON value of the wrong kind is EKIND and not
-//! EPARSE.
+//! Tests that programs of the language's first edition still run unchanged. They use `?` after
+//! calls, `{i}` in templates, and host functions that forms have replaced. Each program must return
+//! the results of its examples. Only two results differ in the second edition: the string passed to
+//! `fail` is the reason rather than a result, and a JSON value of the wrong kind is EKIND rather
+//! than EPARSE.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

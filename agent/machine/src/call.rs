@@ -84,7 +84,7 @@ pub enum Execution {
         /// The reason, and the valid alternatives.
         reason: String,
     },
-    /// The program was stopped by a trap or a limit on time or fuel.
+    /// The program was stopped by a trap, a time limit or a fuel limit.
     Stopped {
         /// The complete line that the model reads, such as `program error: … at line 3` or `tool
         /// error: web_fetch timed out after 150s (killed)`.

@@ -17,7 +17,7 @@ pub(crate) const DONE: &str = "done";
 /// Name of the function that calls catalog programs without a dedicated function.
 pub(crate) const CATALOG: &str = "catalog";
 
-/// Maximum length of a description by a program's author, in characters.
+/// Maximum length of a description that a program's author wrote, in characters.
 const MAX_DESCRIPTION: usize = 300;
 
 /// Maximum length of a function name that endpoints accept, in bytes.

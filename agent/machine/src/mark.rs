@@ -21,7 +21,7 @@ use crate::message::{Message, Role};
 /// Length of a nonce, in characters.
 const LENGTH: usize = 6;
 
-/// Characters of a nonce. It contains no vowels, so it is never a word.
+/// Characters of a nonce. A nonce contains no vowels, so it is never a word.
 const LETTERS: &[u8; 27] = b"bcdfghjkmnpqrstvwxz23456789";
 
 /// Number of letters at the start of [`LETTERS`]. A nonce begins with a letter.
@@ -81,8 +81,8 @@ impl Nonce {
     }
 }
 
-/// The nonce of zero bits, which is not secret. It is used in tests, and for stored runs without a
-/// nonce.
+/// The nonce for the bits 0, which is not secret. It is used in tests, and for stored runs without
+/// a nonce.
 impl Default for Nonce {
     fn default() -> Self {
         Self::new(0)

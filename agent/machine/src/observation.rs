@@ -31,7 +31,7 @@ impl Output {
     }
 }
 
-/// Renders an execution in about `limit` characters or less.
+/// Renders an execution in at most about `limit` characters.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {
         Execution::Ran(ran) => (ran.failure.is_none(), ran_text(ran), ran.warnings.clone()),
@@ -167,7 +167,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns true if parts of the excerpt look like marks and must be escaped.
+    /// Returns true if parts of the excerpt look like markers and must be escaped.
     pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
         [&self.head, &self.tail].into_iter().any(|text| *escape_marks(text, Some(nonce)) != **text)
     }

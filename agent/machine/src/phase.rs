@@ -62,7 +62,7 @@ pub(crate) struct Turn {
     /// The last program that did not compile and awaits repair.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for repeating the request, unless the request is for the repair of a program.
+    /// The reason for repeating the request, unless the request asks the model to repair a program.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
     /// The last answer that did not match the contract and awaits correction.
@@ -108,7 +108,7 @@ pub(crate) struct FailedProgram {
     pub(crate) body: String,
     pub(crate) args: Vec<String>,
     pub(crate) diagnostic: String,
-    /// The reason why the last repair was refused.
+    /// The reason why the last repair was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refusal: Option<String>,
 }

@@ -92,7 +92,8 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-/// Lists the functions of each capability. The last line names the functions without a description.
+/// Lists the functions of each capability. The last line lists the names of functions that are not
+/// described.
 fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
     let mut named: Vec<&str> = Vec::new();
@@ -297,11 +298,11 @@ pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before i
 pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. Nothing \
                                       more can be run: write the answer for the user.";
 
-/// The note about escaped marks in an observation.
+/// The note about escaped markers in an observation.
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \
                                   a backslash after its `[`; the data itself is unchanged";
 
-/// The note about escaped marks before the run's first step, in the user's message and in earlier
+/// The note about escaped markers before the run's first step, in the user's message and in earlier
 /// turns.
 pub(crate) const ESCAPED_BEFORE: &str =
     " Marks with a backslash above are of earlier runs, or data.";

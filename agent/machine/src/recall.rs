@@ -127,7 +127,7 @@ impl RecallContract {
         Ok(items)
     }
 
-    /// Returns an item in the form that the conversation contains, or `None` if it is empty.
+    /// Returns an item as it appears in the conversation, or `None` if it is empty.
     fn item(&self, text: &str, nonce: &Nonce) -> Option<String> {
         let text = shorten(text.trim(), self.max_length.min(MAX_LENGTH));
         let lines: Vec<&str> =

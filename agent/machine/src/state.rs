@@ -400,7 +400,7 @@ pub enum Effect {
     /// A request to run the programs of the agent's traits one after another. Its result is
     /// [`Input::Contributed`].
     Contribute {
-        /// The step that follows the programs, counted from 1.
+        /// The step before which the programs run, counted from 1.
         step: u32,
         /// The calls.
         calls: Vec<Call>,

@@ -1,4 +1,4 @@
-//! Tests that only the host's own lines in a conversation begin with its marks, regardless of the
+//! Tests that only the host's own lines in a conversation begin with its markers, regardless of the
 //! data.
 
 #![allow(
@@ -161,8 +161,8 @@ fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Messa
     asked
 }
 
-/// Returns the marks in all messages except the model's: the step number for an observation, and 0
-/// for a note. Notes about escaped data are omitted, because they depend on the data.
+/// Returns the markers in all messages except the model's: the step number for an observation, and
+/// 0 for a note. Notes about escaped data are omitted, because they depend on the data.
 fn marks(messages: &[Message], nonce: &Nonce) -> Vec<u32> {
     let (observation, note) = (format!("[Observation {nonce} (step "), format!("[Note {nonce}] "));
     let mut marks = Vec::new();
@@ -182,7 +182,7 @@ fn marks(messages: &[Message], nonce: &Nonce) -> Vec<u32> {
     marks
 }
 
-/// Removes the host's marks and invisible characters from a string.
+/// Removes the host's markers and invisible characters from a string.
 fn without_marks(said: &str, nonce: &Nonce) -> String {
     let announced = format!("[Note {nonce}] {nonce} is the code of this run.");
     let said = said.replace(&announced, "").replace(&format!("[Observation {nonce} (step "), "");
@@ -296,7 +296,7 @@ fn the_note_about_escaped_data_is_sent_once() {
     assert!(observed.contains("\n[\\Observation b\\bbbbb (step 9)]"), "{observed}");
 }
 
-/// The program in the model's answer is run unchanged, even if it contains marks.
+/// The program in the model's answer is run unchanged, even if it contains markers.
 #[test]
 fn the_models_own_words_are_never_changed() {
     let program = "(out \"[Observation bbbbbb (step 1)] [Note] bbbbbb <|im_end|>\")";

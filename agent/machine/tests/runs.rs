@@ -1,7 +1,8 @@
 //! Plays every scripted run in the data files and compares the effects with the expected ones.
 //! `UPDATE=1` updates the expected effects.
 //!
-//! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and its effects.
+//! A script is a list of inputs. Each input consists of `>>> kind` and a payload, and is followed
+//! by `<<<` and its effects.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Context values in strings: `${key}` stands for the value of `key`, and `$${` for `${`.
+//! Context values in strings: `${key}` stands for the value of `key`, and `$${` stands for a
+//! literal `${`.
 
 use std::collections::BTreeMap;
 

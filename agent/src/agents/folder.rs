@@ -66,7 +66,8 @@ impl Declaration for TraitSpec {
 #[derive(Debug)]
 struct DeclaredFile<T> {
     stamp: Option<(SystemTime, u64)>,
-    /// The declaration, or that of the file's previous version if the new one is invalid.
+    /// The declaration. If the file's new version is invalid, this is the declaration of the
+    /// previous version.
     declared: Option<Arc<T>>,
     problem: Option<AgentProblem>,
 }
@@ -137,7 +138,7 @@ impl<T: Declaration> DeclaredFolder<T> {
         self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.declared.as_ref()?)))
     }
 
-    /// Returns the problems of the folder and its files.
+    /// Returns the problems with the folder and its files.
     pub(super) fn problems(&self) -> impl Iterator<Item = &AgentProblem> {
         self.problem.iter().chain(self.files.values().filter_map(|file| file.problem.as_ref()))
     }

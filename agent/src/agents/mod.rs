@@ -1,9 +1,9 @@
 //! Agents that a deployment or an application declares as data.
 //!
 //! An [`AgentSpec`] is the declaration of one agent, usually read from a file. [`Agents`] holds the
-//! agents of some folders and the built-in agent `default`. [`AgentSpec::parts`] turns an agent
-//! into the parts of a run: the programs that it is offered, its settings, its model and the policy
-//! that narrows its grants.
+//! agents declared in a list of folders and the built-in agent `default`. [`AgentSpec::parts`]
+//! turns an agent into the parts of a run: the programs that it is offered, its settings, its model
+//! and the policy that narrows its grants.
 //!
 //! ```
 //! use wattle_agent::agents::AgentSpec;

@@ -91,7 +91,7 @@ pub enum AgentError {
         /// The missing key.
         key: String,
     },
-    /// The name of a delegate's program is invalid, or another program has it.
+    /// The name of a delegate's program is invalid or already taken by another program.
     DelegateName(String, String),
     /// The agent does not exist.
     Unknown(UnknownAgent),
@@ -316,8 +316,8 @@ impl AgentSpec {
         Ok(settings)
     }
 
-    /// Returns the output that the agent's runs must have. The schema was checked when the agent
-    /// was read. If an application creates an agent with an invalid schema, its output is plain
+    /// Returns the output settings of the agent's runs. The schema was checked when the agent was
+    /// read. If an application creates an agent with an invalid schema, the agent's output is plain
     /// text.
     fn output(&self) -> Option<OutputSettings> {
         let schema = OutputSchema::new(OUTPUT, self.output_schema.clone()?).ok()?;

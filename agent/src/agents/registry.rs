@@ -27,8 +27,8 @@ struct AgentFolder {
     traits: DeclaredFolder<TraitSpec>,
 }
 
-/// The agents of some folders, and the built-in `default`. Cheap to clone; all clones see the same
-/// files.
+/// The agents declared in a list of folders, and the built-in agent `default`. Cheap to clone; all
+/// clones see the same files.
 #[derive(Clone)]
 pub struct Agents(Arc<Inner>);
 
@@ -113,27 +113,28 @@ impl Agents {
         self.state().agents.values().cloned().collect()
     }
 
-    /// Returns the traits by name: those of the folders, and the built-in ones.
+    /// Returns all traits by name: the built-in ones and those declared in the folders.
     pub(super) fn traits(&self) -> Traits {
         self.state().traits.clone()
     }
 
-    /// Returns an agent that contains its traits by value, so that a run keeps the traits that it
+    /// Returns the agent with its named traits inlined, so that a run keeps the traits that it
     /// began with.
     ///
     /// # Errors
-    /// If there is no such trait.
+    /// If the agent refers to an unknown trait.
     pub fn complete(&self, agent: &AgentSpec) -> Result<AgentSpec, AgentError> {
         agent.with_traits(&self.state().traits)
     }
 
-    /// Returns the problems of the files and folders.
+    /// Returns the problems with the files and folders.
     #[must_use]
     pub fn problems(&self) -> Vec<AgentProblem> {
         self.state().problems.clone()
     }
 
-    /// Finds an agent: asks the resolver first, then compares the reference with names and titles.
+    /// Finds an agent: asks the resolver first, and then looks for an agent with this name or
+    /// title.
     ///
     /// # Errors
     /// If there is no such agent. The error says what was tried.
@@ -209,8 +210,8 @@ impl Loaded {
     }
 }
 
-/// Returns the declarations of a folder by name. If several files declare a name, the first one
-/// counts, and the others are problems.
+/// Returns the declarations of a folder by name. If several files declare the same name, the first
+/// one is used, and the others are reported as problems.
 fn by_name<'a, T: 'a>(
     declared: impl Iterator<Item = (&'a Path, &'a Arc<T>)>,
     kind: &str,

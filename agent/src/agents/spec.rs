@@ -17,7 +17,7 @@ use crate::span::Span;
 use super::DEFAULT_AGENT;
 use super::traits::TraitRef;
 
-/// The key of an agent in the data of a request.
+/// The key under which a request's data contains its agent.
 const ORIGIN: &str = "agent";
 
 /// A declared agent. Every field except the name is optional; an absent field leaves the
@@ -200,8 +200,8 @@ impl AgentSpec {
         self.name == DEFAULT_AGENT
     }
 
-    /// Adds the agent to the data of a request for a run, so that the run has the same agent when
-    /// it is resumed. The data must be an object. The default agent is not added.
+    /// Adds the agent to a run request's data, so that the run has the same agent when it is
+    /// resumed. The data must be an object. The default agent is not added.
     pub fn write_to(&self, origin: &mut Json) {
         let agent = AgentSpec { examples: Vec::new(), ..self.clone() };
         if let (false, Json::Object(fields), Ok(agent)) =
@@ -211,8 +211,7 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the agent in the data of a request for a run, or the default agent if the data
-    /// contains none.
+    /// Returns the agent from a run request's data, or the default agent if the data contains none.
     ///
     /// # Errors
     /// If the agent cannot be read.

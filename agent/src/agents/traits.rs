@@ -68,7 +68,8 @@ impl TraitPrograms {
         *self == TraitPrograms::default()
     }
 
-    /// Returns the programs in the order in which they run: purpose, name, program.
+    /// Returns the programs in the order in which they run. Each item consists of the purpose, the
+    /// name of the field, and the name of the program.
     fn each(&self) -> impl Iterator<Item = (TraitPurpose, &'static str, &str)> {
         let all = [
             (TraitPurpose::Build, "build", &self.build),
@@ -80,13 +81,13 @@ impl TraitPrograms {
     }
 }
 
-/// A reference to a trait, or a trait by value.
+/// A reference to a trait by name, or an inlined trait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum TraitRef {
-    /// The trait of a file, by name.
+    /// The name of a declared trait.
     Named(NamedTrait),
-    /// A trait by value.
+    /// An inlined trait.
     Inline(Box<TraitSpec>),
 }
 
@@ -147,7 +148,8 @@ impl TraitSpec {
         }
     }
 
-    /// Returns the trait with `values`, which replace those of its context.
+    /// Returns a copy of the trait with `values` added to its context. They override existing
+    /// values with the same key.
     fn with_context(&self, values: &BTreeMap<String, String>) -> TraitSpec {
         let mut own = self.clone();
         own.context.extend(values.clone());
@@ -213,12 +215,12 @@ pub(super) struct TraitParts {
     pub(super) prompt: Vec<String>,
     /// Tools besides the agent's own.
     pub(super) tools: Vec<ToolRef>,
-    /// The programs that the host runs, with their entries.
+    /// The programs that the host runs, each with its catalog entry.
     pub(super) programs: Vec<(TraitProgram, Entry)>,
 }
 
 impl TraitParts {
-    /// Collects the additions of the agent's traits. `catalog` contains all programs.
+    /// Collects the parts that the agent's traits add. `catalog` contains all programs.
     pub(super) fn of(agent: &AgentSpec, catalog: &Catalog) -> Result<TraitParts, AgentError> {
         let mut parts = TraitParts { prompt: Vec::new(), tools: Vec::new(), programs: Vec::new() };
         for own in &agent.traits {
@@ -248,8 +250,8 @@ impl TraitParts {
 pub(super) type Traits = BTreeMap<String, TraitSpec>;
 
 impl AgentSpec {
-    /// Returns the agent with its traits by value, so that a run keeps the traits that it started
-    /// with.
+    /// Returns the agent with its named traits inlined, so that a run keeps the traits that it
+    /// started with.
     pub(super) fn with_traits(&self, known: &Traits) -> Result<AgentSpec, AgentError> {
         let inline = |one: &TraitRef| match one {
             TraitRef::Inline(_) => Ok(one.clone()),

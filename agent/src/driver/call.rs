@@ -49,8 +49,8 @@ impl Performer<'_> {
     }
 
     /// Runs a call in a step, and writes its trace line. `at` is its index among the calls of the
-    /// step, and `programs` is the catalog that contains its program. A program without its own
-    /// time limit runs for at most `time`.
+    /// step, and `programs` is the catalog that contains the called program. A program without its
+    /// own time limit runs for at most `time`.
     pub(super) async fn call(
         &self,
         (step, at): (u32, usize),

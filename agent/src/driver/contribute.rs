@@ -15,7 +15,7 @@ use crate::trace::CallOutcome;
 /// Maximum duration of a program that the host itself calls, unless the program sets its own limit.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of tools, and maximum number of delegates, that one build program adds.
+/// Maximum number of tools that one build program may add. The same limit applies to delegates.
 const MAX_ADDED: usize = 100;
 
 /// The JSON object that a build program returns.
@@ -53,7 +53,7 @@ impl Performer<'_> {
         execution
     }
 
-    /// Runs the programs of traits in order.
+    /// Runs the programs of the agent's traits in order.
     pub(super) async fn contribute(&self, step: u32, calls: &[Call]) -> Input {
         let programs = self.host.internal_programs();
         let mut contributions = Vec::new();

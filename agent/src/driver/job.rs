@@ -31,7 +31,7 @@ pub struct Job {
     pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
-    /// The folder in which the trace is written.
+    /// The folder to which the trace is written.
     pub workdir: Option<PathBuf>,
     /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
@@ -46,9 +46,9 @@ pub struct Job {
     pub children: Option<Arc<dyn ChildRuns>>,
     /// The agents that programs may ask in addition to those of the settings.
     pub delegates: DelegateNames,
-    /// The output that the run must have. It replaces the output in the settings.
+    /// The required output of the run. It overrides the output in the settings.
     pub output: Option<OutputSettings>,
-    /// The additions of an embedding application to the run.
+    /// The hooks that an embedding application adds to the run.
     pub hooks: Hooks,
 }
 

@@ -115,7 +115,8 @@ impl<T> Agent<T> {
     }
 
     /// Adds a handler for the events of all runs of this agent and its clones. The handler is
-    /// called after those that the agent was built with, until the subscription is dropped.
+    /// called after the handlers that the agent was built with. It is removed when the subscription
+    /// is dropped.
     pub fn subscribe(&self, handler: impl Handler + 'static) -> Subscription {
         self.inner.subscribers.add(Arc::new(handler))
     }
@@ -130,7 +131,7 @@ impl<T: Send + 'static> Agent<T> {
 
     /// Prepares to resume a run of this agent that waits for approvals, or whose process ended. The
     /// run continues when the result is awaited. Its report contains only the [trips](super::Trip)
-    /// after the resumption.
+    /// after it was resumed.
     ///
     /// The agent must have the same name as when the run started, so give an explicit name to an
     /// agent whose runs may be resumed.
@@ -157,7 +158,7 @@ impl<T> std::fmt::Debug for Agent<T> {
     }
 }
 
-/// A type that can be converted to the model of an agent: a model, or a shared model.
+/// A type that can be converted to an agent's model: a model, or an `Arc` that contains one.
 pub trait IntoModel {
     /// Returns the shared model.
     fn into_model(self) -> Arc<dyn Model>;

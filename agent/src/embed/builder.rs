@@ -131,13 +131,13 @@ impl<T> AgentBuilder<T> {
         AgentBuilder { prompt: Some(prompt.into()), ..self }
     }
 
-    /// Sets the declared agents that this one may have as delegates, with their traits.
+    /// Sets the declared agents and traits that the agent's declaration may refer to.
     pub fn agents(self, agents: Agents) -> Self {
         self.with(|base| base.agents = agents)
     }
 
-    /// Sets the models that declared agents name. Without them, all agents use the model that was
-    /// passed to [`Agent::builder`](super::Agent::builder).
+    /// Sets the models that declared agents refer to by name. Without them, all agents use the
+    /// model that was passed to [`Agent::builder`](super::Agent::builder).
     pub fn models(self, models: Arc<dyn Models>) -> Self {
         self.with(|base| base.models = Some(models))
     }
@@ -153,7 +153,8 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.settings = settings)
     }
 
-    /// Narrows the policy of programs. It also applies to the programs of delegates.
+    /// Further restricts the policy for programs. The policy also applies to the programs of
+    /// delegates.
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|base| base.policy = base.policy.clone().and(policy))
     }
@@ -178,7 +179,7 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.trace = Some(trace))
     }
 
-    /// Sets files that all runs share. By default, each run has its own files in memory, at most 64
+    /// Sets files that all runs share. By default, each run has its own in-memory files, at most 64
     /// MiB.
     pub fn files(self, files: Arc<Files>) -> Self {
         self.files_with(move || Arc::clone(&files))
@@ -230,8 +231,8 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Adds code around each [trip](super::Trip) and each call. The first middleware is the
-    /// outermost. The code also surrounds the trips and calls of declared delegates.
+    /// Adds middleware that wraps each [trip](super::Trip) and each call, including those of
+    /// declared delegates. The first middleware is the outermost.
     pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
         self.with(|base| base.middleware.push(Arc::new(middleware)))
     }

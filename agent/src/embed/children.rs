@@ -109,7 +109,7 @@ impl AgentChildren {
         })
     }
 
-    /// Returns the outcome of a run that had ended before its caller was resumed. Its trips are
+    /// Returns the outcome of a run that ended before its caller was resumed. Its trips are
     /// unknown.
     fn of_record(
         &self,

@@ -89,7 +89,7 @@ impl Conversation {
     }
 
     /// Sends a message to the current agent and waits for the report of its run. The messages of
-    /// the run are added to the conversation, unless it failed.
+    /// the run are added to the conversation, unless the run failed.
     ///
     /// # Errors
     /// If the run did not complete.
@@ -207,7 +207,7 @@ impl Conversation {
         self.change(|builder| builder.memory(item))
     }
 
-    /// Adds and replaces values for tools, traits and memory. No model sees them.
+    /// Adds or replaces values for tools, traits and memory. No model sees them.
     ///
     /// # Errors
     /// If a string in the agent refers to a missing value.
@@ -232,7 +232,7 @@ impl Conversation {
 pub enum AgentSource {
     /// A reference, such as `assistant`, `The assistant` or `custom:support`.
     Reference(String),
-    /// A declaration by value.
+    /// A declaration.
     Spec(Box<AgentSpec>),
 }
 

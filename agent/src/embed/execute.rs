@@ -125,8 +125,8 @@ impl<T: Send + 'static> Execute<T> {
         RunStream { queue, task }
     }
 
-    /// Starts the run, which the application drives step by step. It must be called within a tokio
-    /// runtime.
+    /// Starts the run so that the application drives it step by step. It must be called within a
+    /// tokio runtime.
     pub fn runner(self) -> Runner<T> {
         let agent = Arc::clone(&self.agent.inner);
         let (gate, channels) = gate(&agent);
@@ -458,9 +458,9 @@ enum Stopped {
 /// A run that has stopped.
 pub(super) struct Finished {
     pub(super) report: RunReport,
-    /// The ending, or `None` if the run waits for a person.
+    /// The reason why the run ended, or `None` if it is parked.
     pub(super) ending: Option<Ending>,
-    /// The approvals that the run waits for.
+    /// The pending approvals.
     pub(super) pending: Vec<PendingApproval>,
 }
 

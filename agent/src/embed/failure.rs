@@ -27,7 +27,7 @@ impl RunFailure {
         &self.report
     }
 
-    /// Returns the reason. It is empty if the run was cancelled without a reason.
+    /// Returns the reason for the failure. It is empty if the run was cancelled without a reason.
     #[must_use]
     pub fn reason(&self) -> &str {
         self.report.abort_reason.as_deref().unwrap_or_default()

@@ -20,7 +20,7 @@ use crate::model::{
 };
 use crate::sink::Sink;
 
-/// The additions of an [`Agent`](super::Agent) to its runs. Empty for all other runs.
+/// The hooks that an [`Agent`](super::Agent) adds to its runs. Empty for all other runs.
 #[derive(Clone, Default)]
 pub struct Hooks(pub(super) Option<Arc<RunHooks>>);
 
@@ -127,12 +127,13 @@ impl Hooks {
         gate.before_calls(trip, step, calls).await
     }
 
-    /// Returns the choice between calls and an answer, if the current step sets one.
+    /// Returns the current step's choice between calls and an answer, if it sets one.
     pub(crate) fn tool_call(&self) -> Option<FunctionChoice> {
         self.gate()?.0.tool_call()
     }
 
-    /// Returns the messages of a request, if the current step changes them.
+    /// Returns the changed messages of a request, or `None` if the current step does not change
+    /// them.
     pub(crate) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
         self.gate()?.0.messages(messages)
     }
@@ -155,7 +156,7 @@ pub(crate) struct TripGuard {
 }
 
 impl TripGuard {
-    /// Reports the end of the trip. The usage must include the price.
+    /// Reports the end of the trip. The usage must include the cost.
     pub(crate) fn end(mut self, answer: Result<(&ModelReply, Usage), &ModelError>) {
         let Some(observer) = self.observer.take() else { return };
         let (usage, answer) = match answer {

@@ -185,7 +185,8 @@ impl TripRequest {
 pub(super) type AskModel<'a> =
     dyn Fn(TripRequest) -> BoxFuture<'a, Result<ModelReply, ModelError>> + Send + Sync + 'a;
 
-/// The rest of a trip: the next middleware, or the model. To repeat the request, use a clone.
+/// The rest of a trip: the next middleware, or the model. To send a request more than once, clone
+/// this value.
 #[derive(Clone, Copy)]
 pub struct NextTrip<'a> {
     pub(super) rest: &'a [Arc<dyn Middleware>],

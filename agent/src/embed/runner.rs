@@ -281,7 +281,7 @@ impl Gate {
         }
     }
 
-    /// Returns the choice between calls and an answer, if the current step sets one.
+    /// Returns the current step's choice between calls and an answer, if it sets one.
     pub(super) fn tool_call(&self) -> Option<FunctionChoice> {
         lock(&self.options).tool_call
     }

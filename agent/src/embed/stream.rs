@@ -30,7 +30,7 @@ pub enum StreamItem {
 /// A run in progress, as a stream of its events and the pieces of its answers. The stream ends when
 /// the run ends. Dropping it earlier cancels the run.
 ///
-/// Unread items are kept, within the limits of the run.
+/// Unread items are buffered. Only the run's limits bound their number.
 #[must_use = "the run is cancelled when the stream is dropped"]
 pub struct RunStream<T> {
     pub(super) queue: Arc<StreamQueue>,

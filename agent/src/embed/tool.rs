@@ -185,7 +185,7 @@ pub struct ToolContext(Arc<RunHooks>);
 
 impl ToolContext {
     /// Returns the state that the run's middleware and tools share. It includes the run's ids, its
-    /// context and its cancellation.
+    /// context and its cancellation handle.
     #[must_use]
     pub fn run(&self) -> &RunState {
         &self.0.state

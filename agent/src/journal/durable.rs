@@ -68,7 +68,7 @@ pub enum ResumeError {
     Parked {
         /// The run's id.
         run: String,
-        /// The number of these attempts, and the last known activity of the run.
+        /// The number of attempts, and the last known activity of the run.
         reason: String,
     },
     /// No approval is pending for this call.
@@ -79,8 +79,8 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
-/// Maximum number of attempts to drive a run that terminate the process before the run's next turn
-/// is recorded. The next attempt parks the run.
+/// Maximum number of times in a row that the process may terminate before a run's next turn is
+/// recorded. The next attempt to drive the run parks it.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Maximum length of a call's description, in characters. The description is part of the reason why
@@ -359,8 +359,8 @@ async fn drive(
     })
 }
 
-/// Ends a run in the journal, and adds its messages to its session. If `keeps_files` is true, adds
-/// its files, too. A run that is not ended this way can still be resumed.
+/// Ends a run in the journal, and adds its messages to its session. If `keeps_files` is true, also
+/// adds the files that the run changed. A run that is not ended this way can still be resumed.
 ///
 /// # Errors
 /// If the journal cannot be written.

@@ -6,7 +6,7 @@
 //! [resume] a stopped run, [replay] a run without model and network, and [fork] it at any step.
 //!
 //! Events are recorded with the turn that emits them, so that a client can follow a run across
-//! processes without missing any.
+//! processes without missing any events.
 //!
 //! [`Journal`] is the port that a store implements.
 
@@ -235,7 +235,7 @@ pub struct RunRecord {
     pub status: Status,
     /// Start time of the run, in milliseconds since 1970.
     pub made: u64,
-    /// Last write to the run, in milliseconds since 1970.
+    /// Time of the last write to the run, in milliseconds since 1970.
     pub used: u64,
     /// Number of attempts to drive the run since its last turn.
     pub attempts: u32,
@@ -262,7 +262,7 @@ pub struct QueuedRun {
     pub origin: Json,
     /// The priority among the queued runs of the tenant.
     pub priority: Priority,
-    /// The name of the requirements that a process must meet to drive the run. Empty if there are
+    /// The name of the requirement that a process must meet to drive the run. Empty if there is
     /// none.
     pub needs: String,
 }

@@ -18,7 +18,7 @@ pub(crate) struct TurnRecorder {
     pub(crate) run: String,
     journal: SharedJournal,
     files: Option<Arc<Files>>,
-    /// The tree of runs that share the files.
+    /// The tree that the run belongs to. All its runs share the files.
     tree: RunTree,
     effects: Mutex<EffectRecorder>,
     /// Number of recorded turns.

@@ -67,7 +67,7 @@ pub(crate) struct RunTape {
 
 #[derive(Default)]
 struct TapeState {
-    /// Calls that are not written yet.
+    /// The calls that have not been written to the journal yet.
     pending: Vec<RecordedCall>,
     /// Number of the recorded calls, and their total size in bytes.
     calls: usize,
@@ -188,8 +188,8 @@ impl RunTape {
     }
 
     /// Returns true if a nested program made the call, and the tape contains the call that started
-    /// that program or one of its parents. The result of the recorded starting call is known, so
-    /// the replay does not run the nested program again.
+    /// this program or one of its ancestors. The replay uses the recorded result of that starting
+    /// call and does not run the nested program again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
         let mut above =

@@ -27,7 +27,7 @@ pub(super) fn next(head: &Hash, line: &[u8]) -> Hash {
     hash.finalize().into()
 }
 
-/// Returns the hash of a single line. A moved line is recognized by its hash.
+/// Returns the hash of a single line, which identifies the line even if it was moved.
 pub(super) fn of(line: &[u8]) -> Hash {
     Sha256::digest(line).into()
 }

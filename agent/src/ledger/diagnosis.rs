@@ -17,7 +17,7 @@ const MAX_COMPARED: usize = 500_000;
 pub(super) struct Diagnosis {
     /// Number of unchanged lines at the start of the run.
     pub(super) sealed: u64,
-    /// Time of the last seal of an unchanged line, in milliseconds since 1970.
+    /// Time of the last seal whose line is unchanged, in milliseconds since 1970.
     pub(super) time: Option<u64>,
     pub(super) finding: Finding,
 }
@@ -131,7 +131,8 @@ fn after(first: &TraceLine, lines: &[TraceLine], hashes: &[Option<Hash>]) -> Fin
     Finding::Unsealed { line: first.number, lines: (lines.len() - hashes.len()) as u64 }
 }
 
-/// Returns the finding for a run whose lines are unchanged but fewer than its seals.
+/// Returns the finding for a run that has fewer lines than seals, although its remaining lines are
+/// unchanged.
 fn missing(lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>) -> Finding {
     let end = lines.last().map_or(0, |line| line.number);
     // The last lines were changed so that they no longer name the run.

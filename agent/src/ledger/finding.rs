@@ -80,7 +80,7 @@ pub enum Finding {
         /// Number of lines in the trace.
         found: u64,
     },
-    /// The lines of several runs are in a different order from their seals.
+    /// Lines of different runs are not in the order of their seals.
     OtherOrder {
         /// The number of the first misplaced line in the trace.
         line: u64,

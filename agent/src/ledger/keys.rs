@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::chain::{Hash, hex, of, unhex};
 use crate::folder::create_folder;
 
-/// A folder of keys that only its owner can read. For each tenant it contains a secret key and the
+/// A folder of keys, readable only by its owner. For each tenant it contains a secret key and the
 /// public key that verifies the tenant's traces.
 #[derive(Clone, Debug)]
 pub struct Keys {
@@ -62,7 +62,7 @@ struct KeyFile {
 }
 
 impl Keys {
-    /// Uses the keys in a folder. The folder is created together with the first key.
+    /// Uses the keys in a folder. The folder is created when the first key is created.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Keys {
         Keys { folder: folder.into() }
@@ -169,7 +169,7 @@ impl Signer {
         &self.tenant
     }
 
-    /// Returns the public key of the pair.
+    /// Returns the public key that verifies this signer's signatures.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.key.verifying_key())

@@ -210,8 +210,8 @@ impl Recorder {
 }
 
 impl SealedChain {
-    /// Reads the seals that other processes have added to the run, such as a paused process whose
-    /// run this one took over.
+    /// Reads the seals that other processes have added to the run, for example a process that was
+    /// paused while this one took over its run.
     fn catch_up(&mut self, ledger: &mut LockedLedger) -> io::Result<()> {
         let from = match self.read {
             Some(from) if from == ledger.length()? => return Ok(()),

@@ -56,7 +56,7 @@ pub struct Verdict {
     pub version: u32,
     /// Number of unchanged lines at the start of the run.
     pub sealed: u64,
-    /// Time of the last seal of an unchanged line, in milliseconds since 1970.
+    /// Time of the last seal whose line is unchanged, in milliseconds since 1970.
     pub time: Option<u64>,
     /// If true, the run has its final seal. Otherwise the run was stopped, is in progress, or its
     /// end was removed.
@@ -193,7 +193,7 @@ pub(super) struct Findings {
 #[derive(Default)]
 pub(super) struct Run {
     verdict: Verdict,
-    /// The number of the run's first line in the trace and in the ledger.
+    /// The line numbers of the run's first line in the trace and of its first seal in the ledger.
     first: Option<u64>,
     first_seal: Option<u64>,
     /// Number of sealed lines.

@@ -80,7 +80,7 @@ struct CacheControl {
 }
 
 impl<'a> Content<'a> {
-    /// Splits a string and marks the first part. An empty part is left out.
+    /// Splits a string at byte `at` and marks the first part for caching. An empty part is omitted.
     fn marked(text: &'a str, at: usize) -> Self {
         if text.trim().is_empty() {
             return Content::Text(text);
@@ -323,7 +323,7 @@ impl ChatBuilder {
         Ok(())
     }
 
-    /// Adds a complete call, or a piece of a call with the same index.
+    /// Adds a complete call, or a piece that continues the call with the same index.
     fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), ReplyFault> {
         let text =
             |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

@@ -11,7 +11,8 @@ pub struct Timeouts {
     pub request: Duration,
     /// Maximum number of retries (default 2).
     pub retries: u32,
-    /// Additional time of a turn beyond its requests, for the delays between them (default 15 s).
+    /// Time that a turn may take in addition to its requests, for the delays between them (default
+    /// 15 s).
     pub slack: Duration,
     /// Delay before the first retry if the server requests none (default 500 ms). It doubles with
     /// each retry.
@@ -45,8 +46,8 @@ impl Timeouts {
     }
 
     /// Returns the delay before retry `attempt` (0 for the first): the delay that the server
-    /// requested, or else a random duration between half and all of a span that doubles with each
-    /// retry. The randomness keeps clients that failed together from retrying together.
+    /// requested, or else a random duration of 50% to 100% of a span that doubles with each retry.
+    /// The randomness keeps clients that failed together from retrying together.
     pub(super) fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
         let delay = requested.unwrap_or_else(|| {
             let span =

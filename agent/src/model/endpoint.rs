@@ -38,7 +38,7 @@ pub struct Preset {
 #[serde(default)]
 pub(super) struct Quirks {
     pub(super) protocol: Protocol,
-    /// If true, its models are known to support functions.
+    /// If true, the provider's models are known to support functions.
     pub(super) functions: bool,
     pub(super) length_field: LengthField,
     /// The field for the reasoning effort, if there is one.
@@ -132,11 +132,12 @@ impl Endpoint {
 
 /// Resolves the settings to an endpoint.
 ///
-/// The preset is the one that `provider` names. If `provider` is not set, it is the preset with the
-/// host of `base_url`. If neither is set, it is the first preset whose key variable is set. The key
-/// is read from `api_key_env` if set, then from `WATTLE_API_KEY`, then from the preset's variable.
-/// If that variable selected the preset, only that variable is read. A key is therefore sent only
-/// to the host that it belongs to, unless the user explicitly chooses otherwise.
+/// The preset is the one that `provider` names. If `provider` is not set, it is the preset whose
+/// URL has the same origin as `base_url`. If neither is set, it is the first preset whose key
+/// variable is set. The key is read from `api_key_env` if set, then from `WATTLE_API_KEY`, then
+/// from the preset's variable. If that variable selected the preset, only that variable is read. A
+/// key is therefore sent only to the host that it belongs to, unless the user explicitly chooses
+/// otherwise.
 ///
 /// # Errors
 /// If no setting determines the endpoint, the preset is unknown, the URL is invalid, the key is

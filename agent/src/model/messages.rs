@@ -90,8 +90,8 @@ const MAX_THINKING: u32 = 32_000;
 
 /// Returns the number of tokens for reasoning: a share of the answer's maximum length.
 ///
-/// Within a turn that calls functions, the protocol requires the signed reasoning of the earlier
-/// requests, which conversations do not keep. A request that ends with results therefore asks for
+/// Within a turn that calls functions, the protocol requires the signed reasoning from earlier
+/// requests. Conversations do not keep it. A request that ends with tool results therefore asks for
 /// no reasoning.
 fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option<u32> {
     let effort = request.thinking_effort.filter(|effort| effort.get() > 0)?;

@@ -175,7 +175,7 @@ pub(super) enum ReplyFault {
     Reported { unavailable: bool, status: Option<u16>, message: String },
     /// A frame is not JSON.
     NotJson(String),
-    /// The message exceeds a limit, which the string names.
+    /// The message exceeds a limit. The string names the limit.
     Excessive(String),
     /// The message began, but its end is missing.
     BrokeOff,

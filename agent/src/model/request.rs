@@ -28,8 +28,8 @@ pub struct ModelRequest<'a> {
     /// The schema to which the provider constrains the answer, if it supports that. The caller
     /// still validates the answer.
     pub output: Option<&'a OutputSchema>,
-    /// The deadline of each attempt and the number of retries. Each applies only if it is lower
-    /// than the model's own.
+    /// The deadline of each attempt and the number of retries. Each value applies only if it is
+    /// lower than the model's own limit.
     pub timeouts: Option<Timeouts>,
 }
 

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value as Json, json};
 
-/// The bucket boundaries for token counts, as the conventions define them.
+/// The bucket boundaries for token counts, as defined by the semantic conventions.
 const TOKENS: &[f64] = &[
     1.0,
     4.0,
@@ -21,7 +21,7 @@ const TOKENS: &[f64] = &[
     16_777_216.0,
     67_108_864.0,
 ];
-/// The bucket boundaries for durations in seconds, as the conventions define them.
+/// The bucket boundaries for durations in seconds, as defined by the semantic conventions.
 const SECONDS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
@@ -106,7 +106,7 @@ pub(super) fn traces(service: &str, trace: u128, spans: &[Span]) -> Json {
 }
 
 /// Returns the body of a request to `/v1/metrics`: the requests of one run as the histograms that
-/// the conventions define.
+/// the semantic conventions define.
 pub(super) fn metrics(
     service: &str,
     model: &str,

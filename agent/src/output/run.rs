@@ -1,4 +1,4 @@
-//! The output of one run: validates its answers and constrains its requests.
+//! The structured output of one run: the validation of answers, and the schema of requests.
 
 use wattle_machine::{Ask, Dialect, Input, OutputContract, Purpose};
 
@@ -45,8 +45,8 @@ impl RunOutput {
         }
     }
 
-    /// Returns the schema for a request, if the provider can constrain the answer to it: the
-    /// request allows no functions, and the answer need not contain a call.
+    /// Returns the schema for a request, if the provider can constrain the answer to it. This
+    /// requires that the request allows no functions, and that the answer need not contain a call.
     pub(crate) fn constraint(&self, ask: &Ask, choice: FunctionChoice) -> Option<&OutputSchema> {
         let must_answer = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => true,

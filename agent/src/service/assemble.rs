@@ -59,8 +59,8 @@ pub struct RunSeed<'a> {
     pub run: &'a str,
     /// The session that the run belongs to.
     pub session: Option<&'a str>,
-    /// The id of the session whose state the run uses: the run's session, or a session that only
-    /// this run has.
+    /// The id of the session whose state the run uses: the run's session, or a session that exists
+    /// only for this run.
     pub state: &'a str,
     /// The data of the run's request.
     pub origin: &'a Json,

@@ -149,7 +149,7 @@ impl ServiceChildren {
         Ok(ChildEnd::Ended { ending: summary.ending.clone(), usage: summary.usage })
     }
 
-    /// Returns the data from which the parts of the agent's child run are created.
+    /// Returns the origin of a child run of `agent`, from which the parts of the run are created.
     async fn origin_of(&self, agent: &str) -> Result<Json, ChildError> {
         let parent = AgentSpec::of_origin(&self.origin).map_err(ChildError::Refused)?;
         let agents = self.service.0.assembler.agents();
@@ -238,8 +238,8 @@ pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, S
     Ok(pending)
 }
 
-/// Releases the child runs of a run that are parked after repeatedly crashing their process.
-/// Returns true if there are any.
+/// Releases those child runs of a run that were parked because they repeatedly crashed their
+/// process. Returns true if there are any.
 pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
     let mut is_any = false;
     for child in children_of(store, run).await? {
@@ -250,8 +250,8 @@ pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, Stor
     Ok(is_any)
 }
 
-/// Returns the parked runs of a tenant that no longer wait for an answer, because their process
-/// ended after the answers were recorded but before the runs were resumed.
+/// Returns a tenant's parked runs that no longer wait for an answer. Their process ended after the
+/// answers were recorded but before the runs were resumed.
 pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, StoreError> {
     let mut answered = Vec::new();
     for run in store.runs(RunFilter::status(Status::Parked)).await? {
@@ -266,8 +266,8 @@ pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, Stor
     Ok(answered)
 }
 
-/// Records answers to the pending approvals of a run and its child runs. Returns those that are
-/// still pending.
+/// Records answers to the pending approvals of a run and its child runs. Returns the approvals that
+/// are still pending.
 pub(crate) async fn record_all(
     store: &TenantStore,
     run: &str,

@@ -212,7 +212,7 @@ impl RunState {
 }
 
 impl Chunk {
-    /// Returns a chunk that serves as a placeholder.
+    /// Returns an empty chunk for use as a placeholder.
     fn nothing() -> Chunk {
         Chunk::Chunk { offset: 0, content: String::new() }
     }
@@ -244,7 +244,7 @@ enum Part {
     Thought(&'static str),
     /// The arguments of `ToolCall::Response(`.
     Call,
-    /// The space between `"""` and the answer.
+    /// The whitespace between `"""` and the answer.
     Opened,
     /// The answer in `"""`.
     Quoted,
@@ -273,7 +273,8 @@ const THOUGHTS: [(&str, &str); 7] = [
 /// Maximum size of the whitespace held back at the end of an answer, in bytes.
 const MAX_SPACE: usize = 64;
 
-/// The next part, the number of bytes that were read, and the piece of the answer in them.
+/// The next part, the number of bytes that were read, and the piece of the answer that these bytes
+/// contain.
 type Read<'a> = (Part, usize, &'a str);
 
 impl Draft {

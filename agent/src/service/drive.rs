@@ -237,8 +237,8 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and drives it. The turn lasts as long as
-    /// `position`.
+    /// Waits for the run's turn in its session, and drives it. The turn lasts until `position` is
+    /// dropped.
     pub(super) async fn begin(
         &self,
         store: &TenantStore,
@@ -317,8 +317,8 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and resumes it. The turn lasts as long as
-    /// `position`.
+    /// Waits for the run's turn in its session, and resumes it. The turn lasts until `position` is
+    /// dropped.
     pub(super) async fn go_on(
         &self,
         store: &TenantStore,
@@ -432,7 +432,7 @@ impl RunService {
         }
     }
 
-    /// Reloads the folders of the catalog, and logs the changes.
+    /// Reloads the catalog's folders, and logs the changes.
     async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.0.host.refresh().await;
         if !changed.is_empty() || !removed.is_empty() {

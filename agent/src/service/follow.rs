@@ -14,7 +14,7 @@ use crate::store::{TenantStore, Topic};
 
 /// Maximum number of events that are read from the store at once.
 pub(super) const PAGE: u32 = 256;
-/// Interval between reads of the store for a run that is waiting or that another process drives.
+/// Interval between reads of the store for a run that is waiting or is driven by another process.
 pub(super) const POLL: Duration = Duration::from_millis(500);
 
 /// The reason why a run cannot be followed any further. The caller may follow it again later, from
@@ -192,7 +192,7 @@ impl Follower {
 /// The result of reading the store.
 #[derive(PartialEq, Eq)]
 enum Recorded {
-    /// There are events, or the run has ended.
+    /// There are new events, or the follower has reached its end.
     Found,
     /// There is nothing new yet.
     Waits,

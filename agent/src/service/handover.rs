@@ -24,7 +24,7 @@ struct Handover {
 }
 
 /// Returns the journal of a run that is handed over once `begins` is cancelled. At the run's next
-/// turn, it cancels `reached`, and the call that records the turn never returns.
+/// turn, the journal cancels `reached`, and the call that records the turn never returns.
 pub(super) fn journal(
     store: &TenantStore,
     begins: &CancellationToken,

@@ -36,7 +36,7 @@ pub enum Outcome {
 
 /// An active run.
 pub(super) struct LiveRun {
-    /// The cancellation of the run.
+    /// The handle that cancels the run.
     pub(super) cancel: Cancel,
     /// A token that is cancelled when the run has stopped at a turn, so that another process can
     /// resume it.
@@ -50,17 +50,17 @@ pub(super) struct LiveRun {
 struct State {
     /// The newest recorded events, oldest first.
     kept: VecDeque<Kept>,
-    /// Events up to this number are only in the store.
+    /// The number of the newest event that is only in the store.
     floor: u64,
     /// The number of the newest recorded event.
     newest: u64,
     answer: Answer,
-    /// Size of all answers, in bytes.
+    /// Total size of all answers in memory, in bytes.
     answer_bytes: usize,
     outcome: Option<Outcome>,
 }
 
-/// A recorded event, and the model's answer before it.
+/// A recorded event, and the model's answer that precedes it.
 struct Kept {
     event: Arc<Envelope>,
     answer: Answer,
@@ -177,8 +177,8 @@ impl LiveRun {
         (state.newest, state.outcome.clone())
     }
 
-    /// Returns the pieces of the answer after the recorded event `seen` that a follower has not
-    /// received, if they are still in memory.
+    /// Returns the pieces of the answer that follow the recorded event `seen` and that the follower
+    /// has not received, if they are still in memory.
     pub(super) fn pieces(&self, seen: u64, position: &mut AnswerPosition) -> Vec<Arc<Envelope>> {
         let (state, mut pieces) = (self.lock(), Vec::new());
         let next = state.kept.partition_point(|kept| kept.event.seq <= seen);

@@ -219,8 +219,8 @@ impl RunService {
         self.resume_in_background(store, record, release).await
     }
 
-    /// Releases a run that was parked after it, or a child run, repeatedly crashed its process, and
-    /// resumes it.
+    /// Releases and resumes a run that was parked because it or one of its child runs repeatedly
+    /// crashed its process.
     ///
     /// # Errors
     /// If there is no such run, or it is not parked for that reason.
@@ -271,8 +271,8 @@ impl RunService {
         view::get(self, store, run).await
     }
 
-    /// Returns the runs that match the filter, newest first. Queued runs come first, if the filter
-    /// has no status.
+    /// Returns the runs that match the filter, newest first. If the filter has no status, queued
+    /// runs come first.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -284,8 +284,8 @@ impl RunService {
         view::list(self, store, filter).await
     }
 
-    /// Starts to resume the open and the queued runs of a tenant that no other process holds,
-    /// oldest first. Returns when all of them have a slot. Runs with a
+    /// Resumes a tenant's open and queued runs, oldest first, except those that another process
+    /// holds. Returns once each run has a slot, without waiting for the runs to end. Runs with a
     /// [requirement](RunAssembler::needs) are left to [`look_after`](RunService::look_after).
     pub async fn resume_open(&self, store: &TenantStore) {
         resume::resume_all(self, store).await;

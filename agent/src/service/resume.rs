@@ -10,7 +10,7 @@ use crate::journal::{self, Journal as _, RunFilter, Status};
 use crate::store::TenantStore;
 
 impl RunService {
-    /// Returns true if this process resumes a run when it starts. An open or queued run with a
+    /// Returns true if this process resumes the run at startup. An open or queued run with a
     /// recorded requirement is left to [`look_after`](RunService::look_after).
     async fn takes_up(
         &self,
@@ -32,7 +32,7 @@ impl RunService {
     }
 }
 
-/// Resumes the open runs of a tenant and then drives its queued runs, each oldest first.
+/// Resumes a tenant's open runs, oldest first, and then drives its queued runs, oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
     // These child runs are open because their process ended after the root run had ended.
     match store.ended_above_open().await {

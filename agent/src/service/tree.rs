@@ -19,7 +19,7 @@
 //! cursor. A slow reader may not receive them.
 //!
 //! **The end**: the last event of the root run, and the events after it, are held back until the
-//! end of that run is recorded. The stream ends after that event, when no child run is active.
+//! end of that run is recorded. The stream ends after these events, once no child run is active.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -129,7 +129,7 @@ impl TreeFollower {
     }
 
     /// Checks that the run exists, that it is the root of its tree, and that the tree contains the
-    /// event after which it is followed.
+    /// event after which the follower starts.
     ///
     /// # Errors
     /// If the check fails, or the store cannot be read.
@@ -257,7 +257,7 @@ impl TreeFollower {
         }
     }
 
-    /// Returns the state of the tree, or `None` if its run is queued.
+    /// Returns the state of the tree, or `None` if its root run is queued.
     async fn status(&self) -> Result<Option<crate::store::TreeStatus>, FollowError> {
         for _ in 0..2 {
             if let Some(status) = self.store.tree_status(&self.root).await? {

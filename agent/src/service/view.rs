@@ -79,7 +79,7 @@ pub struct RunView {
     pub data: Option<Json>,
     /// The violations of the schema, if the answer is not valid.
     pub errors: Vec<String>,
-    /// The reason for the end of the run, if it has a result.
+    /// The reason why the run ended, if it has a result.
     pub stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
     pub usage: Usage,

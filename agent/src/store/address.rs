@@ -31,8 +31,8 @@ impl StoreAddress {
         }
     }
 
-    /// Opens the store for a copy. A source must exist. Existing tables are not migrated, and
-    /// nothing in the store expires.
+    /// Opens the store as the source or the target of a copy. A source must already exist. Existing
+    /// tables are not migrated, and nothing in the store expires.
     pub(super) fn open(&self, opening: Opening) -> Result<Store, StoreError> {
         let opened = match self {
             StoreAddress::File(path) => open_file(path, opening).map(Into::into),

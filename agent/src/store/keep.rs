@@ -24,7 +24,7 @@ const SLICE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Interval between a server's sweeps.
 const SWEEP: Duration = Duration::from_secs(600);
-/// The name of the lock on sweeping. It belongs to the default tenant.
+/// The name of the lock on sweeping. The lock belongs to the default tenant.
 const LOCK: &str = "store:sweep";
 
 /// The retention periods of ended runs. `None` means forever.
@@ -53,7 +53,7 @@ pub struct Pruned {
     pub runs_without_events: u64,
     /// Number of sessions, with their messages, state, files and memory.
     pub sessions: u64,
-    /// Number of objects outside the database, of files that no run and no session has any longer.
+    /// Number of objects outside the database whose files no longer belong to any run or session.
     pub objects: u64,
 }
 
@@ -82,7 +82,7 @@ impl Store {
         Store { retention, ..self }
     }
 
-    /// Removes old runs, events and sessions of all tenants, as the retention specifies.
+    /// Removes old runs, events and sessions of all tenants, according to the retention periods.
     ///
     /// # Errors
     /// If the store cannot be written. Data that was removed before the error stays removed.
@@ -214,8 +214,8 @@ fn prune_sessions(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cau
     Ok(transaction.execute(&delete, params![at])?)
 }
 
-/// Removes at most `most` runs of trees that ended before `at`, from one tenant or from all
-/// tenants. Returns the number of removed runs.
+/// Removes at most `most` runs, of one tenant or of all tenants, whose trees ended before `at`.
+/// Returns the number of removed runs.
 pub(super) fn prune_runs(
     transaction: &mut Transaction<'_>,
     tenant: Option<&str>,

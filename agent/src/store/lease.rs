@@ -35,13 +35,12 @@ use crate::journal::Lock;
 const LEASE_MS: i64 = 15_000;
 /// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Interval between checks of the leases of other processes.
+/// Interval at which the leases of other processes are checked.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time between the expiry of a process's locks and the removal of its rows: a day, in
-/// milliseconds.
+/// Time from the expiry of a process's locks to the removal of its rows, in milliseconds: one day.
 const RETENTION_MS: i64 = 24 * 3_600 * 1_000;
 
-/// The failure of a write under a lock that another process has taken over.
+/// The error of a write under a lock that another process has taken over.
 #[derive(Debug, thiserror::Error)]
 #[error("this process lost its lease of `{0}`, and another one has taken it over")]
 pub(super) struct LostLease(String);
@@ -61,7 +60,7 @@ struct Held {
 /// The locks of a store.
 pub(super) struct Leases {
     db: Database,
-    /// The identity of the process, and an id of this store.
+    /// The identity of the process, followed by an id for this store.
     holder: String,
     held: Mutex<HashMap<Key, Held>>,
     heartbeats: Mutex<Option<JoinHandle<()>>>,
@@ -90,7 +89,8 @@ impl Leases {
         Ok(())
     }
 
-    /// Returns true if both use the same database. `other` must already have joined its store.
+    /// Returns true if `self` and `other` use the same database. [`join`](Leases::join) must have
+    /// been called on `other`.
     pub(super) async fn knows(&self, other: &Leases) -> Result<bool, Cause> {
         let holder = other.holder.clone();
         let find = move |transaction: &mut Transaction<'_>| {
@@ -233,8 +233,8 @@ impl Leases {
         self.release_left(own).await
     }
 
-    /// Releases locks that the database assigns to this store, although the store no longer holds
-    /// them: their release failed while the database was unavailable.
+    /// Releases locks that this store no longer holds but that the database still assigns to it,
+    /// because an earlier release failed while the database was unavailable.
     async fn release_left(&self, mut own: HashMap<Key, i64>) -> Result<(), Cause> {
         // `held` also contains locks that are being acquired.
         own.retain(|key, _| !self.held().contains_key(key));

@@ -25,10 +25,10 @@ use crate::error::Cause;
 /// session.
 const VISIBLE: &str = "tenant = ?1 AND (session IS NULL OR session = ?2)";
 
-/// The condition for encrypted items: ?3 is [`SEALED_PREFIX`], and ?4 the string after all strings
-/// that begin with it.
+/// The condition for encrypted items: ?3 is [`SEALED_PREFIX`], and ?4 is the smallest string that
+/// is greater than all strings with this prefix.
 const SEALED: &str = "text >= ?3 AND text < ?4";
-/// The condition for unencrypted items, with the same parameters.
+/// The condition for unencrypted items, with the same parameters as [`SEALED`].
 const PLAIN: &str = "(text < ?3 OR text >= ?4)";
 
 /// The part of a tenant's memory that is visible to a session.
@@ -46,11 +46,12 @@ impl TenantStore {
     }
 }
 
-/// The owner of the rows that a statement reads or writes, with the encryption of the rows.
+/// The tenant and the session whose rows a statement reads or writes, and the encryption of these
+/// rows.
 #[derive(Clone)]
 struct View {
     tenant: String,
-    /// The term of the word index that selects the tenant.
+    /// The term that selects the tenant in the word index.
     term: String,
     session: Option<String>,
     seal: Option<Arc<RecordSeal>>,
@@ -259,8 +260,8 @@ fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
 
-/// Returns the string after all strings that begin with [`SEALED_PREFIX`]. In ASCII, `;` follows
-/// the `:` at its end.
+/// Returns the smallest string that is greater than all strings with the prefix [`SEALED_PREFIX`].
+/// The prefix ends with `:`, and the next ASCII character is `;`.
 fn after_sealed() -> String {
     format!("{};", SEALED_PREFIX.trim_end_matches(':'))
 }
@@ -374,7 +375,8 @@ fn store_failure(cause: Cause) -> Failure {
 /// A function that opens the store of a tenant.
 type OpenStore = Arc<dyn Fn() -> Result<TenantStore, String> + Send + Sync>;
 
-/// The memory of a tenant in a store that is opened on first use. Most runs do not use it.
+/// The memory of a tenant. Its store is opened on first use, because most runs do not use the
+/// memory.
 pub struct LazyMemory {
     open: OpenStore,
     memory: OnceCell<StoredMemory>,

@@ -4,8 +4,8 @@
 //! Large files can be objects outside the database; see [`BlobStore`].
 //!
 //! A [`Store`] is the database; its content belongs to tenants. [`Store::tenant`] returns a
-//! [`TenantStore`], which has the functions that access a tenant's data. Therefore none of them can
-//! be called without a tenant.
+//! [`TenantStore`], which has the functions that access a tenant's data. Therefore these functions
+//! cannot be called without a tenant.
 
 mod address;
 mod blob;
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be opened, is a link, is not a store, has a newer version, or is in a
-    /// folder that others can write.
+    /// folder that other users can write to.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
         let opened = private::prepare(path).and_then(|path| {
             Sqlite::open(path, |connection| schema::prepare(connection, Opening::Use))
@@ -123,7 +123,7 @@ impl Store {
         db::postgres::shown(url)
     }
 
-    /// Creates a store in memory.
+    /// Creates an in-memory store.
     ///
     /// # Errors
     /// If SQLite cannot allocate memory.

@@ -32,7 +32,7 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
     Ok(path)
 }
 
-/// Rejects a folder in which others could replace the store's files.
+/// Rejects a folder in which other users could replace the store's files.
 fn reject_shared_folder(folder: &Path) -> Result<(), Cause> {
     let meta = std::fs::metadata(folder)?;
     match others_write(&meta) {

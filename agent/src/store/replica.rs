@@ -32,7 +32,7 @@ pub(crate) struct QueueLook<'a> {
 /// The numbers of a tenant's queued and driven runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TenantLoad {
-    /// Number of queued runs, including those that a process has taken but not begun.
+    /// Number of queued runs, including runs that a process has taken but not started.
     pub(crate) queued: i64,
     /// Number of runs that processes drive or have taken.
     pub(crate) driven: i64,
@@ -45,8 +45,8 @@ pub struct QueueState {
     pub waiting: u64,
     /// Time since the oldest waiting run was requested, in milliseconds.
     pub oldest_ms: u64,
-    /// Number of runs that a process drives, or that a process has taken and that wait for their
-    /// session.
+    /// Number of runs that a process drives. This includes runs that a process has taken and that
+    /// still wait for their session.
     pub driven: u64,
     /// Number of live processes that share the store.
     pub processes: u64,
@@ -129,8 +129,8 @@ impl Store {
     }
 }
 
-/// The root runs that have not ended. `driven` is true if a process drives the run, and `busy` is
-/// true if a process handles its session. ?1 is the current time.
+/// The subqueries for the root runs that have not ended. `driven` is true if a process drives the
+/// run, and `busy` is true if a process handles its session. ?1 is the current time.
 const PENDING: &str = "
     pending AS (
         SELECT tenant, id, session, made, priority, position, needs, 1 AS waits FROM queue
@@ -148,8 +148,8 @@ const PENDING: &str = "
                     AND live.name = 'session:' || pending.session) AS busy
         FROM pending)";
 
-/// The runs that this process can take, in the order in which to take them. ?2 is the maximum
-/// number of runs, and ?3 is the maximum number of driven runs per tenant.
+/// The query for the runs that this process can take, in the order in which it should take them. ?2
+/// is the maximum number of runs, and ?3 is the maximum number of driven runs per tenant.
 const FREE: &str = "
     WITH {pending},
     ordered AS (
@@ -204,7 +204,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the name of the requirements that a process must meet to drive a run, or `None` if
+    /// Returns the name of the requirement that a process must meet to drive a run, or `None` if
     /// there is no such run.
     pub(crate) async fn needs_of(&self, run: &str) -> Result<Option<String>, StoreError> {
         let run = run.to_owned();

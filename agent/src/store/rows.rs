@@ -1,4 +1,4 @@
-//! Runs, their calls and their events as rows of tables.
+//! Reads and writes the table rows of runs, calls and events.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -99,8 +99,8 @@ impl Places {
     }
 
     /// Reserves `count` positions for a turn and its events. A turn is progress, so earlier
-    /// attempts of the run no longer count. Its ancestors wait for it, so their earlier attempts no
-    /// longer count either.
+    /// attempts of the run no longer count. Neither do those of its ancestors, which wait for the
+    /// run.
     ///
     /// # Errors
     /// If there is no such run.
@@ -185,8 +185,8 @@ pub(super) fn keep_files(
 }
 
 /// Returns the stored file changes that a run and its child runs recorded, starting at the run's
-/// turn `from`, in the order in which they were recorded. Each change is paired with a turn number of
-/// the run: for a change by a child run, the number of the run's next turn.
+/// turn `from`, in the order in which they were recorded. Each change is paired with the number of
+/// a turn of the given run. For a change by a child run, this is the given run's next turn.
 pub(super) fn tree_files(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
@@ -264,8 +264,8 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Returns the stored form of a value. The strings of the value are searched for secrets, not its
-/// JSON form, which may contain escapes.
+/// Returns the stored form of a value. Secrets are searched for in the value's strings and not in
+/// its JSON form, which may contain escapes.
 pub(super) fn record(
     seal: Option<&RecordSeal>,
     value: &impl serde::Serialize,

@@ -75,7 +75,7 @@ impl RecordSeal {
         Ok(self.cipher.get_or_init(|| cipher))
     }
 
-    /// Returns the context that is authenticated with each record.
+    /// Returns the associated data that is authenticated with each record.
     fn context(&self) -> Vec<u8> {
         [self.tenant.as_str().as_bytes(), b"\0\0record"].concat()
     }
@@ -107,7 +107,7 @@ impl RecordSeal {
 impl TenantStore {
     /// Makes the store encrypt each record that contains a value of `mask`, such as a turn, a call
     /// or a message. The tenant's key is in `keys`, and is created when it is first needed. Reading
-    /// a record requires only the key, not the value.
+    /// a record requires the key, but not the values of `mask`.
     #[must_use]
     pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
         let seal = RecordSeal::new(mask, keys, self.tenant.clone());

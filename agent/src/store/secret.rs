@@ -1,5 +1,5 @@
 //! The encrypted secrets of tenants. They cannot be read from the store's file without the key,
-//! which is stored next to it.
+//! which is stored next to the file.
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
@@ -116,8 +116,8 @@ impl StoredSecrets {
     }
 }
 
-/// Returns the context that is authenticated with the ciphertext. It binds the ciphertext to its
-/// tenant and name.
+/// Returns the associated data that is authenticated with the ciphertext. It binds the ciphertext
+/// to the tenant and the name of the secret.
 fn context(tenant: &str, name: &str) -> Vec<u8> {
     [tenant.as_bytes(), b"\0", name.as_bytes()].concat()
 }
@@ -184,8 +184,8 @@ impl Secrets for StoredSecrets {
 /// A function that opens a tenant's secrets.
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
-/// Secrets of a store that is opened on first use. Listing all secrets opens the store only if it
-/// can contain any.
+/// The secrets of a tenant. Their store is opened on first use. Listing the secrets opens the store
+/// only if it may contain any.
 pub struct LazySecrets {
     may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,

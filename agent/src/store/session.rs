@@ -204,8 +204,8 @@ impl TenantStore {
         .await
     }
 
-    /// Creates the session `id` with these messages and the state of `session`. If the tenant
-    /// already has a session with this id, changes nothing and returns false.
+    /// Creates the session `id` with the given messages and a copy of the state of `session`. If
+    /// the tenant already has a session with this id, changes nothing and returns false.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -366,7 +366,7 @@ fn plain_message(role: &str, content: String) -> Message {
 }
 
 /// Serializes a message that calls functions, is the result of a call, or was added by the host.
-/// Returns `None` for other messages, because the role and the text are enough.
+/// Returns `None` for any other message, which can be restored from its role and its text.
 fn whole(message: &Message) -> Option<String> {
     let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.is_added();
     if is_plain { None } else { serde_json::to_string(message).ok() }

@@ -242,7 +242,7 @@ impl Backend for State {
 /// A function that opens the store of a tenant.
 type OpenStore = Arc<dyn Fn() -> Result<TenantStore, StoreError> + Send + Sync>;
 
-/// The state of a tenant in a store that is opened on first use. Most runs do not use it.
+/// The state of a tenant. Its store is opened on first use, because most runs do not use the state.
 pub struct LazyState {
     open: OpenStore,
     state: OnceCell<State>,

@@ -1,6 +1,6 @@
 //! The tables that contain the content of a store, and their columns.
 //!
-//! Locks, their holders, and requests to these processes are not content.
+//! Locks, the processes that hold them, and requests to these processes are not content.
 
 use super::db::Value;
 

@@ -51,7 +51,7 @@ pub struct RunDigest {
     pub from: u64,
     /// End time of the run's last call, in milliseconds since 1970.
     pub to: u64,
-    /// Number of calls of each tool.
+    /// Number of calls to each tool.
     pub tried: BTreeMap<String, usize>,
     /// The first 5 failures, each with its tool.
     pub failed: Vec<String>,
@@ -87,7 +87,7 @@ pub struct Activity {
     pub runs: usize,
     /// Number of calls.
     pub calls: usize,
-    /// Number of calls of each tool; inline programs count as `wat`.
+    /// Number of calls to each tool; inline programs count as `wat`.
     pub tools: BTreeMap<String, usize>,
     /// Time when the last call ended, in milliseconds since 1970.
     pub last: u64,
@@ -168,7 +168,7 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     tickets
 }
 
-/// A builder for a feed. Trace steps are added one at a time. It keeps no content of runs.
+/// A builder for a feed. Trace steps are added one at a time. It does not keep the content of runs.
 #[derive(Default)]
 pub struct FeedBuilder {
     feed: Feed,

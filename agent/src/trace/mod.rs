@@ -49,7 +49,7 @@ const FIX_CHARS: usize = 1_000;
 /// Maximum number of fixes in a line.
 const MAX_FIXES: usize = 100;
 
-/// A call of a run, and its result.
+/// A call that a run made, and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {
@@ -62,7 +62,7 @@ pub struct Step {
     pub session_id: Option<String>,
     /// The agent's name.
     pub agent: String,
-    /// The model that asked for the call.
+    /// The model that requested the call.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
     /// `wat` for an inline program, otherwise the catalog program's name.

@@ -71,7 +71,7 @@ impl Script {
     }
 
     /// Creates a model with function calling. Each answer is a function's name with its arguments,
-    /// or plain text with an empty name.
+    /// or an empty name with plain text.
     fn native(answers: &[(&str, &str)]) -> Script {
         let reply = |(at, (name, text)): (usize, &(&str, &str))| {
             let call = FunctionCall {

@@ -32,7 +32,7 @@ impl Egress {
         Self { clients: Arc::new(Clients::new(Arc::new(resolver))), policy: Arc::new(policy) }
     }
 
-    /// Returns a client with another policy that shares the resolver and the connections.
+    /// Returns a client that shares the resolver and the connections but has another policy.
     pub fn with_policy(&self, policy: Policy) -> Self {
         Self { clients: Arc::clone(&self.clients), policy: Arc::new(policy) }
     }

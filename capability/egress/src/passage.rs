@@ -91,9 +91,9 @@ impl Passage {
         Ok((response, url))
     }
 
-    /// Sends a request that the host made on behalf of a program to an endpoint that the operator
-    /// configured. Does not ask the guard or replace references in the request, but replaces
-    /// secrets in the response.
+    /// Sends a request to an endpoint that the operator configured. The host makes this request on
+    /// behalf of a program. Does not ask the guard or replace references in the request, but
+    /// replaces secrets in the response.
     ///
     /// # Errors
     /// If the backend fails, or the secrets cannot be read.
@@ -105,13 +105,13 @@ impl Passage {
     /// Checks that a program's text contains no secret. `what` names the text in the error.
     ///
     /// # Errors
-    /// `EACCESS` if the text contains a secret, which the error names. Also if the secrets cannot
-    /// be read.
+    /// `EACCESS` if the text contains a secret; the message names the secret. Also fails if the
+    /// secrets cannot be read.
     pub async fn check_text(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
         self.vault.known().await?.refuse(what, text)
     }
 
-    /// Replaces secrets in a string derived from responses of `urls`.
+    /// Replaces secrets in a string derived from responses from `urls`.
     ///
     /// # Errors
     /// If the secrets cannot be read.
@@ -199,7 +199,7 @@ impl Outgoing {
         Incoming(response)
     }
 
-    /// Returns the cleaner for responses of the URLs that have been requested so far.
+    /// Returns the cleaner for responses from the URLs that have been requested so far.
     pub(crate) fn cleaner(&self) -> Cleaner {
         self.0.known.cleaner(&self.urls())
     }

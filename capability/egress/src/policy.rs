@@ -9,8 +9,8 @@ use crate::address::{Class, classify, classify_name};
 use crate::error::EgressError;
 use crate::host::{DomainPattern, HostRule, Target};
 
-/// The hosts that requests may reach, and the limits of a request. The default allows every public
-/// host and nothing else.
+/// The hosts that requests may reach, and the limits on each request. The default allows every
+/// public host and nothing else.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Hosts that the operator allows (`--allow-host`), even if they are not public.
@@ -18,11 +18,11 @@ pub struct Policy {
     /// If set, only these domains and the hosts of `allow` are allowed. An empty list allows no
     /// domain.
     pub only: Option<Vec<DomainPattern>>,
-    /// The limits of each request.
+    /// The limits on each request.
     pub limits: Limits,
 }
 
-/// The limits of a request, including its redirects.
+/// Limits on a request, including its redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a response's body in bytes, after decompression (default 8 MiB).

@@ -11,8 +11,8 @@ use crate::request::Request;
 /// Maximum length of a URL in bytes. Most servers refuse longer ones.
 const MAX_URL: usize = 16 << 10;
 
-/// Headers that only the HTTP client sets: those for the framing, the connection, and the host that
-/// the policy checked.
+/// Headers that only the HTTP client sets. They control the framing and the connection, or name the
+/// host that the policy checked.
 static OWN_HEADERS: [HeaderName; 11] = [
     header::HOST,
     header::CONTENT_LENGTH,

@@ -103,8 +103,8 @@ impl Files {
         self.open(path)?.read_at(offset, len)
     }
 
-    /// Opens a file for reading in parts. The reader keeps the file that it opened: the current
-    /// content of an overlay's file, or the base's file even if it is moved or removed.
+    /// Opens a file for reading in parts. The reader keeps reading the same file. A file in the
+    /// overlay is a snapshot, and a file in the base stays readable even if it is moved or removed.
     ///
     /// # Errors
     /// If the file does not exist or cannot be read.
@@ -112,7 +112,7 @@ impl Files {
         self.on_file(path, Target::Read, lookup::open)
     }
 
-    /// Writes a whole file, replacing an existing one. Creates missing parent folders.
+    /// Writes a whole file, and replaces any file at the path. Creates missing parent folders.
     ///
     /// # Errors
     /// If the path or a parent is an entry of a different type, the overlay is full, or the base
@@ -149,7 +149,7 @@ impl Files {
         self.edit(path, Edit::Append(data))
     }
 
-    /// Writes at an offset of a file. A gap before the offset is filled with zeros. Creates the
+    /// Writes to a file at an offset. A gap before the offset is filled with zeros. Creates the
     /// file and its missing parent folders.
     ///
     /// # Errors
@@ -213,8 +213,8 @@ impl Files {
         })
     }
 
-    /// Returns the absolute path of an entry in the workdir, such as `/a/b`, without links. Names
-    /// that do not exist are kept.
+    /// Returns the absolute path of an entry in the workdir, such as `/a/b`, without links. The
+    /// path may contain names that do not exist.
     ///
     /// # Errors
     /// If the path, or a link on it, leads out of the workdir.
@@ -419,7 +419,7 @@ impl Files {
         Ok(resolved)
     }
 
-    /// Performs an operation, and repeats it if a link appeared on a path after the path was
+    /// Performs an operation and retries it if a link appeared on a path after the path was
     /// resolved. Fails after [`MAX_ATTEMPTS`] attempts.
     fn retry<T>(
         &self,

@@ -1,7 +1,7 @@
 //! Line-based files in a workdir, such as the trace. Only the host writes them.
 //!
-//! A link at such a path is never followed, because a link that came with the workdir could point
-//! anywhere.
+//! If one of these paths is a link, it is never followed, because a link that came with the workdir
+//! could point anywhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

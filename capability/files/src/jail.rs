@@ -2,9 +2,9 @@
 //! following any link.
 //!
 //! Every path that reaches this module has passed [`resolve`](crate::tree::resolve), which follows
-//! links, in the base and the overlay as one tree, and asks the run's guard about the resolved
-//! path. If there is a link on such a path, it appeared after the check. The operation then fails
-//! with `ELOOP`, and the caller resolves the path again.
+//! links, treating the base and the overlay as one tree, and asks the run's guard about the
+//! resolved path. If there is a link on such a path, it appeared after the check. The operation
+//! then fails with `ELOOP`, and the caller resolves the path again.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

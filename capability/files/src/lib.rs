@@ -28,10 +28,11 @@
 //! workdir can be named. An absolute path into a folder of the operating system, such as
 //! `/etc/shadow`, is rejected unless the workdir has such a folder. `.` and `..` are resolved in
 //! the path's string, before any link is followed. A link in the base is followed as long as it
-//! stays inside: a relative link from its own folder, an absolute link if its target is under the
-//! workdir's path on the host. Any other link is rejected, and so is a path that leads above the
-//! root. Devices, FIFOs and sockets are listed but never opened. A name in the base that is not
-//! UTF-8 is listed with replacement characters as [`EntryKind::Other`] and cannot be opened.
+//! stays inside. The target of a relative link is resolved from the link's folder. The target of an
+//! absolute link must be under the workdir's path on the host. Any other link is rejected, and so
+//! is a path that leads above the root. Devices, FIFOs and sockets are listed but never opened. A
+//! name in the base that is not UTF-8 is listed with replacement characters as [`EntryKind::Other`]
+//! and cannot be opened.
 //!
 //! # Listings
 //! The files that the host writes in the root of the workdir, such as the trace, are not listed.

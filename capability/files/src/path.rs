@@ -121,9 +121,9 @@ impl RunPath {
         to.join_all(self.below(from).into_iter().flatten())
     }
 
-    /// Returns the target to store in a link at this path. It is relative, with `..` only at its
-    /// start, so that every program that follows it reaches the same entry. An absolute `target`
-    /// starts at the root of the workdir.
+    /// Returns the target to store in a link at this path. The stored target is relative, with `..`
+    /// only at its start, so that every program that follows the link reaches the same entry. An
+    /// absolute `target` starts at the root of the workdir.
     pub(crate) fn link_to(&self, target: &str) -> Result<String, PathFault> {
         if target.is_empty() {
             return Err(PathFault::Empty);
@@ -185,14 +185,15 @@ impl RunPath {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// Returns the parents of the path, except the root, outermost first, and then the path itself.
+    /// Returns the ancestors of the path, outermost first and without the root, and then the path
+    /// itself.
     pub(crate) fn steps(&self) -> impl Iterator<Item = RunPath> + '_ {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let ends = ends.chain((!self.is_top()).then_some(self.0.len()));
         ends.filter_map(|end| self.0.get(..end)).map(|text| RunPath(text.to_owned()))
     }
 
-    /// Returns the parents of the path, except the root, outermost first.
+    /// Returns the ancestors of the path, outermost first and without the root.
     pub(crate) fn parents(&self) -> impl Iterator<Item = RunPath> + '_ {
         self.steps().take(self.depth().saturating_sub(1))
     }

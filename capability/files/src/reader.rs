@@ -1,4 +1,4 @@
-//! Reading an open file: a snapshot of an overlay's file, or a handle of a base's file.
+//! Reading an open file: a snapshot of a file in the overlay, or a handle to a file in the base.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -93,7 +93,7 @@ impl Reader {
     /// Reads the whole file.
     ///
     /// # Errors
-    /// If it is larger than [`READ_LIMIT`], or the base cannot be read.
+    /// If the file is larger than [`READ_LIMIT`], or the base cannot be read.
     pub fn read_all(&self) -> Result<Bytes, FilesError> {
         self.read_bounded(READ_LIMIT).map_err(|error| match error {
             BoundedReadError::TooLarge(size) => FilesError::too_large(&self.path, size, READ_LIMIT),

@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// Creates a run over a base with these files.
+    /// Creates a run over a base that contains a file at each path.
     fn over(paths: &[&str]) -> World {
         let dir = tempfile::tempdir().unwrap();
         let world = World { files: Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), dir };

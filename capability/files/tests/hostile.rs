@@ -175,8 +175,8 @@ fn nothing_outside_is_read_or_written() {
 fn unusual_paths_inside_are_used_literally() {
     let yard = Yard::new();
     for files in yard.runs() {
-        // None of these has a special meaning: not as a home folder, a URL, a device, or a path of
-        // another operating system.
+        // None of these paths has a special meaning, such as a home folder, a URL, a device, or a
+        // path of another operating system.
         for path in [
             "~/.ssh/id",
             "file:///etc/passwd",

@@ -166,7 +166,7 @@ fn a_swapper_leads_no_write_into_a_repository() {
 
 #[test]
 fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_no_others() {
-    // The time that the undisturbed task takes on this machine.
+    // Measures how long the task takes on this machine if it is not killed.
     let whole = workdir();
     let began = Instant::now();
     assert!(start("apply", whole.path()).wait().unwrap().success());

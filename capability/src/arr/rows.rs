@@ -44,7 +44,7 @@ fn compare(a: &Key, b: &Key) -> Ordering {
 /// The location of the sort key in each row.
 enum Field<'k> {
     Path(Path),
-    /// The index of a tab-separated column, from 0, and its text in the program.
+    /// The index of a tab-separated column, from 0, and the key as the program wrote it.
     Column(usize, &'k str),
 }
 

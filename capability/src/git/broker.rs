@@ -436,7 +436,7 @@ impl Sequence<'_> {
 }
 
 /// Returns the pathspecs that exclude the host's files from a commit. Temporary files have random
-/// names, so patterns match them.
+/// names, so they are excluded by patterns.
 fn excluded(files: &HostFiles, workdir: &Path) -> Vec<String> {
     let names = files.not_committed(workdir).into_iter();
     let each = names.filter_map(|path| Some(format!(":(top,exclude,literal){}", path.to_str()?)));

@@ -123,8 +123,8 @@ impl fmt::Display for Remote {
     }
 }
 
-/// The operator's files for verifying a remote and authenticating to it. A file that is not set
-/// defaults to the file of the system or the user.
+/// The operator's files for verifying a remote and authenticating to it. If a file is not set, the
+/// system's or the user's file is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFiles {
     ca: Option<PathBuf>,
@@ -133,8 +133,8 @@ pub struct RemoteFiles {
 }
 
 impl RemoteFiles {
-    /// Creates the set: the CA certificates for https, and the private key and the known hosts for
-    /// ssh.
+    /// Creates a value from the paths of three files: the CA certificates for https, and the
+    /// private key and the known hosts for ssh.
     ///
     /// # Errors
     /// If a file is missing, or if its path is relative or contains a character that is special to

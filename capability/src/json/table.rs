@@ -12,8 +12,8 @@ use crate::QUOTED;
 /// Maximum number of fields in a formatted table. Every row has a field for each column of the
 /// table.
 const MAX_FIELDS: usize = 4_000_000;
-/// A row that is appended to the input. If a quote is unclosed, the parser does not return it as a
-/// row of its own.
+/// A sentinel row appended to the input. An unclosed quote would absorb it, so the parser returns
+/// it as a separate row only if all quotes are closed.
 const END: &[u8] = b"\n\0";
 
 /// Returns the separator byte. The default is a comma.
@@ -44,8 +44,8 @@ fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
     }
 }
 
-/// Parses a table whose header line names the columns. Returns a JSON array of objects. Their
-/// values are strings, and also numbers if `types` is "num".
+/// Parses a table whose header line names the columns. Returns a JSON array of objects. The values
+/// are strings. If `types` is "num", numeric fields become numbers.
 ///
 /// # Errors
 /// `EPARSE` if a quote is unclosed, a row has more fields than the header, or `types` is unknown;

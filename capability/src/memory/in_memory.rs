@@ -1,4 +1,4 @@
-//! A memory that ends with its process.
+//! The in-memory implementation of [`Memory`]. Its items are lost when the process ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

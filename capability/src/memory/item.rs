@@ -116,11 +116,11 @@ pub trait Memory: Send + Sync {
     /// Returns at most `max` items, newest first.
     fn list(&self, max: usize) -> PortFuture<'_, Vec<Item>>;
 
-    /// Returns the items with these ids, in their order. Ids without an item are skipped.
+    /// Returns the items with these ids, in the order of the ids. Ids without an item are skipped.
     fn items(&self, ids: Vec<i32>) -> PortFuture<'_, Vec<Item>>;
 
-    /// Returns at most [`POOL`](crate::search::POOL) items that match words of a query, best first.
-    /// Each item is an id with its score.
+    /// Returns the ids and scores of the items that match words of a query, best first, at most
+    /// [`POOL`](crate::search::POOL) of them.
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>>;
 
     /// Returns at most `max` items that may be embedded and have no vector from the model. The

@@ -69,7 +69,7 @@ impl Team {
     }
 
     /// Waits for the next program to end, and adds its calls to the run's trace. Returns the number
-    /// of its call and its results, or `None` if no program is running.
+    /// of the call and the program's results, or `None` if no program is running.
     ///
     /// # Errors
     /// `ENOMEM` if the total size of the outputs exceeds the run's memory limit.

@@ -1,5 +1,5 @@
-//! The policy of a run, which determines the effects of its programs that are allowed, need the
-//! user's approval, or are denied.
+//! The policy of a run, which determines whether an effect of its programs is allowed, needs the
+//! user's approval, or is denied.
 //!
 //! Grants determine which capabilities exist, and a policy restricts their use. A policy is a set
 //! of rules, each with a verdict. A rule covers effects, no matter which function causes them:

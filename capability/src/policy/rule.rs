@@ -37,8 +37,8 @@ enum Hosts {
 }
 
 impl Hosts {
-    /// Returns the rank of a rule with these hosts and `own_port` for a host on a port, or `None`
-    /// if the rule does not cover it.
+    /// Returns the rank that a rule on these hosts has for `host` and `port`, or `None` if the rule
+    /// does not cover them. `own_port` is the rule's port, or `None` if the rule covers all ports.
     fn rank(&self, own_port: Option<u16>, host: &str, port: u16) -> Option<Rank> {
         if own_port.is_some_and(|own| own != port) {
             return None;

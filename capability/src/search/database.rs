@@ -1,4 +1,4 @@
-//! The database of an index: its tables, and the opening of an untrusted file.
+//! The database of an index: defines its tables, and opens its file, which is untrusted.
 
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
         // A failure is reported when the file is opened.
         let _ = builder.create(folder);
     }
-    // If another process creates the file at the same time, its file is used.
+    // If another process creates the file at the same time, the other process's file is used.
     for _ in 0..2 {
         if std::fs::symlink_metadata(path).is_err() {
             make_private(path);
@@ -96,7 +96,7 @@ fn is_private(path: &Path) -> bool {
     })
 }
 
-/// Creates a database in memory.
+/// Creates an in-memory database.
 pub(super) fn in_memory() -> Result<Connection, Cause> {
     let mut connection = Connection::open_in_memory()?;
     prepare(&mut connection)?;

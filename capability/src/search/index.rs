@@ -69,7 +69,7 @@ impl Index {
         index
     }
 
-    /// Replaces the database in the file with an empty one in memory.
+    /// Switches from the database in the file to an empty in-memory database.
     fn switch_to_memory(&mut self, cause: &Cause) {
         self.notes
             .push(format!("the index is in memory, because its file cannot be used: {cause}"));

@@ -6,8 +6,8 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. A passage with half of
-/// [`MAX_CHARS`] also ends at the next blank line.
+/// Number of lines after which a passage ends at the next blank line. The same applies after half
+/// of [`MAX_CHARS`].
 const ENOUGH_LINES: usize = 20;
 
 /// A passage: consecutive lines of a file.

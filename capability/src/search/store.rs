@@ -27,7 +27,7 @@ const UNSETTLED: i128 = 2_000_000_000;
 
 /// Time after which a snapshot is removed if no run has seen it, in seconds.
 const RETENTION: i64 = 86_400;
-/// Minimum time between two updates of a snapshot's last use, in seconds.
+/// Minimum time between two updates of a snapshot's time of last use, in seconds.
 const USE_PRECISION: i64 = 3_600;
 
 /// One database of the index.

@@ -7,7 +7,7 @@ use super::is_continuation;
 use crate::arr::{Arrays, Handle};
 use crate::{MAX_TEXT, too_large};
 
-/// Number of bytes in a block, whose characters are counted together.
+/// Number of bytes in a block. The characters of a block are counted together.
 const BLOCK: usize = 1_024;
 
 pub(super) fn byte(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {

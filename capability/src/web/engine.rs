@@ -118,7 +118,7 @@ impl Engine {
         Ok(Engine { kind: settings.kind, url, key, backend: Arc::new(backend.with_limits(limits)) })
     }
 
-    /// Creates an engine without a key that uses the given backend.
+    /// Creates an engine that has no key and uses the given backend.
     ///
     /// # Errors
     /// If the URL is invalid.

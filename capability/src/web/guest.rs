@@ -104,7 +104,8 @@ pub(super) async fn text(
 /// snippet}]`. `request` contains the guest's entry point and its parameters.
 ///
 /// # Errors
-/// The error is `Ok` with the reason if there are no results, and `Err` if the run's account fails.
+/// `Err(Ok(reason))` if there are no results or the response cannot be parsed; `Err(Err(failure))`
+/// if a limit of the run's account is exceeded or the guest cannot be compiled.
 pub(super) async fn results(
     account: &Account,
     request: Json,

@@ -1,4 +1,4 @@
-//! Tests the conversion of pages and the search engines, with a misbehaving server.
+//! Tests page conversion and the search engines against a misbehaving server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 

@@ -48,7 +48,7 @@ struct Run {
 }
 
 /// Simulates `runs` runs that arrive at `rate` runs per second. Prints the number of required
-/// processors, and the duration of the runs without the model's time.
+/// processors, and the duration of the runs, excluding the time spent waiting for the model.
 pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
     let of_database = (rate * measured.database / BUSY).ceil().max(1.0) as usize;
     let servers = (rate * measured.server / BUSY / PER_SERVER as f64).ceil().max(1.0) as usize;
@@ -65,7 +65,7 @@ pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
     );
 }
 
-/// Returns the duration of each run without the model's time, in seconds.
+/// Returns the duration of each run in seconds, excluding the time spent waiting for the model.
 fn simulate(
     measured: Measured,
     rate: f64,

@@ -108,7 +108,7 @@ fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String
     (agent, open)
 }
 
-/// Checks that all named agents exist, and returns all agents.
+/// Checks that all named agents exist. Returns all agents, not only the named ones.
 fn known(agents: &Agents, names: &[String]) -> Result<Vec<Arc<AgentSpec>>, Fault> {
     let known = agents.list();
     match names.iter().find(|name| known.iter().all(|agent| agent.name != **name)) {

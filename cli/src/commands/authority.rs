@@ -69,7 +69,7 @@ fn touched(one: &Use) -> Vec<String> {
         .collect()
 }
 
-/// Quotes a string that could be mistaken for another part of its line.
+/// Quotes a string if it could be mistaken for another part of its line.
 fn quoted(text: &Text) -> String {
     let shown = text.to_string();
     let plain = !shown.is_empty()
@@ -97,7 +97,8 @@ fn noun(target: Target) -> &'static str {
 }
 
 /// Returns the resources that a program can access, as JSON: one object for each call. `values` is
-/// null if any value is possible. `argument` is null if every call accesses the target.
+/// null if any value is possible. `argument` is null if the function accesses the target whatever
+/// its arguments are.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {

@@ -73,7 +73,7 @@ struct Checked {
     program: Option<Program>,
 }
 
-/// Checks every file, even after one with errors.
+/// Checks all files. Does not stop at a file with errors.
 pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
     let catalog = match args.files.iter().any(|path| is_name(path)) {
         true => Some(setup::folders(&Config::gather(&[args.flags.into(), outer])?)),

@@ -154,7 +154,7 @@ async fn store(setup: &Setup) -> Found {
     ))
 }
 
-/// Checks that a setting names the model, and that its key is set.
+/// Checks that a setting names the model, and that the model's API key is set.
 fn model(setup: &Setup) -> Found {
     if let Some(path) = &setup.config.cassette.value {
         let opened = wattle_agent::model::Cassette::open(path);
@@ -222,7 +222,7 @@ fn search(setup: &Setup) -> Found {
     Ok(format!("{kind} at {}{}{origin}", engine.url(), key.unwrap_or_default()))
 }
 
-/// Checks the secrets of the settings, and the keys of trusted runs.
+/// Checks the configured secrets, and the keys for trusted runs.
 fn secrets(setup: &Setup) -> Found {
     const FIX: &str = "put another value into the variable, or remove its setting";
     let Config { secrets, image_api_key_env, git_token_env, .. } = &setup.config;

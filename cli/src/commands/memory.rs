@@ -1,5 +1,5 @@
-//! `wattle memory`: reads and changes the items that programs in all sessions of the tenant find
-//! through `memory`.
+//! `wattle memory`: reads and changes the tenant's memory items. Programs in all of the tenant's
+//! sessions find these items through `memory`.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::StoredMemory;

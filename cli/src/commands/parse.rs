@@ -5,7 +5,7 @@ use wattle_agent::machine::read;
 use crate::fault::{Exit, Fault};
 use crate::{input, output};
 
-/// Reads an answer from stdin and prints the action. Parsing never fails, so invalid UTF-8 is
+/// Reads an answer from stdin and prints the action. Parsing never fails: invalid UTF-8 is
 /// replaced.
 pub(crate) fn parse() -> Result<Exit, Fault> {
     let bytes = input::stdin()?;

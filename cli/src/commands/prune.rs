@@ -17,7 +17,7 @@ use crate::setup;
 /// Time after which an unused cache file is removed. The file is created again when needed.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// Cache files that were removed, or would be removed.
+/// Cache files that were removed or, in a dry run, would be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Freed {
     files: usize,
@@ -78,7 +78,7 @@ fn compiled(cache: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the files of search indexes, which are in one folder per tenant. An index's log is
-/// removed together with the index, or by the next process that opens it.
+/// removed together with the index, or by the next process that opens the index.
 fn indexes(cache: &Path) -> Vec<PathBuf> {
     let tenants = std::fs::read_dir(cache.join("search")).into_iter().flatten().flatten();
     tenants.flat_map(|tenant| files(&tenant.path())).collect()

@@ -39,7 +39,8 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     threads::run(start_or_resume(args, config, earlier, schema))
 }
 
-/// Finds the run to resume, or creates the fork. Returns `None` for a new run.
+/// Returns the run to resume, or a new fork of an earlier run. Returns `None` if the command starts
+/// a new run.
 async fn earlier(
     args: &RunArgs,
     flags: &[Layer],
@@ -432,7 +433,7 @@ fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
     Ok(OutputSettings::new(schema))
 }
 
-/// Checks before the run that the answer's file can be written.
+/// Checks before the run that the answer can be written to this file.
 fn writable(path: &Path) -> Result<(), Fault> {
     let was_there = path.exists();
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);

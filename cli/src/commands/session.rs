@@ -197,7 +197,8 @@ async fn import(
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-/// Releases a run that was parked because it ended its process, so that it can be driven again.
+/// Releases a run that was parked because it repeatedly crashed its process, so that it can be
+/// driven again.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
     if store.release(run).await.map_err(failed)? {
         return Ok(());

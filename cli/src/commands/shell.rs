@@ -1,5 +1,5 @@
 //! `wattle shell`: runs the shell without a model, for a line, a script, or lines that the user
-//! types. Its output and its exit status become those of the process.
+//! types. The shell's output and exit status become those of the process.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ use crate::args::{TraceArgs, TraceCommand};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
 
-/// Maximum time of a query.
+/// Time limit for a query.
 const QUERY: Duration = Duration::from_secs(60);
 
 /// Maximum size of the document that a query reads, in bytes. The document contains all steps.

@@ -34,7 +34,7 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Removes the record of a folder.
+/// Removes the trust record of a folder.
 pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     // The project file is not read, because it may be missing or invalid.
     let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
@@ -48,7 +48,7 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Prints the settings of a project file, and which of them take effect.
+/// Prints the settings of a project file, and whether each of them takes effect.
 pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let Some(project) = project else {

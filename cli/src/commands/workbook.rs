@@ -15,7 +15,7 @@ use crate::fault::{Exit, Fault};
 use crate::setup::Setup;
 use crate::{input, output, threads};
 
-/// Maximum time of a query.
+/// Time limit for a query.
 const QUERY: Duration = Duration::from_secs(60);
 
 /// Runs a `workbook` command.
@@ -103,7 +103,7 @@ fn tangle(components: &[ComponentOutline], dir: &Path) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Applies a jq filter to the array of the components.
+/// Applies a jq filter to the components, as a JSON array.
 async fn query(file: PathBuf, filter: String) -> Result<Exit, Fault> {
     let document = json!(components(&file)?).to_string();
     let until = Instant::now() + QUERY;

@@ -14,7 +14,7 @@ pub(crate) enum Class<T> {
     Presentation,
     /// A limit or a switch. Any project file may set a value that the function accepts. The
     /// function receives the project's value and the value without the project file, and accepts
-    /// the first if it permits no more than the second. Any other value needs trust.
+    /// the former if it permits no more than the latter. Any other value needs trust.
     Narrows(fn(&T, &T) -> bool),
     /// A project file may set the setting only in a folder that the user trusts.
     NeedsTrust,
@@ -22,7 +22,7 @@ pub(crate) enum Class<T> {
     Never,
 }
 
-/// The kind of a class, without the type of the setting.
+/// A [`Class`] without the setting's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// See [`Class::Presentation`].
@@ -90,13 +90,13 @@ pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
 }
 
 /// Accepts a limit on steps that does not exceed the current one. If there is no current limit,
-/// each command has its own, and the lowest of these is [`FEWEST_STEPS`].
+/// each command has its own default limit, and the lowest of these is [`FEWEST_STEPS`].
 pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
     let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
     given.is_some_and(|given| given.get() <= bound)
 }
 
-/// The lowest default limit on steps of all commands.
+/// The lowest of the commands' default limits on steps.
 const FEWEST_STEPS: u32 = 10;
 
 /// Accepts a limit that does not exceed the current one. If there is no current limit, accepts any
@@ -119,7 +119,7 @@ pub(super) fn cheaper(given: &Option<Dollars>, otherwise: &Option<Dollars>) -> b
     bounded(&given.map(|cost| cost.nanos()), &otherwise.map(|cost| cost.nanos()))
 }
 
-/// Accepts a list of hosts that are all allowed even without the project file.
+/// Accepts a list if every host in it is already allowed without the project file.
 #[expect(clippy::ptr_arg, reason = "a class looks at values of the setting's own type")]
 pub(super) fn fewer_hosts(given: &Vec<HostRule>, otherwise: &Vec<HostRule>) -> bool {
     given.iter().all(|host| otherwise.contains(host))

@@ -41,7 +41,7 @@ const EXCERPT: usize = 400;
 /// Parses the table of a file. The TOML parser limits the nesting of values.
 ///
 /// # Errors
-/// If it is not UTF-8 or not TOML.
+/// If the bytes are not UTF-8 or not TOML.
 pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
     let text = String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8"))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
@@ -54,8 +54,8 @@ pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
     Ok(table.into_iter().flat_map(|(key, value)| dotted(key, value)).collect())
 }
 
-/// Flattens a table into dotted keys, such as `ai.calls` for `calls` in `[ai]`. A table whose own
-/// name is a key stays whole.
+/// Flattens a table into dotted keys, such as `ai.calls` for `calls` in `[ai]`. A table whose
+/// dotted name is the key of a setting is not flattened.
 fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     match value {
         toml::Value::Table(table) if kind(&key).is_none() && !table.is_empty() => {

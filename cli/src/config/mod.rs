@@ -145,8 +145,8 @@ impl Config {
         Ok((folder, project))
     }
 
-    /// Rejects a secret in a setting that must contain the name of a variable or a URL. The error
-    /// omits the value, because secrets are never printed.
+    /// Checks that no setting contains a secret where the name of a variable or a URL is expected.
+    /// The error omits the value, because secrets are never printed.
     fn names_no_secret(&self) -> Result<(), Fault> {
         let names = [
             ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),

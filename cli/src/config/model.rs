@@ -88,7 +88,7 @@ impl Value for Temperature {
     }
 }
 
-/// Parses an amount of dollars above zero, such as `0.50` or `$2`.
+/// Parses a dollar amount above zero, such as `0.50` or `$2`.
 pub(crate) fn dollars(text: &str) -> Result<Dollars, String> {
     let bare = text.trim();
     let amount = bare.strip_prefix('$').unwrap_or(bare).parse().ok().and_then(Dollars::new);

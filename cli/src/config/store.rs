@@ -11,7 +11,7 @@ use wattle_agent::capability::egress::Url;
 use super::places::Places;
 use super::value::Value;
 
-/// The schemes of a database's URL.
+/// The URL schemes of a PostgreSQL database.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// The location of the store. Its string forms contain no password.
@@ -97,7 +97,7 @@ impl Value for StoreLocation {
 pub(crate) enum BlobLocation {
     /// A folder.
     Folder(PathBuf),
-    /// An S3 bucket, and the prefix of the names in it.
+    /// An S3 bucket, and the prefix of the object names in it.
     Bucket { bucket: String, prefix: String },
 }
 

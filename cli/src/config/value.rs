@@ -13,7 +13,7 @@ use wattle_agent::capability::policy::Rule;
 use wattle_agent::capability::secrets::SecretHost;
 use wattle_agent::capability::web::EngineKind;
 
-/// A type of setting. Error messages contain the expected format and the actual value.
+/// The type of a setting's value. Error messages contain the expected format and the actual value.
 pub(crate) trait Value: Sized {
     /// Parses the value of an environment variable.
     fn from_text(text: &str) -> Result<Self, String>;

@@ -1,5 +1,5 @@
-//! `wattle demo`: plays recorded runs. The model's answers come from a script. Its programs are
-//! really parsed, compiled and run, on built-in files and a built-in web site.
+//! `wattle demo`: plays recorded runs. The model's answers come from a script. The script's
+//! programs are actually parsed, compiled and run, on built-in files and a built-in web site.
 
 mod script;
 mod site;

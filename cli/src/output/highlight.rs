@@ -13,7 +13,7 @@ use wattle_agent::rt::forms;
 
 use super::{DIM, paint, visible};
 
-/// The kind of a program piece.
+/// The kind of a piece of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A parenthesis or a bracket.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Comment,
     /// The name of a form, at the head of a list.
     Form,
-    /// A host function.
+    /// The name of a host function.
     Host,
     /// A name that begins with `$`.
     Name,

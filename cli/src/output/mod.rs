@@ -54,7 +54,7 @@ pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
 
-/// Returns a handle to the terminal that another program can read from.
+/// Returns a duplicate of stdout, through which another program can read from the terminal.
 ///
 /// # Errors
 /// If stdout is closed.

@@ -24,7 +24,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Opens the streams, with a filter before each terminal.
+    /// Opens the streams. Output to a terminal passes through a filter.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -36,17 +36,18 @@ impl Screen {
         Ok(Screen { streams, held: [held_of_out, held_of_err] })
     }
 
-    /// Returns the incomplete characters of the streams, which are written at the end.
+    /// Returns a handle to the incomplete characters that the filters withhold. The characters are
+    /// written at the end.
     pub(crate) fn rest(&self) -> Rest {
         Rest(self.held.clone())
     }
 }
 
-/// The incomplete characters at the ends of the streams.
+/// A handle to the incomplete characters that the filters of stdout and stderr withhold.
 pub(crate) struct Rest([Option<Arc<Mutex<Visible>>>; 2]);
 
 impl Rest {
-    /// Writes the withheld incomplete characters at the ends of the streams, escaped.
+    /// Writes the withheld incomplete characters to their streams, escaped.
     ///
     /// # Errors
     /// If writing to stdout fails.
@@ -70,8 +71,8 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
     Ok((Stream::writer(shown), Some(filter)))
 }
 
-/// Wraps a standard stream of the process. It is read and written on separate threads, not on those
-/// that run commands.
+/// Wraps a standard stream of the process. Separate threads read and write it, so that it does not
+/// block the threads that run commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
     let own =

@@ -17,7 +17,7 @@ static LINE: Mutex<String> = Mutex::new(String::new());
 /// Number of questions that the user is answering.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A guard for a question. No transient line is shown until it is dropped.
+/// A guard for a question. No transient line is shown until the guard is dropped.
 pub(crate) struct Hold(());
 
 /// Hides the transient line until the returned guard is dropped.

@@ -1,5 +1,5 @@
-//! The columns that a string occupies on a terminal. Wide characters occupy two columns, and
-//! combining characters none.
+//! The columns that a string occupies on a terminal. Wide characters occupy two columns. Combining
+//! characters occupy none.
 
 use std::io::{stderr, stdout};
 use std::os::fd::AsFd;
@@ -52,8 +52,8 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     fitting
 }
 
-/// Breaks a string at spaces into lines of at most `columns` columns. A longer word is put on its
-/// own line.
+/// Breaks a string at spaces into lines of at most `columns` columns. A word that is longer than
+/// `columns` gets a line of its own and is not split.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -15,7 +15,7 @@ use super::known::SharedKnown;
 use super::open::Input;
 use crate::output::{self, BAD, DIM, NAME, highlight, paint};
 
-/// The helper of the line editor.
+/// The line editor's helper.
 pub(super) struct Assistant {
     known: SharedKnown,
     /// If true, the user is answering a question, and needs no help.

@@ -23,7 +23,7 @@ pub(super) struct Undo {
 struct FilesState {
     /// The changes in the format of [`Files::restore`], or `None` if there are none.
     delta: Option<String>,
-    /// Number of times that changes had been applied at that point.
+    /// Number of times that changes were applied before this state.
     applied: u64,
 }
 

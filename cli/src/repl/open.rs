@@ -1,4 +1,4 @@
-//! The lexer for multi-line input, which determines if an input is complete.
+//! The lexer for multi-line input, which determines whether an input is complete.
 //!
 //! It examines only programs (the first line begins with `(`), quoted messages (they begin with
 //! `"""`) and fences. Prose is complete at the end of its line, regardless of quotes and

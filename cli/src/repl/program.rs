@@ -1,13 +1,13 @@
-//! The open program: the inputs of a session that continue each other.
+//! The open program: the session's inputs that together form one program.
 //!
 //! Several inputs can form one program. Each input is compiled together with the previous ones, and
 //! all of them run from the start. The host calls of earlier inputs are not repeated: the program
 //! receives their recorded results. Therefore every variable has the same value as before, and
 //! nothing is written or sent twice.
 //!
-//! An input is kept only if it ran without a failure and another one can follow: its forms leave no
-//! value, and it does not end the program. Any other input also runs after the kept ones, but later
-//! inputs do not see its variables.
+//! An input is kept only if it ran without a failure and allows another input to follow, that is,
+//! its forms leave no value and it does not end the program. Any other input also runs after the
+//! kept ones, but later inputs do not see its variables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +59,8 @@ impl OpenProgram {
         Arc::new(InputTape { kept: self.calls.iter().map(key).collect(), ..InputTape::default() })
     }
 
-    /// Removes the kept inputs' output from the whole program's outcome.
+    /// Removes the output of the kept inputs, so that the outcome contains only that of the new
+    /// input.
     pub(super) fn only_new(&self, outcome: &mut Outcome) {
         outcome.results.drain(..self.results.min(outcome.results.len()));
         outcome.log.drain(..self.logged.min(outcome.log.len()));
@@ -160,7 +161,8 @@ fn has_flat(input: &str) -> bool {
     })
 }
 
-/// The tape of one input. It replays the calls of the inputs before it, and records its own.
+/// The tape of one input. It replays the calls of the earlier inputs, and records the calls of this
+/// one.
 #[derive(Default)]
 pub(super) struct InputTape {
     /// The calls of the kept inputs, by path and number.
@@ -170,7 +172,7 @@ pub(super) struct InputTape {
 }
 
 impl InputTape {
-    /// Returns the calls that were performed and not replayed.
+    /// Returns the calls that were performed rather than replayed.
     fn made(&self) -> Vec<(CallId, CallResult)> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

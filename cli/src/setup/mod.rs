@@ -337,7 +337,7 @@ impl Setup {
             .ok()
     }
 
-    /// Creates a store in memory, which is lost when the process ends.
+    /// Creates an in-memory store, which is lost when the process ends.
     ///
     /// # Errors
     /// If the tenant's name is invalid, or there is not enough memory for a store.
@@ -392,7 +392,7 @@ fn limits(config: &Config) -> Limits {
     Limits { run, process_memory: bytes(config.limits_process.value), ..Limits::default() }
 }
 
-/// Returns the folder of compiled programs, which all processes share.
+/// Returns the folder for compiled programs, which all processes share.
 fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }

@@ -1,4 +1,4 @@
-//! The runs of the command line: the service that drives them, and their parts.
+//! The runs that commands start: the service that drives them, and their parts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ pub(crate) struct LocalRuns {
     pub(crate) model: Arc<dyn Model>,
     /// The settings of the agent loop.
     pub(crate) settings: Settings,
-    /// The requirements on the runs' output.
+    /// The requirements for the runs' output.
     pub(crate) output: Option<OutputSettings>,
     /// The files of the runs.
     pub(crate) files: Arc<Files>,
@@ -45,7 +45,7 @@ pub(crate) struct LocalAssembler {
 }
 
 impl LocalAssembler {
-    /// Creates the assembler and the service of these runs.
+    /// Creates the assembler and the service for these runs.
     pub(crate) fn service(runs: LocalRuns) -> (RunService, Arc<LocalAssembler>) {
         let host = runs.setup.host.clone();
         let models = runs.setup.models(Arc::clone(&runs.model));

@@ -42,7 +42,7 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     })
 }
 
-/// Opens the location of large files. The keys of a bucket come from the environment.
+/// Opens the storage for large files. The keys of a bucket come from the environment.
 ///
 /// # Errors
 /// If the folder cannot be created, a variable of the bucket is missing, or one is invalid.

@@ -21,11 +21,11 @@ pub(crate) use record::{Record, Records};
 /// The state of a folder's project file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// None of its settings needs trust.
+    /// No setting of the file needs trust.
     NotNeeded,
     /// The user trusts its current content.
     Trusted,
-    /// The user trusted other content; each line is one difference.
+    /// The user trusted different content. Each string describes one difference.
     Changed(Vec<String>),
     /// The user was asked about this content, and declined.
     Declined,

@@ -2,8 +2,9 @@
 //! need, before it starts a thread and before it reads untrusted data. Programs run in their own
 //! sandbox. The confinement is a second barrier, in case the sandbox has a flaw.
 //!
-//! The files that a command may access are data ([`Rule`]), derived from its settings. Landlock
-//! enforces the rules if the kernel supports it ([`kernel`]). Core dumps are disabled everywhere.
+//! The access that a command is allowed is described by a list of [`Rule`]s, derived from its
+//! settings. Landlock enforces the rules if the kernel supports it ([`kernel`]). Core dumps are
+//! disabled everywhere.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;

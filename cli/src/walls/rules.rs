@@ -9,7 +9,7 @@ use super::Needs;
 use crate::config::{BlobLocation, Config, Places, StoreLocation};
 use crate::setup::make_private;
 
-/// A rule for a file, or for a folder with its contents, and the allowed access.
+/// A rule: a file, or a folder with its contents, and the access that is allowed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// The path; a link denotes its target.

@@ -9,7 +9,8 @@ use crate::server::{Served, TOKEN, status};
 use crate::text::Values;
 use crate::watch::Watch;
 
-/// Runs an attack, and returns its faults: the differences from the expectations in its row.
+/// Runs an attack, and returns the faults: the differences from the expectations in the attack's
+/// row.
 pub(crate) fn run(attack: &Attack) -> Vec<String> {
     let row = &*attack.row;
     let place = Place::new();
@@ -91,7 +92,7 @@ fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> V
     faults
 }
 
-/// Checks the requests that reached the web server and the model, and adds the faults.
+/// Checks the requests that reached the web server and the model, and adds any faults to `faults`.
 fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults: &mut Vec<String>) {
     let received: Vec<String> =
         web.requests().iter().map(|one| format!("{} {}", one.method, one.path)).collect();

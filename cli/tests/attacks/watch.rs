@@ -87,7 +87,8 @@ struct Process {
     name: String,
     /// If true, the process is a fork of this one that has not started its program yet.
     is_fork: bool,
-    /// If true, the program of the process is known, and is not the watcher's own `kill`.
+    /// If true, the program of the process is known, and is not the `kill` command that the watcher
+    /// itself runs.
     is_started: bool,
 }
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 /// The folders of one test. They are removed when it ends.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
-    /// The database that the commands use as their store, if the tests are switched to PostgreSQL.
+    /// The database that the commands use as their store, if the tests run with PostgreSQL.
     /// Otherwise, the store is a file in the home folder.
     store: Option<String>,
 }

@@ -97,7 +97,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
 enum Fate {
     /// The value takes effect.
     Applies,
-    /// The command fails, and names the command that trusts the folder.
+    /// The command fails, and its error names the command that trusts the folder.
     Refused,
     /// The command fails, even in a trusted folder.
     Never,

@@ -17,9 +17,9 @@ pub(super) enum Argument {
     Map(Json),
 }
 
-/// A program that calls one function and outputs its result: a string unchanged, an i32 in decimal
-/// digits, a wider number as eight bytes, an array or a map as JSON. If the function returns
-/// nothing but changes an array or a map, the program outputs that array or map.
+/// A program that calls one function and outputs its result. It outputs a string unchanged, an i32
+/// in decimal digits, a wider number as eight bytes, and an array or a map as JSON. If the function
+/// returns nothing but changes an array or a map, the program outputs that array or map.
 pub(super) struct OneCall {
     source: String,
     args: Vec<String>,

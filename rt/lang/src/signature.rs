@@ -185,10 +185,11 @@ pub enum Service {
 pub enum Names {
     /// No resource.
     Nothing,
-    /// The argument itself is the name of such a resource.
+    /// The argument itself is the name of a resource of this kind.
     Itself(Target),
-    /// The argument contains such names, like a script or an array. They are known only when the
-    /// function uses them, and the function asks the guard about each name.
+    /// The argument, such as a script or an array, contains names of resources of these kinds. The
+    /// names are known only when the function uses them, so the function itself asks the guard
+    /// about each name.
     Inside(&'static [Target]),
 }
 
@@ -403,8 +404,8 @@ impl Signatures {
         self.list.get(*self.by_name.get(full_name)?)
     }
 
-    /// Returns the function that a form with this many operands calls: the named function or, if
-    /// that does not take this many operands, an overload that does, if there is one.
+    /// Returns the function that a form with this many operands calls. This is the named function,
+    /// unless only one of its overloads takes this many operands.
     ///
     /// ```
     /// # use wattle_lang::{Names, Param, Signature, Signatures, Ty};

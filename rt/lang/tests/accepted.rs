@@ -1,5 +1,5 @@
 //! Tests programs that are valid although they use the syntax of other languages or of the first
-//! edition. The programs are in `tests/accepted.txt`.
+//! edition of this language. The programs are in `tests/accepted.txt`.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -220,7 +220,8 @@ fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     None
 }
 
-/// Checks the properties of the fixes of any program, valid or not. Returns the violated property.
+/// Checks the properties that the fixes for any program, valid or not, must have. The error is the
+/// violated property.
 fn check_fixes(source: &str, host: &Signatures) -> Result<(), String> {
     let Some(fault) = explain(source, host) else { return Ok(()) };
     if let Some(fix) = &fault.fix {

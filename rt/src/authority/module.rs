@@ -232,7 +232,8 @@ impl ModuleArity for Module<'_> {
 pub(super) enum StaticText<'a> {
     /// No string can be at the address, so a call with this address fails.
     Invalid,
-    /// The initial bytes, and the range of addresses that they occupy together with their length.
+    /// The initial bytes, and the range of addresses that they and the preceding length field
+    /// occupy.
     Bytes(&'a [u8], Range<u64>),
     /// Any string.
     Unknown,

@@ -121,8 +121,8 @@ pub trait Tape: Send + Sync {
     /// again afterwards if the call must not be performed twice.
     fn needs_flush(&self, id: &CallId) -> bool;
 
-    /// Returns the key of a call. It is the same if the program runs again, and differs from the
-    /// key of every other call in any run.
+    /// Returns the idempotency key of a call. The key is the same if the program runs again, and
+    /// differs from the key of every other call in any run.
     fn key(&self, path: &[u32], number: u32) -> String;
 
     /// Writes all records to durable storage.

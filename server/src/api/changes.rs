@@ -74,7 +74,7 @@ enum RunChange {
 struct Changes {
     shared: Arc<Shared>,
     caller: Caller,
-    /// Notified when a run begins or ends in this process.
+    /// A signal that a run began or ended in this process.
     notices: watch::Receiver<()>,
     /// The time of the newest change, in milliseconds since 1970.
     newest: u64,
@@ -85,8 +85,8 @@ struct Changes {
     ends: Instant,
 }
 
-/// The part of a run's state that is compared to detect changes: its status, time of the newest
-/// change, and steps.
+/// The part of a run's state that is compared to detect changes: its status, the time of its newest
+/// change, and its number of steps.
 type Sent = (RunStatus, u64, u32);
 
 async fn follow(State(shared): State<Arc<Shared>>, caller: Caller) -> Result<Response, ApiError> {

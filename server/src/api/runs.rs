@@ -36,7 +36,7 @@ use crate::state::Shared;
 pub(super) const STEPS: u32 = 40;
 /// Highest step limit that a request may set.
 const MAX_STEPS: u32 = 10_000;
-/// The name given to a schema that a request supplies without one.
+/// The name of a schema that a request supplies.
 const ANSWER: &str = "answer";
 /// Default number of runs on a page.
 const PAGE: u32 = 50;

@@ -1,4 +1,5 @@
-//! Routes that save programs in the catalog and run a program's examples before it is saved.
+//! Routes that save programs in the catalog, and that run the examples of a program without saving
+//! it.
 
 use std::fs::Permissions;
 use std::io::{ErrorKind, Write as _};

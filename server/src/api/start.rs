@@ -71,12 +71,12 @@ pub(crate) async fn queue(
     Ok((id, session))
 }
 
-/// Acquires a run slot of the caller's token. Returns `None` if the token's runs are not limited.
+/// Acquires a run slot for the caller's token. Returns `None` if the token's runs are not limited.
 pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, ApiError> {
     caller.limited.map(|key| shared.quotas.slot(key)).transpose()
 }
 
-/// Holds a slot until its run is no longer active. Returns the run's id immediately.
+/// Returns the run's id immediately, and holds the slot until the run is no longer active.
 pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
     let id = run.id.clone();
     if let Some(slot) = slot {

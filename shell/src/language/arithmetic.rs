@@ -6,7 +6,7 @@
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;
 
-/// The variables of an expression.
+/// Access to the variables of an expression.
 pub(crate) trait Names {
     /// Returns the value of a variable, or `None` if it is unset.
     fn get(

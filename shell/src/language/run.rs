@@ -33,7 +33,7 @@ pub(crate) struct Run {
     orphans: Mutex<Vec<Task>>,
 }
 
-/// A slot within the limit on parallel tasks. Dropping it frees the slot.
+/// A slot for a parallel task. The number of slots is limited, and dropping a slot frees it.
 pub(crate) struct Slot(Arc<Run>);
 
 impl Drop for Slot {

@@ -17,7 +17,7 @@ use crate::bounds::{Bounds, amount};
 use crate::command::{Commands, Status};
 use crate::stream::{CapturedBytes, Stream};
 
-/// A shell: a set of commands and the limits of a script. It creates sessions.
+/// A shell: a set of commands, and the limits for scripts. It creates sessions.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Shell {
         }
     }
 
-    /// Starts a session over the files of a run.
+    /// Starts a session on the files of a run.
     #[must_use]
     pub fn session(&self, files: Arc<Files>) -> Session {
         let run = Run::new(Arc::clone(&self.commands), &files, self.bounds.clone());

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug)]
 pub(crate) enum ExpandedWord {
     Text(String),
-    /// An assignment in the form of an argument, such as an argument of `declare`.
+    /// An assignment that is passed as an argument, for example to `declare`.
     Setting(Setting),
 }
 

@@ -35,10 +35,10 @@ impl Ledger {
         self.limit
     }
 
-    /// Stores a string.
+    /// Creates the value for a string, and counts its bytes.
     ///
     /// # Errors
-    /// [`AssignError::Full`] if the string exceeds the limit.
+    /// [`AssignError::Full`] if the string does not fit within the limit.
     pub(crate) fn store(self: &Arc<Ledger>, text: String) -> Result<Text, AssignError> {
         let cost = text.len() as u64 + OVERHEAD;
         if self.held.fetch_add(cost, Ordering::Relaxed).saturating_add(cost) > self.limit {

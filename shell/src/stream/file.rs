@@ -262,7 +262,7 @@ impl OpenFile {
 }
 
 impl State {
-    /// Drops all cached content, so that the next read sees the write.
+    /// Drops all cached content, so that later reads see the change.
     fn invalidate(&mut self) {
         self.ahead = (0, Bytes::new());
         self.reader = None;

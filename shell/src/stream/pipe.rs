@@ -22,9 +22,9 @@ pub(super) struct PipeWriter(Arc<Pipe>);
 
 struct Pipe {
     state: Mutex<State>,
-    /// Notified when there is data to read, or the writer has been dropped.
+    /// A signal that there is data to read, or that the writer has been dropped.
     readable: Notify,
-    /// Notified when there is room to write, or the reader has been dropped.
+    /// A signal that there is room to write, or that the reader has been dropped.
     writable: Notify,
 }
 

@@ -72,8 +72,8 @@ async fn report_end(
     }
 }
 
-/// Runs the instance and drops everything that it holds. Returns its outcome, and the message of
-/// the first operation that the run's files refused.
+/// Runs a command's instance, and drops everything that the instance holds. Returns its outcome,
+/// and the message of the first operation that the run's files refused.
 fn run_instance(
     compiled: &CompiledModule,
     command: Command,

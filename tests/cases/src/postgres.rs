@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The environment variable that makes the store tests use PostgreSQL instead of SQLite. Its value
-/// is the [`folder`] of a running server that the tests share, or `1` for a server for each test.
+/// is the [`folder`] of a running server that the tests share, or `1` to start a server for each
+/// test.
 pub const SWITCH: &str = "WATTLE_TEST_POSTGRES";
 
 /// A running PostgreSQL server.
@@ -94,7 +95,8 @@ pub fn processes() -> Option<Vec<u32>> {
 }
 
 /// Stops the server and closes its connections. The server starts again in the background. If
-/// `crashes` is true, the server is stopped without a clean shutdown and recovers at the start.
+/// `crashes` is true, the server is stopped without a clean shutdown and recovers when it starts
+/// again.
 ///
 /// # Panics
 /// Panics if PostgreSQL is not installed, or if the server cannot be stopped.

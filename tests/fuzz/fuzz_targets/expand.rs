@@ -1,5 +1,5 @@
-//! Assembles and auto-fixes arbitrary text. Checks that nothing panics, and that the language's
-//! checker and the WebAssembly validator accept the same inputs. Auto-fixing terminates, and leaves
+//! Assembles and auto-fixes arbitrary text. Checks that nothing panics, that the language's checker
+//! and the WebAssembly validator accept the same inputs, and that auto-fixing terminates and leaves
 //! a valid program unchanged.
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! Converts arbitrary bytes as pages, other text and responses of search engines, with the guest's
-//! functions. Checks that nothing panics. Stripping the tags, the fallback for pages with a too
-//! complex structure, must take time linear in the page's length.
+//! Converts arbitrary bytes as pages, as other text and as responses of search engines, with the
+//! guest's functions. Checks that nothing panics. Also checks that stripping the tags, the fallback
+//! for pages whose structure is too complex, takes time linear in the page's length.
 #![no_main]
 
 use std::time::{Duration, Instant};

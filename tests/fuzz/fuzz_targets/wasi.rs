@@ -37,7 +37,7 @@ const OPERANDS: usize = 9;
 /// Maximum number of calls in a script.
 const CALLS: usize = 64;
 
-/// A function that is never called, because it may wait indefinitely.
+/// The function that the scripts never call, because it may block indefinitely.
 const WAITS: &str = "poll_oneoff";
 
 static RUNTIME: LazyLock<Runtime> =

@@ -61,8 +61,8 @@ async fn expectations_accept_every_right_sample_and_no_wrong_one() {
     assert_eq!(suite.check(&place.host).await.unwrap(), Vec::<String>::new());
 }
 
-/// The recorded programs are complete solutions: the output of the last one is the answer. The
-/// exceptions need no program, call a catalog program, or need a model between their steps.
+/// The recorded programs are complete solutions: the output of the last one is the answer. Tasks
+/// are exempt if they need no program, call a catalog program, or need a model between their steps.
 #[tokio::test(flavor = "multi_thread")]
 async fn reference_programs_print_the_right_answer() {
     let (place, suite) = (Place::new(&[]), suite());

@@ -93,8 +93,8 @@ impl http::Backend for Network {
     }
 }
 
-/// A model whose answer depends only on the number of its messages in the conversation, so it gives
-/// every process the same answers.
+/// A model whose answer depends only on the number of its messages in the conversation, so every
+/// process receives the same answers.
 pub(crate) struct ByTurn(pub(crate) Vec<String>);
 
 impl Model for ByTurn {

@@ -1,5 +1,5 @@
 //! Tests data that imitates the host. Whatever a run's programs read, only lines written by the
-//! host carry marks, even if the model reveals the nonce.
+//! host begin with markers, even if the model reveals the nonce.
 
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -99,7 +99,7 @@ const WAYS: &[&str] = &[
     "(ret (json.get? (arg 0) \"x\"))",
 ];
 
-/// Counts the marks in a string. Invisible characters are ignored.
+/// Counts the markers in a string. Invisible characters are ignored.
 fn marks(text: &str, nonce: &str) -> usize {
     let seen: String =
         text.chars().filter(|c| !matches!(c, '\u{200b}' | '\u{ad}' | '\u{202e}')).collect();
@@ -171,7 +171,7 @@ async fn data_of_programs_is_never_mistaken_for_the_host() {
     }
 }
 
-/// Marks are escaped only in observations. Programs receive the data unchanged.
+/// Markers are escaped only in observations. Programs receive the data unchanged.
 #[tokio::test]
 async fn the_values_that_programs_see_are_unchanged() {
     let world = World::new();

@@ -1,5 +1,5 @@
 //! Tests the files that are shown to the model at the start of a run. They are shown once, as data,
-//! as far as the run's overlay and policy permit.
+//! and only if the run's overlay and policy permit it.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;

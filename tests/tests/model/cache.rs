@@ -1,4 +1,4 @@
-//! Tests the marks for a provider's cache, which stores everything before a mark.
+//! Tests the cache markers in requests. A provider caches everything before a marker.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{EndpointSettings, Model, ModelRequest, RemoteModel, resolve};
@@ -74,7 +74,7 @@ async fn a_relay_gets_marks_for_models_whose_provider_needs_them() {
     }
 }
 
-/// If an endpoint rejects the marks, the request is repeated without them.
+/// If an endpoint rejects the markers, the request is repeated without them.
 #[tokio::test]
 async fn an_endpoint_that_rejects_the_marks_is_asked_without_them() {
     let error = json!({"error": {"message": "cache_control: Extra inputs are not permitted"}});

@@ -11,7 +11,7 @@ use wattle_tests::empty_store;
 
 use crate::world::{World, store};
 
-/// Stores a run in the state in which a server leaves it if it is killed during a model request.
+/// Stores a run in the state that remains if its server is killed during a model request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     left_open_below(store, id, session, by, None).await;
 }

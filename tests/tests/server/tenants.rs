@@ -33,8 +33,8 @@ pub(crate) async fn two_tenants_of(
     World::of(TenantParts::new(alice), make, change).await
 }
 
-/// Returns every route's request line with these values for its parameters, its scope, and whether
-/// it has parameters.
+/// Returns each route's request line with these parameter values, the route's scope, and a bool
+/// that is true if the route has parameters.
 fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
     let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
     let mut routes = Vec::new();

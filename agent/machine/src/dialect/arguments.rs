@@ -11,10 +11,10 @@ use crate::mark::one_line;
 
 /// The meaning of a function call.
 pub(super) enum Meaning {
-    /// A call to a program, which is either run or refused.
+    /// A program call, which is either run or refused.
     Run(PlannedCall),
-    /// A fix for the last program that failed, which is then run. The texts alternate between an
-    /// old string and its replacement.
+    /// A fix for the last program that failed. The fixed program is then run. The texts alternate
+    /// between an old string and its replacement.
     Fix(Vec<FixText>),
     /// The answer that ends the run.
     Done(String),

@@ -20,7 +20,7 @@ pub(super) struct LeakedCalls {
     pub(super) is_complete: bool,
 }
 
-/// Marks that start a call.
+/// Markers that start a call, each with the form of the call.
 const MARKS: &[(&str, Form)] = &[
     ("<tool_call>", Form::Json),
     ("<tool_calls>", Form::Json),

@@ -46,8 +46,8 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     }
 }
 
-/// Reads an answer in the text dialect. In the conversation, its call becomes a function call, so
-/// that the model learns the expected form.
+/// Reads an answer in the text dialect. The call is recorded in the conversation as a function
+/// call, so that the model learns the expected form.
 fn in_text(
     answer: &ModelAnswer,
     reading: Reading,

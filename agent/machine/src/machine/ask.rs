@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Continues in the text dialect and translates the conversation so far. If the setup has no
-    /// prompt for the text dialect, ends the run as failed.
+    /// prompt for the text dialect, the run fails.
     pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
             return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));

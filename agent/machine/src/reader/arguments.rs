@@ -75,8 +75,8 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
     Some(Arguments { items, ..found })
 }
 
-/// Returns the offset of the value after `key =` or `key:`. Returns `None` if the text after the
-/// sign may be something other than a value.
+/// Returns the offset of the value after `key =` or `key:`. Returns `None` if the text after `=` or
+/// `:` may be something other than a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
     let word = text
         .as_bytes()

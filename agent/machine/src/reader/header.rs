@@ -176,7 +176,7 @@ pub(super) fn is_over(text: &str, at: usize) -> bool {
 const LABELS: [&str; 7] =
     ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
 
-/// Returns true if `line` consists of the marks, tags and labels that may precede a call.
+/// Returns true if `line` consists only of Markdown markup, tags and labels.
 fn is_decoration(line: &str) -> bool {
     let mut line = line.trim();
     if let Some((_, length)) = fence(line, 0) {

@@ -44,8 +44,8 @@ pub fn read(answer: &str) -> Reading {
     }
 }
 
-/// Reads an answer to a request for a corrected program. If the answer contains no call but a
-/// fenced program, the program becomes the call, even with prose around it.
+/// Reads an answer to a request for a corrected program. If the answer contains a fenced program
+/// and no call, the program becomes the call, even with prose around it.
 pub(crate) fn read_repair(uncalled: Reading) -> Reading {
     uncalled::program_in_prose(uncalled)
 }
@@ -154,8 +154,8 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     alone.then_some(FoundCall { start: header.start, call })
 }
 
-/// Reads the text before a closing tag without an opening tag as reasoning. Returns the offset of
-/// the rest. Such answers occur if the chat template writes the opening tag itself.
+/// Reads the text before an unmatched closing tag as reasoning. Returns the offset of the rest. The
+/// opening tag is missing if the chat template writes it itself.
 fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
     let Some(close) = tags.leading_close() else { return 0 };
     let covered = header::next(text, 0, close.start)

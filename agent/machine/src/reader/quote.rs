@@ -76,8 +76,9 @@ pub(super) fn close(text: &str, quote: Quote) -> Option<(usize, usize)> {
     None
 }
 
-/// Returns each unescaped run of three or more quotes after an opening triple quote, as the end of
-/// the content and the end of the run. The last three quotes of a run are the closing quote.
+/// Returns the unescaped runs of three or more quotes after an opening triple quote, each as two
+/// offsets: the end of the content and the end of the run. The last three quotes of a run are the
+/// closing quote.
 pub(super) fn triple_runs(text: &str, quote: Quote) -> impl Iterator<Item = (usize, usize)> {
     let mark = u8::try_from(quote.mark).unwrap_or(b'"');
     let mut at = quote.inside;
@@ -152,7 +153,7 @@ pub(super) fn unescape(raw: &str) -> String {
     out
 }
 
-/// Parses `uXXXX`, a surrogate pair of these, or `u{X…}`. Returns the character and the length.
+/// Parses `uXXXX`, a surrogate pair in this form, or `u{X…}`. Returns the character and the length.
 fn unicode(after: &str) -> Option<(char, usize)> {
     if byte(after, 1) == b'{' {
         let digits =

@@ -40,7 +40,7 @@ pub enum Action {
         /// The arguments, in order. A value that is not a string is represented by its source text.
         args: Vec<String>,
     },
-    /// A fix for the last program that failed, which is then run again.
+    /// A fix for the last program that failed. The fixed program is then run.
     Fix {
         /// The strings of the fix, which alternate between old and new strings.
         texts: Vec<FixText>,

@@ -89,7 +89,8 @@ impl Scanner<'_> {
         self.shielded.or(self.separator).unwrap_or(end)
     }
 
-    /// Reads a line break. Returns its length, or the end of the program.
+    /// Reads a line break. Returns its length, or `Err` with the program's end if the program ends
+    /// there.
     fn line_break(&mut self) -> Result<usize, Scan> {
         if self.state == State::Line {
             self.state = State::Code;
@@ -119,7 +120,8 @@ impl Scanner<'_> {
         length
     }
 
-    /// Reads a token of code. Returns its length, or the end of the program.
+    /// Reads a token of code. Returns its length, or `Err` with the program's end if the program
+    /// ends there.
     fn code(&mut self, found: u8, next: u8) -> Result<usize, Scan> {
         let (text, at) = (self.text, self.at);
         if let Some(end) = closes_inline(text, at, self.until, self.depth) {
@@ -205,8 +207,9 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns true if the fence has no language and the program itself is fenced. Such a fence may be
-/// a closing fence of the wrong kind or length. The program then ends where its call ends.
+/// Returns true if the program is fenced and the fence that ends at `at` has no language. Such a
+/// fence may be a closing fence of the wrong kind or length. The program then ends where its call
+/// ends.
 fn is_other_close(text: &str, at: usize, until: Until) -> bool {
     matches!(until, Until::Fence { .. }) && closes_call(text, at)
 }

@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
         Some(content.to_owned())
     }
 
-    /// Reads a JSON object or array, or a similar literal of another language.
+    /// Reads a JSON object or array, or a similar literal in another language.
     pub(super) fn json(&mut self) -> Option<String> {
         let start = self.at;
         let (mut depth, mut parentheses, mut string, mut before) = (0_usize, 0_usize, 0_u8, b'{');

@@ -1,4 +1,4 @@
-//! Objects outside the database: the texts of files that are too large for its rows.
+//! Objects outside the database, which contain file texts that are too large for its rows.
 //!
 //! ```text
 //! text ─► upload ─► row of `blob`: uploading ─► object ─► ready ◄─► unused ─► removing ─► gone
@@ -8,8 +8,8 @@
 //!
 //! An object is written before a row refers to it, and its name contains the hash of its content.
 //! Equal texts of a tenant share an object. A sweep removes an object only if no row refers to it,
-//! and only in two steps that are an hour apart, so that neither a slow writer nor a slow reader
-//! loses one.
+//! and only in two steps that are an hour apart, so that no object disappears while a slow writer
+//! or reader still needs it.
 
 mod s3;
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub use s3::S3Bucket;
 /// Maximum size of a text that is stored in a row, in bytes.
 const INLINE: usize = 256 << 10;
 
-/// Time for which an object that no row refers to is kept.
+/// Time for which an unreferenced object is kept.
 pub(super) const GRACE: Duration = Duration::from_secs(3_600);
 
 const READ: &str = "read";
@@ -135,7 +135,7 @@ impl fmt::Debug for BlobStore {
     }
 }
 
-/// A text of a row, or the object that contains it. Either may be encrypted.
+/// The text of a row, stored inline or in an object. It may be encrypted.
 #[derive(Clone, Debug)]
 pub(super) enum StoredText {
     /// The text as it is stored in the row.
@@ -169,7 +169,8 @@ impl StoredText {
         }
     }
 
-    /// Keeps the object, within the transaction that adds a row with this text.
+    /// Marks the object as used now, so that it is not removed. Must be called within the
+    /// transaction that adds a row with this text.
     ///
     /// # Errors
     /// If the object was removed because the writer took too long.
@@ -185,7 +186,7 @@ impl StoredText {
 }
 
 impl Store {
-    /// Stores texts of more than 256 KiB as objects in `blobs`. Without it, they are stored in the
+    /// Stores texts of more than 256 KiB as objects in `blobs`. By default, they are stored in the
     /// database.
     #[must_use]
     pub fn with_blobs(self, blobs: BlobStore) -> Store {
@@ -199,8 +200,9 @@ impl Store {
         )?)
     }
 
-    /// Removes objects that were last used before `old` and to which no row refers. Objects are
-    /// removed at the second call that finds them so. Returns their number.
+    /// Removes unreferenced objects that were last used before `old`. The first call that finds a
+    /// completely uploaded object marks it as unused, and a later call removes it. Returns the
+    /// number of removed objects.
     pub(super) async fn remove_unused_objects(&self, old: i64) -> Result<u64, StoreError> {
         let Some(blobs) = &self.blobs else { return Ok(0) };
         let mut removed = 0;
@@ -228,7 +230,8 @@ impl Store {
         }
     }
 
-    /// Returns the objects, each with its problem if it cannot be read, as pages of `limit`.
+    /// Reads at most `limit` objects whose names sort after `after`. Returns their names, each with
+    /// an error message if the object cannot be read.
     pub(super) async fn check_objects(
         &self,
         after: &str,
@@ -297,7 +300,7 @@ impl TenantStore {
         }
     }
 
-    /// Moves a turn's changes of files to an object if they are large.
+    /// Moves a turn's file changes to an object if they are large.
     pub(super) async fn store_files(
         &self,
         turn: &mut Turn,
@@ -309,7 +312,7 @@ impl TenantStore {
         }
     }
 
-    /// Returns a text from its stored form.
+    /// Loads a text from its stored form.
     pub(super) async fn load_text(&self, stored: StoredText) -> Result<String, StoreError> {
         let load = async {
             let stored = match stored {
@@ -324,7 +327,8 @@ impl TenantStore {
     }
 }
 
-/// Does work on a text of this size, in bytes: work on a large text on a thread that may block.
+/// Runs `work` on a text of `size` bytes. If the text is large, `work` runs on a thread where
+/// blocking is allowed.
 async fn off_the_runtime<T: Send + 'static>(
     size: usize,
     work: impl FnOnce() -> Result<T, Cause> + Send + 'static,
@@ -335,7 +339,7 @@ async fn off_the_runtime<T: Send + 'static>(
     }
 }
 
-/// Returns the object with this content, and marks it as used now.
+/// Returns the object whose content has this digest, if there is one, and marks it as used now.
 fn find_content(
     transaction: &mut Transaction<'_>,
     (tenant, _): Owner<'_>,
@@ -363,8 +367,9 @@ fn count_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<u64, Caus
     Ok(transaction.one(&query, params![old])?.get::<i64>(0)?.cast_unsigned())
 }
 
-/// Marks objects that were last used before `old` and to which no row refers: those in use as
-/// unused, and those that were already unused as being removed. Returns the objects to remove.
+/// Marks unreferenced objects that were last used before `old`: ready objects as unused, and
+/// objects that are already unused or were never uploaded completely as being removed. Returns the
+/// objects to remove.
 fn take_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<Vec<String>, Cause> {
     let removing = format!(
         "UPDATE blob SET status = 'removing'

@@ -1,4 +1,4 @@
-//! Objects in an S3 bucket. All requests go through the only way to the network.
+//! Objects in an S3 bucket. All requests are sent through [`Egress`].
 
 use std::fmt;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::error::Cause;
 const MAX_OBJECT: usize = 512 << 20;
 /// Maximum duration of a request.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum number of retries of a failed request, and the time after which none is started.
+/// Maximum number of retries of a failed request, and the time after which no retry is started.
 const RETRIES: (usize, Duration) = (3, Duration::from_secs(20));
 
-/// An S3 bucket and the keys for it. Its string forms contain no key.
+/// An S3 bucket and its access keys. Its string forms contain no keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct S3Bucket {
     /// The bucket's name.
@@ -41,7 +41,7 @@ pub struct S3Bucket {
     pub key_id: String,
     /// The secret access key.
     pub secret_key: String,
-    /// The token of temporary keys.
+    /// The session token of temporary keys.
     pub session_token: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl S3Bucket {
         self.region.as_deref().unwrap_or("us-east-1")
     }
 
-    /// Returns the URL of the service. The names of buckets are paths of it.
+    /// Returns the URL of the service. The bucket's name is appended to it.
     fn endpoint(&self) -> String {
         let amazon = || format!("https://s3.{}.amazonaws.com", self.region());
         self.endpoint.clone().unwrap_or_else(amazon)
@@ -94,7 +94,7 @@ pub(super) fn open(bucket: &S3Bucket, egress: &Egress) -> Result<(AmazonS3, Obje
     Ok((builder.build()?, ObjectPath::parse(&bucket.prefix)?))
 }
 
-/// The connection of the bucket's client to the network.
+/// The HTTP connector of the bucket's client.
 #[derive(Clone, Debug)]
 struct Connector(EndpointClient);
 

@@ -1,4 +1,4 @@
-//! Copies whole stores, within one engine or between the two.
+//! Copies whole stores, within one database engine or from one engine to the other.
 //!
 //! ```text
 //! mark the target ─► each table: batch, batch, … ─► compare the hashes of both ─► remove the mark
@@ -33,7 +33,7 @@ use crate::error::{Cause, StoreError};
 use crate::journal::Lock;
 use crate::tenant::Tenant;
 
-/// The name of the lock on a store that is being copied. It belongs to the default tenant.
+/// The name of the lock on a store that is being copied. The lock belongs to the default tenant.
 const LOCK: &str = "store:copy";
 
 /// The phase of a copy.
@@ -63,8 +63,8 @@ pub struct CopiedTable {
     pub table: &'static str,
     /// Number of rows.
     pub rows: u64,
-    /// The BLAKE3 hash of all rows in key order, as 64 hexadecimal digits. Both engines have the
-    /// same hash for the same content.
+    /// The BLAKE3 hash of all rows in key order, as 64 hexadecimal digits. Equal content has the
+    /// same hash in both engines.
     pub hash: String,
 }
 

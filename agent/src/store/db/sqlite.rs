@@ -1,5 +1,5 @@
 //! SQLite in WAL mode: one connection writes and several read, so readers do not wait for writers.
-//! A store in memory uses one connection for both.
+//! An in-memory store uses one connection for both.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +20,11 @@ const STATEMENTS: usize = 128;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// The connections to a file, or to a database in memory. Cheap to clone.
+/// The connections to a file or to an in-memory database. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::store) struct Sqlite {
     writer: Arc<Mutex<Connection>>,
-    /// The connections that only read, or `None` for a database in memory.
+    /// The connections that only read, or `None` for an in-memory database.
     readers: Option<Arc<Readers>>,
 }
 
@@ -49,7 +49,7 @@ impl Sqlite {
         Ok(Sqlite { writer: Arc::new(Mutex::new(connection)), readers })
     }
 
-    /// Creates a database in memory. `prepare` creates its tables.
+    /// Creates an in-memory database. `prepare` creates its tables.
     pub(in crate::store) fn in_memory(
         prepare: impl FnOnce(&mut Connection) -> Result<(), Cause>,
     ) -> Result<Sqlite, Cause> {

@@ -187,8 +187,8 @@ impl FromValue for f64 {
     }
 }
 
-/// Converts text, or bytes that are valid UTF-8: PostgreSQL stores strings that may contain a zero
-/// byte as bytes.
+/// Converts text, or bytes that are valid UTF-8, because PostgreSQL stores strings that may contain
+/// a zero byte as bytes.
 impl FromValue for String {
     fn from_value(value: &Value) -> Option<Self> {
         match value {

@@ -47,7 +47,7 @@ pub(super) struct Pattern {
     offset: usize,
     /// The number of machine words that the pattern uses in a set.
     words: usize,
-    /// For each byte, one more than the index of its row in `rows`. 0 if no position accepts the
+    /// The index of each byte's row in `rows`, plus one. The value is 0 if no position accepts the
     /// byte.
     row_of: Box<[u16; 256]>,
     /// Rows of bits: the positions that accept a byte.
@@ -301,7 +301,7 @@ impl Automaton {
     }
 
     /// Advances the matches of `from` by a byte and adds them to `to`. A pattern may start with the
-    /// byte if `begins` returns true for its index. Returns the number of words that were
+    /// byte if `begins` returns true for the pattern's index. Returns the number of words that were
     /// processed.
     pub(super) fn step(
         &self,

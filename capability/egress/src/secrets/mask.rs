@@ -12,7 +12,7 @@ use super::spellings::{Cleaner, Spellings, reference};
 /// its reference, in every spelling.
 ///
 /// Clones share their values, and values can be added at any time. All records of a process use the
-/// same mask. Programs that run and text that the user reads are not masked.
+/// same mask. Neither the source of a running program nor the text that the user reads is masked.
 #[derive(Clone, Default)]
 pub struct Mask(Arc<RwLock<Masked>>);
 

@@ -3,14 +3,15 @@
 //!
 //! When the request is sent, the host replaces the reference with the value, but only for the hosts
 //! of the secret. In the response, the host replaces values with references again, in every
-//! spelling. It does so for all secrets of the requested hosts, and for those that the run has
-//! sent. A request is refused if the program itself wrote the value of a secret into it. A
+//! spelling. It does so for all secrets of the requested hosts, and for all secrets that the run
+//! has sent. A request is refused if the program itself wrote the value of a secret into it. A
 //! [`Secrets`] store keeps the secrets.
 //!
 //! There are three mechanisms, and each finds a value in every spelling:
 //! - for requests, `KnownSecrets::refuse_request` refuses a request that contains a value;
 //! - for responses, `KnownSecrets::cleaner` replaces values with references;
-//! - for records, a [`Mask`] replaces keys and secrets. Programs that run are never masked.
+//! - for records, a [`Mask`] replaces keys and secrets. The source of a running program is never
+//!   masked.
 
 mod automaton;
 mod escape;
@@ -156,7 +157,7 @@ impl KnownSecrets {
             .position(|known| known.name() == secret.name() && known.reveal() == secret.reveal())
     }
 
-    /// Returns the cleaner for responses of `urls`. It replaces the secrets of those URLs and the
+    /// Returns the cleaner for responses from `urls`. It replaces the secrets of those URLs and the
     /// secrets that the run has sent.
     pub(crate) fn cleaner(&self, urls: &[Url]) -> Cleaner {
         let wanted = self.secrets.iter().zip(&self.sent).map(|(secret, sent)| {
@@ -217,7 +218,7 @@ impl KnownSecrets {
         Err(Failure::new(Code::EACCESS, words))
     }
 
-    /// Checks that the URL of a redirect contains no secret of other hosts.
+    /// Checks that the URL of a redirect contains no secret that belongs to other hosts.
     pub(crate) fn refuse_redirect(&self, url: &Url) -> Result<(), String> {
         let found = self
             .spellings

@@ -37,7 +37,7 @@ struct Inner {
 pub struct SecretError(&'static str);
 
 /// A host that a secret may be sent to: `api.example.com` or `*.example.com`, with or without a
-/// port. Plain HTTP is allowed only on this machine, or if the entry has the scheme, as in
+/// port. Plain HTTP is allowed only on this machine, or if the entry contains the scheme, as in
 /// `http://intra.example:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretHost {

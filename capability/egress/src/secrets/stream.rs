@@ -32,8 +32,8 @@ struct Edge {
 struct Match {
     start: usize,
     end: usize,
-    /// The end of the match that determines the secret: the longest of the matches that start
-    /// first.
+    /// The end of the match that determines `secret`. If several matches start first, the longest
+    /// one does.
     leading_end: usize,
     secret: usize,
     /// If true, the reference was output.

@@ -1,4 +1,4 @@
-//! Servers on loopback, a scripted resolver, and policies that allow them.
+//! Servers on loopback, policies that allow these servers, and a scripted resolver.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::ready;

@@ -28,7 +28,7 @@ use crate::stamp::FileStamp;
 /// link between a check and its use.
 pub struct Base {
     pub(crate) jail: Jail,
-    /// The path of the folder on the host, to recognize absolute links that stay inside.
+    /// The path of the folder on the host, used to recognize absolute links that stay inside.
     top: PathBuf,
     pub(crate) host_files: HostFileRules,
     recovered: Vec<String>,

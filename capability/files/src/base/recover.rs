@@ -81,7 +81,7 @@ impl NewEntry {
 }
 
 impl OldEntry {
-    /// Returns true if the entry that was moved to `staged` is this one.
+    /// Returns true if the entry that was moved to `staged` is the one that this value describes.
     fn matches(
         &self,
         disk: &impl Disk,

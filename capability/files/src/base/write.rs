@@ -87,7 +87,7 @@ impl Base {
         append_in_one_write(&self.open_in_place(path, OFlags::APPEND)?, data)
     }
 
-    /// Writes at an offset of a file. Creates the file if it does not exist.
+    /// Writes to a file at an offset. Creates the file if it does not exist.
     pub(crate) fn write_at(&self, path: &RunPath, offset: u64, data: &[u8]) -> io::Result<()> {
         self.open_in_place(path, OFlags::empty())?.write_all_at(data, offset)
     }

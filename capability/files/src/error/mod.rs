@@ -108,8 +108,8 @@ impl FilesError {
         self.kind == ErrorKind::LinkLoop && self.cause.is_some()
     }
 
-    /// Returns the message without the path that it begins with, for callers that print the path
-    /// as their user wrote it: `is outside the run's folder; …`. Returns `None` if the message does
+    /// Returns the message without its leading path, such as `is outside the run's folder; …`.
+    /// Callers use it to print the path as the user wrote it. Returns `None` if the message does
     /// not begin with a path.
     #[must_use]
     pub fn without_path(&self) -> Option<&str> {

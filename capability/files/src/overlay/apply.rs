@@ -67,7 +67,7 @@ impl Overlay {
             self.layer.clear();
             return Ok(done);
         }
-        // The next attempt must not mistake the applied changes for those of somebody else.
+        // The next attempt must not mistake the applied changes for changes by somebody else.
         for basis in applied {
             if let Ok(seen) = base.stamp(&basis) {
                 self.layer.set_seen(&basis, seen);
@@ -76,8 +76,8 @@ impl Overlay {
         Err(ApplyError { done, failed })
     }
 
-    /// Returns the paths that the run may no longer write, because somebody else has created other
-    /// parts of a repository since.
+    /// Returns the paths that the run may no longer write, because somebody else has meanwhile
+    /// created other parts of a repository.
     fn refused_paths(&self, steps: &[Step]) -> BTreeSet<RunPath> {
         let created = steps
             .iter()
@@ -379,7 +379,7 @@ fn sync(disk: &impl Disk, results: &mut [(Step, Result<(), FilesError>)]) {
         }
         let Some(folder) = step.path.parent() else { continue };
         let failed = folders.entry(folder).or_insert_with_key(|folder| match disk.sync(folder) {
-            // A folder that was removed since needs no sync.
+            // A folder that has since been removed needs no sync.
             Err(cause) if !is_absent(&cause) => Some(cause.to_string()),
             _ => None,
         });

@@ -1,4 +1,4 @@
-//! The layer: a tree in memory of the entries that the run wrote, moved and removed.
+//! The layer: an in-memory tree of the entries that the run wrote, moved and removed.
 //!
 //! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder
 //! at its path when the node was created; no entry of the base is visible under an *opaque* folder;
@@ -32,8 +32,8 @@ pub(super) struct Layer {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Node {
-    /// The base's entry at this path when the run first relied on it. It is not used under an
-    /// opaque folder, whose own stamp covers everything that the folder hides.
+    /// The state of the base's entry at this path when the run first relied on it. This stamp is
+    /// not used under an opaque folder, whose own stamp covers everything that the folder hides.
     pub(super) seen: Stamp,
     pub(super) body: Body,
     pub(super) modified: SystemTime,

@@ -34,7 +34,7 @@ pub(crate) fn open(tree: &mut dyn Tree, path: &RunPath) -> Result<OpenFile, File
     tree.open_for_writing(path)
 }
 
-/// Creates a link at `path`, the result of resolving `text`.
+/// Creates a link at `path`, which is the result of resolving `text`.
 pub(crate) fn create_link(
     tree: &mut dyn Tree,
     target: &str,
@@ -53,7 +53,7 @@ pub(crate) fn create_link(
     tree.create_link(path, &target)
 }
 
-/// Creates an empty file at `path`, the result of resolving `text`.
+/// Creates an empty file at `path`, which is the result of resolving `text`.
 pub(crate) fn create_file(
     tree: &mut dyn Tree,
     path: &RunPath,

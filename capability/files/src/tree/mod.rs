@@ -1,8 +1,8 @@
 //! The interface of a tree of files, and the rules that every tree follows.
 //!
-//! A [`Tree`] looks up entries and changes them. Its methods take resolved paths, and expect that
+//! A [`Tree`] looks up entries and changes them. Its methods take resolved paths, and assume that
 //! the rules in [`change`] permit the operation. The rules are functions over a `dyn Tree`, so they
-//! are the same for an overlay and for a run that writes through.
+//! are the same for an overlay and for a write-through tree.
 
 pub(crate) mod change;
 pub(crate) mod lookup;
@@ -45,9 +45,9 @@ pub(crate) trait Tree {
         intent: Intent,
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError>;
 
-    /// Returns true if a folder contains an entry `name`, which is part of a repository's layout.
-    /// An entry of the base that an overlay hides also counts, because it exists until the changes
-    /// are applied.
+    /// Returns true if a folder contains an entry called `name`, which must be one of the names in
+    /// a repository's layout. An entry of the base that an overlay hides also counts, because it
+    /// exists until the changes are applied.
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError>;
 
     /// Writes a whole file and creates its missing parent folders.

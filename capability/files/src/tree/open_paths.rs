@@ -1,4 +1,4 @@
-//! The paths of files that are open for writing, which follow the files when they move.
+//! The paths of files that are open for writing. When a file moves, its path is updated.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -53,7 +53,8 @@ impl OpenPaths {
         }
     }
 
-    /// Moves the open files that [`below`](OpenPaths::below) returned from `from` to `to`.
+    /// Updates the paths of open files after a move from `from` to `to`. `moved` is the result of
+    /// [`below`](OpenPaths::below).
     pub(crate) fn relocate(moved: Vec<(OpenPath, RunPath)>, from: &RunPath, to: &RunPath) {
         for (open, old) in moved {
             open.set(old.relocate(from, to).ok());

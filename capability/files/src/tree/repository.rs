@@ -9,7 +9,8 @@ use crate::error::FilesError;
 use crate::git_names::path_is_in_repository;
 use crate::path::RunPath;
 
-/// Names of entries in a repository: those of its layout, and those that can make `git` act.
+/// Names of entries in a repository: those that form its layout, and those that can change what
+/// `git` does.
 const NAMES: &[&str] = &[
     "HEAD",
     "objects",

@@ -1,5 +1,5 @@
-//! Resolving a path: following its links in the base and the overlay as one tree, and checking
-//! that the run may use the result.
+//! Resolving a path: following its links, treating the base and the overlay as one tree, and
+//! checking that the run may use the result.
 
 use std::sync::Arc;
 
@@ -116,8 +116,8 @@ pub(crate) fn check_names_file(
     Ok(())
 }
 
-/// Denies access to the host's own files, and writes to repositories. A run that could edit its own
-/// trace would make the trace worthless.
+/// Denies access to the host's own files, and denies writes to repositories. A run that could edit
+/// its own trace would make the trace worthless.
 fn check_access(tree: &dyn Tree, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
     if let Some(base) = tree.base() {
         base.check_host_files(path, intent)?;

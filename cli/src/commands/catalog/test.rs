@@ -19,7 +19,7 @@ use crate::setup::Setup;
 /// Maximum number of lines printed per difference.
 const LINES: usize = 40;
 
-/// The subject of a test: a program, or the problem of an invalid file.
+/// The subject of a test: a program, or the problem with an invalid file.
 type Tested = Result<Arc<Entry>, Problem>;
 
 /// The result of a test: the program, any problem with the whole program, and the results of its

@@ -131,7 +131,7 @@ fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
     approaches
 }
 
-/// Reads the attempts to compare with.
+/// Reads earlier attempts to compare with.
 fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
     read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
 }
@@ -165,8 +165,8 @@ fn pairings(
     pairings
 }
 
-/// Returns true if an attempt matches a task of the suite, and the model and the approach of a
-/// contender.
+/// Returns true if any earlier attempt is at a task of the suite, with the model and the approach
+/// of a contender.
 fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -> bool {
     earlier.iter().any(|attempt| {
         let same =

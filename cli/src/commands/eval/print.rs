@@ -28,7 +28,7 @@ pub(super) fn progress(attempt: &Attempt, several: bool) {
         .for_each(|problem| output::note(&format!("       {}", visible(problem))));
 }
 
-/// Prints the scorecard, the errors on the first try and the comparisons, and notes on attempts
+/// Prints the scorecard, the report of first-try errors, the comparisons, and notes on attempts
 /// that were not made.
 pub(super) fn evaluation(
     args: &EvalArgs,

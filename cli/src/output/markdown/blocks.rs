@@ -1,4 +1,4 @@
-//! Divides a text that is still being received into complete blocks.
+//! Finds the complete blocks of a text that is still being received.
 
 /// A text that is received in pieces. Its complete blocks can be rendered before its end is known.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Blocks {
     }
 }
 
-/// Returns the end of the last complete block, in bytes.
+/// Returns the byte index of the end of the last complete block.
 fn complete(text: &str) -> usize {
     let (mut end, mut at, mut fence, mut blank) = (0, 0, None::<&str>, false);
     let mut in_list = false;
@@ -56,7 +56,7 @@ fn complete(text: &str) -> usize {
     end
 }
 
-/// Returns true if a line begins an item of a list.
+/// Returns true if a line begins a list item.
 fn is_item(line: &str) -> bool {
     let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let numbered = after_number.len() < line.len() && after_number.starts_with([')', '.']);

@@ -45,7 +45,7 @@ struct Page {
     table: Option<Table>,
     /// The open code block, with its language.
     code: Option<(String, String)>,
-    /// If true, an empty line separates the next block, even in a list.
+    /// If true, an empty line separates the next block from the previous one, even in a list.
     separate: bool,
 }
 

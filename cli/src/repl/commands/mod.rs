@@ -30,7 +30,7 @@ pub(super) struct Command {
 /// The future that runs a command.
 type Work<'a> = Pin<Box<dyn Future<Output = Result<Next, Fault>> + 'a>>;
 
-/// The names that complete an argument.
+/// The kind of names that complete an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
     /// Programs of the catalog.

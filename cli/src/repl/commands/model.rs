@@ -81,7 +81,7 @@ pub(super) async fn tools(_: &mut Repl, arguments: Vec<String>) -> Result<Next, 
     Ok(Next::Go)
 }
 
-/// Prints the programs of the catalog, or those that match words, best match first.
+/// Prints the programs of the catalog, or those that match the given words, best match first.
 pub(super) async fn catalog(repl: &mut Repl, words: Vec<String>) -> Result<Next, Fault> {
     let catalog = repl.session.setup.host.catalog();
     if words.is_empty() {

@@ -23,9 +23,9 @@ pub enum Role {
     Hint,
     /// The hint, or the description of the fix.
     Advice,
-    /// A line before the fix.
+    /// A line as it was before the fix.
     Removed,
-    /// A line after the fix.
+    /// A line as it is after the fix.
     Added,
 }
 

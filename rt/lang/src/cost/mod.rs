@@ -72,7 +72,7 @@ const ROWS: [Row; 11] = [
 ];
 
 impl Measure {
-    /// Returns the maximum amount in one module.
+    /// Returns the maximum value of this measure for one module.
     pub const fn limit(self) -> u64 {
         let mut at = 0;
         while at < ROWS.len() {
@@ -104,7 +104,7 @@ pub enum Refusal {
 pub struct Excess {
     /// The measure that is over its limit.
     pub measure: Measure,
-    /// The amount that was counted.
+    /// The value of the measure for the module.
     pub found: u64,
     /// Offset in the binary of the instruction that exceeds the limit. `None` if no single
     /// instruction does.

@@ -162,7 +162,7 @@ impl Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Converts an offset to 32 bits. Programs are far shorter.
+/// Converts an offset to 32 bits, which are enough for any program.
 pub(crate) fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -150,7 +150,8 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
 
-/// Returns the form or function that corresponds to a name with a dot from another language.
+/// Returns the form or host function that corresponds to a dotted name, such as one from another
+/// language.
 fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let known = around.host.get(name).map(|_| name.to_owned());
     known.or_else(|| head(name, around.host).map(str::to_owned))

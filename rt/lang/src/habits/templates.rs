@@ -187,7 +187,7 @@ fn in_place(
     ]))
 }
 
-/// Rewrites `(print A B)` and `(printf "…" A)`, `(out "a" $b)` and `(out "a" + $b)`.
+/// Rewrites `(print A B)`, `(printf "…" A)`, `(out "a" $b)` and `(out "a" + $b)`.
 fn output(
     around: &Around<'_, '_>,
     first: NodeId,

@@ -50,8 +50,8 @@ pub(super) fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>,
     Ok(func)
 }
 
-/// Returns the name of a parameter that is declared without its `$`, in the form that appears in
-/// the body. If it does not appear there, returns the word itself.
+/// Returns the name of a parameter that is declared without its `$`, such as `$x` for `x`. If the
+/// source does not contain this name, returns the word itself.
 fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
     (0..tree.len())
         .filter_map(|node| tree.name(NodeId(node)))

@@ -101,7 +101,7 @@ impl Facts {
         Facts { fns: fns.collect(), ..Facts::default() }
     }
 
-    /// Returns true if a fact changed after it had been read.
+    /// Returns true if a fact changed after it was read.
     pub(crate) fn is_stale(&self) -> bool {
         self.is_stale
     }

@@ -16,16 +16,17 @@ impl<'s> Lowering<'_, 's> {
         [self.prefix(), "err"].concat()
     }
 
-    /// Returns code that pops an error code. If the code is not 0, it jumps to the enclosing
-    /// handler, or returns the error code from the function if there is none.
+    /// Generates instructions that pop an error code. If the error code is not 0, they jump to the
+    /// enclosing handler or, if there is none, return the error code from the current function.
     pub(crate) fn end_on_error(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         let code = self.code_name();
         let tested = Wat::list(form, ["local.tee ", &code].concat(), []);
         self.fail_if(form, tested)
     }
 
-    /// Returns code that fails if `test` is not 0, like [`end_on_error`](Self::end_on_error). The
-    /// variable for error codes must contain the error code.
+    /// Generates instructions that fail if `test` is not 0, like
+    /// [`end_on_error`](Self::end_on_error). The variable for error codes must contain the error
+    /// code.
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
@@ -38,7 +39,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::list(form, "if", [test, then]))
     }
 
-    /// Returns code that fails with the error code in the variable for error codes.
+    /// Generates instructions that fail with the error code in the variable for error codes.
     pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
@@ -49,8 +50,8 @@ impl<'s> Lowering<'_, 's> {
         self.return_code(form, code)
     }
 
-    /// Returns code that fails with the error code `code`: it jumps to the enclosing handler, or
-    /// returns the error code if there is none.
+    /// Generates instructions that fail with the error code `code`: they jump to the enclosing
+    /// handler or, if there is none, return the error code from the current function.
     pub(crate) fn fail_with(&mut self, form: NodeId, code: Wat<'s>) -> LowerResult<Wat<'s>> {
         if self.func.handlers.is_empty() {
             return self.return_code(form, code);
@@ -60,7 +61,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::sequence(form, [set, self.fail_again(form)?]))
     }
 
-    /// Returns code that returns an error code from the function.
+    /// Generates instructions that return an error code from the current function.
     pub(crate) fn return_code(&mut self, form: NodeId, code: Wat<'s>) -> LowerResult<Wat<'s>> {
         let at = self.func.at;
         let mut results = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) enum FuncKind {
     /// The program.
     #[default]
     Run,
-    /// A WAT function. If true, its result may be an error code.
+    /// A WAT function. If the flag is true, its result may be an error code.
     Wat(bool),
     /// A function declared with `fn`.
     Fn,
@@ -43,11 +43,12 @@ pub(crate) struct Loop {
     pub(crate) next: usize,
 }
 
-/// The block that a failure exits instead of ending the program.
+/// A handler of failures: a block that a failure inside it exits, so that the failure does not end
+/// the current function.
 #[derive(Clone, Debug)]
 pub(crate) struct Handler {
     pub(crate) label: String,
-    /// If true, something inside may fail.
+    /// If true, code inside the block may fail.
     pub(crate) is_used: bool,
 }
 
@@ -297,8 +298,8 @@ impl<'s> Lowering<'_, 's> {
         self.facts.result(at)
     }
 
-    /// Joins the type of a value that the current function returns with the types of the values
-    /// that it returned earlier.
+    /// Joins the type of a returned value with the common type of the values that the current
+    /// function returned so far.
     pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
         let at = self.func.at;
         if ty == Type::Any {

@@ -13,8 +13,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 /// Maximum nesting of the text. Expansions nest deeper than the forms themselves.
 const MAX_DEPTH: usize = 640;
 
-/// Maximum length of the text, in bytes. A program of the maximum length fits even if each of its
-/// bytes is printed as a three-byte escape, with a quarter of this length to spare.
+/// Maximum length of the text, in bytes. Even if each byte of a program of the maximum length is
+/// printed as a three-byte escape, the escapes take up only three quarters of this length.
 const MAX_TEXT: usize = 4 << 20;
 
 /// Maximum number of indentation steps, which keeps deeply nested lines short.
@@ -103,7 +103,7 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::Words(words.into()))
     }
 
-    /// Creates the pointer of a literal.
+    /// Creates `(i32.const ADDRESS)` with the address of a literal.
     pub(crate) fn literal(from: NodeId, value: impl Into<Cow<'s, [u8]>>) -> Wat<'s> {
         Wat::new(from, Kind::Literal(value.into()))
     }

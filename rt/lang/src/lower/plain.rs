@@ -117,8 +117,9 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered { flow: given.then(out.flow), ..out })
     }
 
-    /// Lowers a block, an `if`, a `return` that has the meaning of a form, a part, or the address
-    /// of a string. `nodes` starts after the name. Returns `None` for any other instruction.
+    /// Lowers an instruction that needs special treatment: a block, an `if`, a `return` form, a
+    /// part such as `(result i32)`, or an `i32.const` with a string. `nodes` starts after the name.
+    /// Returns `None` for any other instruction.
     fn special(
         &mut self,
         list: NodeId,

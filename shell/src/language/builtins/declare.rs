@@ -351,8 +351,8 @@ impl DeclareOptions {
     }
 }
 
-/// Parses an argument that expanded to an assignment, such as `"$name=$value"`. The flag is true if
-/// the argument contains a value.
+/// Parses an argument that expanded to an assignment, such as `"$name=$value"`. The returned flag
+/// is true if the argument contains a value.
 fn parse_setting(word: &str) -> Result<(Setting, bool), String> {
     let (left, value) = match word.split_once('=') {
         Some((left, value)) => (left, Some(value)),

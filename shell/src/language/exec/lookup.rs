@@ -157,8 +157,8 @@ impl Interpreter {
         names
     }
 
-    /// Runs a script file of the run as a command. Uses the interpreter named in the script's first
-    /// line, or the shell if none is named.
+    /// Runs a script in the run's files as a command. Uses the interpreter named in the script's
+    /// first line, or the shell if none is named.
     pub(super) async fn run_file(
         &mut self,
         path: String,

@@ -55,8 +55,8 @@ impl Interpreter {
         Ok(text)
     }
 
-    /// Reads the file of `$(<file)`. Returns its content, and true if the content exceeds the
-    /// limit. Returns `None` if the list does not have this form.
+    /// Reads the file of `$(<file)`. Returns its content, and a flag that is true if the content
+    /// exceeds the limit. Returns `None` if the list does not have this form.
     async fn file_contents(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
         let [item] = list.items.as_slice() else { return Ok(None) };
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };
@@ -86,8 +86,8 @@ impl Interpreter {
         self.read_whole(&stream).await.map(Some)
     }
 
-    /// Reads a stream to its end. Returns the bytes, and true if they exceed the limit of a
-    /// substitution.
+    /// Reads a stream to its end. Returns the bytes, and a flag that is true if they exceed the
+    /// limit for a substitution.
     pub(crate) async fn read_whole(&mut self, stream: &Stream) -> Flow<(Vec<u8>, bool)> {
         let limit = self.run.bounds.substitution;
         let mut text = Vec::new();

@@ -1,4 +1,5 @@
-//! Builds the fields of a word: text with its quoting, split at separators in expanded values.
+//! Builds the fields of a word. Expanded values are split at field separators. Each field records
+//! which parts of its text are quoted.
 
 use crate::language::pattern::Fragment;
 
@@ -129,7 +130,7 @@ impl Fields {
         }
     }
 
-    /// Ends double quotes. They form a field, unless they contain only empty lists.
+    /// Ends double quotes. Even empty quotes form a field, unless they contain only an empty `$@`.
     pub(super) fn end_quotes(&mut self, before: QuoteStart) {
         let added = self.done.len() > before.fields
             || self.size > before.size

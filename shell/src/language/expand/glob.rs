@@ -11,7 +11,7 @@ use crate::language::pattern::{self, Cache, Fragment, Pattern};
 /// Maximum number of names that one pattern is matched against.
 const MAX_NAMES: usize = 200_000;
 
-/// Options of a search.
+/// Options for globbing.
 #[derive(Clone, Copy)]
 struct GlobOptions {
     extended: bool,

@@ -120,7 +120,7 @@ impl Interpreter {
         })
     }
 
-    /// Reports a required variable that is not set, and ends the shell with the same status as
+    /// Reports that a required variable is not set, and ends the shell with the same status as
     /// bash.
     async fn missing(&mut self, message: &str) -> Jump {
         self.report(message).await;
@@ -128,7 +128,7 @@ impl Interpreter {
         Jump::Exit
     }
 
-    /// Expands the word of an operation such as `${x:-word}`, which replaces the value.
+    /// Expands the word that replaces the value in an operation such as `${x:-word}`.
     async fn operand(&mut self, word: &Word, quoting: Quoting, out: &mut Fields) -> Flow {
         if word.parts.is_empty() && quoting == Quoting::Quoted {
             out.quoted("");

@@ -27,7 +27,7 @@ impl Interpreter {
         paths::absolute(&self.folders.current, path)
     }
 
-    /// Checks that a path, as the user wrote it, does not lead out of the run's files.
+    /// Checks that a path, as the user wrote it, does not lead outside the run's files.
     pub(crate) async fn check_inside(&self, path: &str, write: bool) -> Result<(), Fault> {
         if !path.starts_with('/') {
             return Ok(());

@@ -123,7 +123,7 @@ impl Interpreter {
         copy
     }
 
-    /// Returns an empty shell to leave in this shell's place while another task runs this shell.
+    /// Returns an empty shell that takes the place of this one while this one runs in another task.
     pub(crate) fn placeholder(&self) -> Interpreter {
         Interpreter {
             run: Arc::clone(&self.run),

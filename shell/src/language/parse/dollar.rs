@@ -244,10 +244,10 @@ impl Parser {
         Ok(Action::Replace { scope, pattern, with })
     }
 
-    /// Parses the word after an operator. The word ends before a `}`. If `stop` is given, the word
-    /// also ends before that character, unless it is shorter than the given minimum. If `quoted` is
-    /// true, the word is inside double quotes. If `plain` is true, single quotes are plain
-    /// characters.
+    /// Parses the word after an operator. The word ends before a `}`. If `stop` contains a
+    /// character and a minimum length, a word of at least that length also ends before that
+    /// character. If `quoted` is true, the word is inside double quotes. If `plain` is true, single
+    /// quotes are plain characters.
     fn operand(
         &mut self,
         quoted: bool,

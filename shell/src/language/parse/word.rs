@@ -300,7 +300,7 @@ impl Parser {
     }
 
     /// Parses an extended pattern such as `?( … )` as a part of the word. Returns false if its
-    /// parentheses are not closed in this line.
+    /// parentheses are not closed on this line.
     fn extended(&mut self, parts: &mut Parts) -> ParseResult<bool> {
         let mut depth = 0_u32;
         let closes = self.chars.iter().skip(self.at).take_while(|c| **c != '\n').any(|c| {

@@ -90,7 +90,7 @@ pub(super) fn compile(
     cache.regex(&text, fold).ok()
 }
 
-/// Appends a set as a regular expression.
+/// Appends a bracket expression, translated to the syntax of the `regex` crate.
 fn push_set(text: &mut String, negated: bool, members: &[Member]) {
     let start = text.len();
     text.push_str(if negated { "[^" } else { "[" });

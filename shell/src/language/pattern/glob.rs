@@ -15,7 +15,7 @@ pub(super) enum Glob {
     Group { kind: char, alternatives: Vec<Vec<Glob>> },
 }
 
-/// A member of a `[…]`.
+/// A member of a bracket expression.
 #[derive(Clone, Debug)]
 pub(super) enum Member {
     Range(char, char),

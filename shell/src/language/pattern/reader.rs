@@ -99,7 +99,8 @@ impl Reader {
         closed.then_some(Glob::Group { kind, alternatives })
     }
 
-    /// Reads the rest of a set after its `[`. Returns `None` if it is not closed.
+    /// Reads the rest of a bracket expression after its `[`. Returns `None` if it has no closing
+    /// `]`.
     pub(super) fn set(&mut self) -> Option<Glob> {
         let start = self.at;
         let set = self.members();

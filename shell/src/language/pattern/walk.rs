@@ -26,7 +26,7 @@ impl Walk {
         Walk { text: text.chars().collect(), fold, steps: 0 }
     }
 
-    /// Returns the number of characters of the string.
+    /// Returns the number of characters in the string.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }

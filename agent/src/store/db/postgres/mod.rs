@@ -47,7 +47,7 @@ const CONNECTIONS: usize = 16;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum time that a transaction waits for a free connection.
 const WAIT: Duration = Duration::from_secs(10);
-/// Maximum time that the process waits for the server's answer. The server's own limits are lower.
+/// Maximum time to wait for a response from the server. The server's own timeouts are shorter.
 const ANSWER: Duration = Duration::from_secs(20);
 /// Maximum number of attempts at a transaction.
 const ATTEMPTS: u32 = 8;

@@ -1,4 +1,4 @@
-//! A disk in memory. A simulated user changes it between the primitive operations.
+//! An in-memory disk. A simulated user changes it between the primitive operations.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +152,7 @@ impl World {
     }
 }
 
-/// A disk in memory.
+/// An in-memory disk.
 pub(super) struct FakeDisk(pub(super) RefCell<World>);
 
 impl FakeDisk {

@@ -14,7 +14,8 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns true if `text` is a Clojure keyword, but not a word for the last clause of `cond`.
+/// Returns true if `text` is a Clojure keyword, such as `:name`, other than one that introduces the
+/// last clause of a `cond`, such as `:else`.
 fn is_keyword(text: &str) -> bool {
     let word = text.strip_prefix(':');
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))

@@ -15,8 +15,8 @@ use crate::types::ops::Val;
 
 /// The function that a list's head names.
 pub(crate) enum Callee<'s> {
-    /// A host function. If true, the name ends with a mark such as `?`, and the call never leaves
-    /// an error code.
+    /// A host function. If the flag is true, the name ends with a mark such as `?`, and the call
+    /// never leaves an error code.
     Host(Signature, bool),
     /// A WAT function, by name.
     Wat(&'s str),

@@ -225,7 +225,8 @@ pub(super) fn pop<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// Lowers `(has X V)`: 1 if an array contains the item, a map the key, or a string the substring.
+/// Lowers `(has X V)`, which returns 1 if V is an item of the array X, a key of the map X or a
+/// substring of the string X, and 0 otherwise.
 pub(super) fn has<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

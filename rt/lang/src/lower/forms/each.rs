@@ -14,7 +14,7 @@ use crate::syntax::tree::{NodeId, Nodes};
 use crate::types::ops::Val;
 use crate::types::{Elem, Type};
 
-/// The names that a loop sets in each iteration.
+/// The names of the loop variables, which are set in each iteration.
 struct Names<'s> {
     /// The index of an array's item, or the key of a map.
     first: Option<(NodeId, &'s str)>,
@@ -69,8 +69,8 @@ pub(super) fn each<'s>(
     }
 }
 
-/// Returns true if a loop has two names. It does if the third operand is a known variable, or if
-/// the third operand is not a name and the second one does not name a collection.
+/// Returns true if a loop has two loop variables. This is the case if the third operand is a known
+/// variable, or if the third operand is not a name and the second one does not name a collection.
 fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> bool {
     let tree = lowering.tree;
     let Some(name) = tree.name(second) else { return false };
@@ -95,7 +95,7 @@ struct IndexLoop<'s> {
     at: String,
     /// The number of items.
     length: Wat<'s>,
-    /// The code that sets the names at the start of an iteration.
+    /// The code that sets the loop variables at the start of an iteration.
     begin: Vec<Wat<'s>>,
 }
 
@@ -136,7 +136,7 @@ fn indices(lowering: &mut Lowering<'_, '_>) -> (String, String) {
     (lowering.hidden("arr", number, Val::I32), lowering.hidden("at", number, Val::I32))
 }
 
-/// Declares the name of the index, if there is one.
+/// Declares the loop variable for the index, if there is one.
 fn index_name<'s>(
     lowering: &mut Lowering<'_, 's>,
     names: &Names<'s>,

@@ -59,9 +59,9 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
 }
 
-/// The layout of the pieces of a list, or of the whole program.
+/// The layout of a list's pieces, or of the whole program's pieces.
 struct Frame {
-    /// The column of pieces that are first on their line.
+    /// The column of each piece that starts a line.
     base: usize,
     /// The number of pieces on the first line.
     lead: usize,

@@ -17,7 +17,7 @@ pub(crate) struct Piece<'s> {
 /// The content of a piece.
 #[derive(Debug)]
 pub(crate) enum Shape<'s> {
-    /// A list. If true, it is in brackets.
+    /// A list. If the flag is true, it is in brackets.
     List(Vec<Piece<'s>>, bool),
     Atom(&'s str),
     /// `"text"` or `"""text"""`, unchanged.
