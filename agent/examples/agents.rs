@@ -68,7 +68,7 @@ impl Assembler {
 
 impl RunAssembler for Assembler {
     fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
-        Box::pin(async move { self.parts(seed).map_err(|error| error.to_string()) })
+        Box::pin(async move { self.parts(seed).map_err(|error| error.to_string().into()) })
     }
 
     fn agents(&self) -> Agents {

@@ -16,7 +16,7 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
 use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
-use wattle_agent::service::{AssembleFuture, RunAssembler, RunParts, RunSeed};
+use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
     Access, Host, IssueFile, Meter, ModelInference, Settings, StoreError, Tenant, TenantStore,
     Trusted,
@@ -237,7 +237,10 @@ impl App {
         if kept.deltas.len() > MAX_DELTAS {
             files.mark_all_changed();
             let joined = files.take_delta();
-            store.replace_session_files(session, &kept, joined).await?;
+            // The session is complete without this; it is only slower to open.
+            if let Err(error) = store.replace_session_files(session, &kept, joined).await {
+                tracing::warn!(session, %error, "failed to join the file changes of a session");
+            }
         }
         // Restored files are not changes of the next run.
         drop(files.take_delta());
@@ -312,7 +315,7 @@ impl App {
         Arc::clone(all.entry(key).or_insert_with(|| Arc::new(make())))
     }
 
-    async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, String> {
+    async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, AssembleError> {
         let origin: RunOrigin = serde_json::from_value(run.origin.clone())
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
         let origin = if run.files.is_some() { origin.of_child() } else { origin };
@@ -329,8 +332,11 @@ impl App {
             None => match run.files {
                 Some(shared) => (Arc::clone(shared), None),
                 None => {
-                    let files = self.files(run.store, run.state).await;
-                    (Arc::new(files.map_err(|why| why.to_string())?), None)
+                    let files = self.files(run.store, run.state).await.map_err(|why| match why {
+                        FilesFault::Store(why) => AssembleError::Store(why),
+                        FilesFault::Files(why) => AssembleError::Refused(why.to_string()),
+                    });
+                    (Arc::new(files?), None)
                 }
             },
         };

@@ -6,14 +6,16 @@ s3_blobs.py BINARY RECORDING FOLDER
 import atexit
 import logging
 import os
+import pathlib
 import random
 import re
+import sqlite3
 import subprocess
 import sys
 import time
 
 import boto3
-import httpx
+import requests
 from moto.server import ThreadedMotoServer
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -48,7 +50,7 @@ def objects():
 def wants_signatures(does):
     """Makes moto check the signature of each request, or accept all requests."""
     count = "0" if does else "inf"
-    httpx.post(f"{endpoint}/moto-api/reset-auth", content=count).raise_for_status()
+    requests.post(f"{endpoint}/moto-api/reset-auth", data=count).raise_for_status()
 
 
 # A user whose keys moto knows, so that it can check signatures.
@@ -89,23 +91,31 @@ class Server:
                 break
             time.sleep(0.1)
         assert found, open(log.name).read()
+        self.url = found[1]
+
+    def request(self, method, path, **options):
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        self.client = httpx.Client(base_url=found[1], headers=headers, timeout=60)
+        return requests.request(
+            method, f"{self.url}/api/{path}", headers=headers, timeout=60, **options
+        )
 
     def put(self, path, content):
-        return self.client.put(f"/api/sessions/{path}", content=content)
+        return self.request("PUT", f"sessions/{path}", data=content)
 
     def get(self, path):
-        return self.client.get(f"/api/sessions/{path}")
+        return self.request("GET", f"sessions/{path}")
+
+    def status(self, run):
+        return self.request("GET", f"run/{run}").json()["status"]
 
     def stop(self):
         self.process.terminate()
         assert self.process.wait(30) == 0
 
 
-def check(*expected, code):
+def wattle(*arguments, expected=(), code=0):
     done = subprocess.run(
-        [binary, "store", "check"],
+        [binary, *arguments],
         cwd=folder,
         env={**settings, "WATTLE_BLOBS": "s3://files/wattle"},
         capture_output=True,
@@ -139,7 +149,7 @@ wrong.stop()
 
 second = Server("second", "--blobs", "s3://files/wattle")
 assert second.get("two/files/large.bin").content == large
-check(code=0)
+wattle("store", "check")
 
 # Without the service, small files work as before. Large ones do once it is back.
 s3_server.stop()
@@ -147,6 +157,10 @@ answer = second.put("three/files/large.bin", large[::-1])
 assert answer.status_code == 503, (answer.status_code, answer.text)
 assert answer.json()["error"]["code"] == "unavailable", answer.text
 assert second.put("three/files/small.txt", b"small").status_code == 204
+started = second.request("POST", "run", json={"prompt": "Hello?", "session_id": "two"})
+run = started.json()["id"]
+time.sleep(5)
+assert second.status(run) in ("queued", "running"), second.request("GET", f"run/{run}").text
 s3_server = ThreadedMotoServer(ip_address="127.0.0.1", port=port)
 s3_server.start()
 wants_signatures(False)
@@ -154,9 +168,26 @@ answer = second.put("three/files/large.bin", large[::-1])
 assert answer.status_code == 204, answer.text
 assert second.get("three/files/large.bin").content == large[::-1]
 assert second.get("three/files/small.txt").content == b"small"
-second.stop()
+for _ in range(60):
+    if second.status(run) == "done":
+        break
+    time.sleep(0.5)
+assert second.status(run) == "done", second.request("GET", f"run/{run}").text
 
-for name in objects():
+# Objects are removed in two steps, an hour after the last use. Here, the hour is over at once.
+assert second.request("DELETE", "sessions/three").status_code == 204
+second.stop()
+[store] = pathlib.Path(folder).glob("**/wattle.db")
+before = len(objects())
+for _ in range(2):
+    with sqlite3.connect(store) as database:
+        database.execute("UPDATE blob SET used = 0")
+    database.close()
+    wattle("prune")
+names = [name for name in objects() if name != "wattle/wattle"]
+assert len(names) == before - 1, (before, names)
+wattle("store", "check")
+for name in names:
     client("s3").delete_object(Bucket="files", Key=name)
-check("blob ", "failed to read the object", code=1)
+wattle("store", "check", expected=("blob ", "failed to read the object"), code=1)
 print("large files in S3: ok")

@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use wattle_machine::{Effect, Envelope, Input, Message, Role, State, Usage, step};
 
+use super::locks::lock_run;
 use super::turn::EffectRecorder;
-use super::{RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Turn};
+use super::{RecordedCall, RecordedEffect, RunEnd, RunRecord, RunStart, SharedJournal, Turn};
 use crate::error::StoreError;
 use crate::sink::Stamp;
 
@@ -62,36 +63,46 @@ pub async fn fork(
         join(files.iter().filter(|(turn, _)| turns.contains(turn)).map(|(_, changed)| changed))
     };
     let forked = Some((of.id.clone(), at));
-    let open = |start: RunStart| RunRecord {
-        session: of.session.clone(),
-        attempts: 0,
-        ..RunRecord::new(id.clone(), start)
-    };
-    let Some(message) = message else {
-        journal.open(open(RunStart { forked, parent: None, ..of.start.clone() })).await?;
-        for (number, turn) in (0..).zip(prefix) {
-            let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
-            journal.calls(&id, calls).await?;
-            let events = events(&id, &turn);
-            let turn = Turn { files: files(number..=number), ..turn };
-            journal.turn(&id, turn, events).await?;
-        }
-        return Ok(());
-    };
-    let start = restart(&of.start, state.conversation(), message);
-    let (_, effects) =
-        step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
-    let first = Turn {
-        spent: Usage::default(),
-        input: Input::Begin { message: start.message.clone() },
-        effects: EffectRecorder::default().record(&effects),
-        seq: 1,
-        elapsed_ms: 0,
-        files: files(0..=u32::try_from(prefix.len()).unwrap_or(u32::MAX).saturating_sub(1)),
-    };
-    journal.open(open(RunStart { forked, parent: None, ..start })).await?;
-    let events = events(&id, &first);
-    Ok(journal.turn(&id, first, events).await?)
+    // Until its turns are copied, no process drives the run.
+    let _lock = lock_run(&**journal, &id).await?;
+    let written = async {
+        let open = |start: RunStart| RunRecord {
+            session: of.session.clone(),
+            attempts: 0,
+            ..RunRecord::new(id.clone(), start)
+        };
+        let Some(message) = message else {
+            journal.open(open(RunStart { forked, parent: None, ..of.start.clone() })).await?;
+            for (number, turn) in (0..).zip(prefix) {
+                let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
+                journal.calls(&id, calls).await?;
+                let events = events(&id, &turn);
+                let turn = Turn { files: files(number..=number), ..turn };
+                journal.turn(&id, turn, events).await?;
+            }
+            return Ok(());
+        };
+        let start = restart(&of.start, state.conversation(), message);
+        let (_, effects) =
+            step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
+        let first = Turn {
+            spent: Usage::default(),
+            input: Input::Begin { message: start.message.clone() },
+            effects: EffectRecorder::default().record(&effects),
+            seq: 1,
+            elapsed_ms: 0,
+            files: files(0..=u32::try_from(prefix.len()).unwrap_or(u32::MAX).saturating_sub(1)),
+        };
+        journal.open(open(RunStart { forked, parent: None, ..start })).await?;
+        let events = events(&id, &first);
+        Ok(journal.turn(&id, first, events).await?)
+    }
+    .await;
+    if written.is_err() {
+        // An incomplete copy is not driven either.
+        drop(journal.end(&id, RunEnd::default()).await);
+    }
+    written
 }
 
 /// Returns copies of a turn's events, with the id of the new run.

@@ -116,7 +116,8 @@ pub trait Journal: Send + Sync {
     /// Returns at most `limit` events of a run with numbers above `after`, in order.
     fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>>;
 
-    /// Returns the turns of a run, in order.
+    /// Returns the turns of a run, in order. Large changes of files may be missing in them;
+    /// [`files_of_tree`](Journal::files_of_tree) returns all.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
     /// Returns the file changes recorded in the turns of a run and its descendants, in the order of

@@ -157,6 +157,8 @@ impl TurnRecorder {
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let turn = Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files };
         if let Err(error) = self.journal.turn(&self.run, turn, events.to_vec()).await {
+            // A later turn of the tree contains the changes that this one did not record.
+            self.files.iter().for_each(|files| files.mark_all_changed());
             let reported = StoreError::new("write")(error.to_string().into());
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(error);

@@ -9,6 +9,7 @@ use wattle_capability::files::Files;
 use wattle_rt::Grants;
 
 use crate::agents::Agents;
+use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
@@ -24,8 +25,7 @@ pub trait RunAssembler: Send + Sync {
     /// Creates the parts of a run, at its start and each time it is resumed.
     ///
     /// # Errors
-    /// If the parts cannot be created. The error is a message for the user, and the run ends with
-    /// it.
+    /// If the parts cannot be created, or the store fails.
     fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a>;
 
     /// Returns the agents that runs may delegate to.
@@ -48,7 +48,26 @@ pub trait RunAssembler: Send + Sync {
 }
 
 /// The future of [`RunAssembler::assemble`].
-pub type AssembleFuture<'a> = Pin<Box<dyn Future<Output = Result<RunParts, String>> + Send + 'a>>;
+pub type AssembleFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<RunParts, AssembleError>> + Send + 'a>>;
+
+/// The reason why the components of a run cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The run ends with this message for the user.
+    #[error("{0}")]
+    Refused(String),
+    /// The store failed. If it is an [outage](StoreError::is_outage), the run stays queued or open,
+    /// and is tried again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<String> for AssembleError {
+    fn from(message: String) -> AssembleError {
+        AssembleError::Refused(message)
+    }
+}
 
 /// The data about a run that is known before its parts are created.
 #[derive(Clone, Copy, Debug)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_rt::Grants;
 
-use super::assemble::{RunParts, RunSeed, Settle};
+use super::assemble::{AssembleError, RunParts, RunSeed, Settle};
 use super::error::{AnswerError, StartError};
 use super::handover;
 use super::live::{LiveRun, Outcome};
@@ -36,6 +37,8 @@ const HELD: &str = "the run is suspended: it is under way in another process";
 /// The reason for suspending a run that another process has taken over.
 const LOST: &str = "this process lost its lease of the run, since it did not renew it in time; \
                     another process drives the run";
+/// Time before a run that could not be driven is tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The parts that a child run inherits from its ancestors.
 #[derive(Default)]
@@ -60,6 +63,8 @@ pub(super) enum Driven {
     },
     Parked(journal::ParkedRun),
     Suspended(String),
+    /// The run could not be driven, for this reason. It is tried again.
+    Failed(String),
     /// Another process has taken over the run.
     Lost,
 }
@@ -221,8 +226,16 @@ impl RunService {
                 Outcome::Suspended(LOST.to_owned())
             }
             Driven::Suspended(reason) => {
-                if let Err(cause) = store.pause(run).await {
-                    tracing::error!(run, %cause, "failed to suspend a run");
+                pause(store, run).await;
+                Outcome::Suspended(reason)
+            }
+            Driven::Failed(reason) => {
+                pause(store, run).await;
+                // No process tries again at once, since the cause is likely to persist.
+                tokio::select! {
+                    () = tokio::time::sleep(RETRY) => {}
+                    () = self.0.handing_over.cancelled() => {}
+                    () = self.0.suspending.cancelled() => {}
                 }
                 Outcome::Suspended(reason)
             }
@@ -266,7 +279,7 @@ impl RunService {
         };
         let history = match history {
             Ok(history) => history,
-            Err(cause) => return suspended(&run.id, cause),
+            Err(cause) => return failed(&run.id, cause),
         };
         let QueuedRun { id, message, origin, .. } = run;
         let own = own_session(&id);
@@ -280,9 +293,10 @@ impl RunService {
         };
         let parts = match self.0.assembler.assemble(seed).await {
             Ok(parts) => parts,
-            Err(message_for_user) => {
+            Err(AssembleError::Store(cause)) if cause.is_outage() => return failed(&id, cause),
+            Err(why) => {
                 let refused = (session, message, origin);
-                return self.refuse(&journal, id, refused, message_for_user, live).await;
+                return self.refuse(&journal, id, refused, why.to_string(), live).await;
             }
         };
         let RunParts { host, model, settings, grants, meter, workdir, signer, .. } = parts;
@@ -313,7 +327,7 @@ impl RunService {
                 Driven::Done { report: Report { turns, ..report }, settle, keeps_files }
             }
             Ok(RunOutcome::Parked(parked)) => Driven::Parked(parked),
-            Err(cause) => suspended(&id, cause),
+            Err(cause) => failed(&id, cause),
         }
     }
 
@@ -345,7 +359,7 @@ impl RunService {
         };
         let parts = match self.0.assembler.assemble(seed).await {
             Ok(parts) => parts,
-            Err(reason) => return suspended(id, reason),
+            Err(reason) => return failed(id, reason),
         };
         let (origin, max_tokens) = (&run.start.origin, run.start.setup.settings.max_tokens_total);
         let files = shared_files(&parts.grants);
@@ -376,14 +390,14 @@ impl RunService {
                     waiting,
                     reason: None,
                 }),
-                Err(cause) => suspended(id, cause),
+                Err(cause) => failed(id, cause),
             },
             Err(ResumeError::Parked { reason, .. }) => {
                 tracing::warn!(run = id, "{reason}; it goes on once it is released");
                 let (run_id, waiting) = (id.to_owned(), Vec::new());
                 Driven::Parked(journal::ParkedRun { run_id, waiting, reason: Some(reason) })
             }
-            Err(cause) => suspended(id, cause),
+            Err(cause) => failed(id, cause),
         }
     }
 
@@ -399,7 +413,7 @@ impl RunService {
         let queued = QueuedRun { session, ..QueuedRun::new(id.clone(), message, origin) };
         match journal::refuse(journal, queued, reason, live).await {
             Ok(report) => Driven::Done { report, settle: None, keeps_files: false },
-            Err(cause) => suspended(&id, cause),
+            Err(cause) => failed(&id, cause),
         }
     }
 
@@ -427,7 +441,7 @@ impl RunService {
         };
         tokio::select! {
             biased;
-            turn = turn => turn.map_err(|cause| suspended(run, cause)),
+            turn = turn => turn.map_err(|cause| failed(run, cause)),
             () = self.0.handing_over.cancelled() => Err(Driven::Suspended(HANDED_OVER.to_owned())),
         }
     }
@@ -449,7 +463,14 @@ fn cancelled(reason: &str) -> (Place, Cancel) {
     (Place { position: Position::default(), slot: None }, cancel)
 }
 
-fn suspended(run: &str, cause: impl std::fmt::Display) -> Driven {
+/// Records that a run is suspended.
+async fn pause(store: &TenantStore, run: &str) {
+    if let Err(cause) = store.pause(run).await {
+        tracing::error!(run, %cause, "failed to suspend a run");
+    }
+}
+
+fn failed(run: &str, cause: impl std::fmt::Display) -> Driven {
     tracing::error!(run, %cause, "failed to drive a run");
-    Driven::Suspended(format!("the run is suspended: {cause}"))
+    Driven::Failed(format!("the run is suspended: {cause}"))
 }

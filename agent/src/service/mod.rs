@@ -39,7 +39,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use assemble::{AssembleFuture, RunAssembler, RunParts, RunSeed, Settle};
+pub use assemble::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed, Settle};
 pub(crate) use child::record_all;
 pub use chunks::{Chunk, ChunkEvent, Chunks};
 pub use error::{AnswerError, StartError};

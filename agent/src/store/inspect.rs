@@ -284,7 +284,7 @@ fn sum(
 
 const MISSING_OBJECTS: &str = "SELECT object FROM turn WHERE object IS NOT NULL
      UNION SELECT object FROM session_file WHERE object IS NOT NULL
-     EXCEPT SELECT object FROM blob WHERE status = 'ready'";
+     EXCEPT SELECT object FROM blob WHERE status IN ('ready', 'unused')";
 
 const SESSION_BYTES: &str =
     "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + OCTET_LENGTH(value)), 0) AS BIGINT)

@@ -285,24 +285,11 @@ impl Journal for TenantStore {
 
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         let run = run.to_owned();
-        let stored = self.read(move |transaction, (tenant, seal)| {
-            let query =
-                "SELECT body, object FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number";
-            transaction.query(query, params![tenant, run], |row| {
-                let turn: Turn = parse(&open_text(seal, row.get(0)?)?)?;
-                Ok((turn, row.get::<Option<String>>(1)?))
-            })
-        });
-        Box::pin(async move {
-            let mut turns = Vec::new();
-            for (mut turn, object) in stored.await? {
-                if let Some(object) = object {
-                    turn.files = Some(self.load_text(StoredText::Object(object)).await?);
-                }
-                turns.push(turn);
-            }
-            Ok(turns)
-        })
+        Box::pin(self.read(move |transaction, (tenant, seal)| {
+            let query = "SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number";
+            transaction
+                .query(query, params![tenant, run], |row| parse(&open_text(seal, row.get(0)?)?))
+        }))
     }
 
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>> {

@@ -136,7 +136,7 @@ impl FromStr for BlobLocation {
             && url.username().is_empty()
             && url.password().is_none();
         match (url.scheme(), url.host_str()) {
-            ("file", None) if is_plain => {
+            ("file", None) if is_plain && text.starts_with("file:///") => {
                 url.to_file_path().map(BlobLocation::Folder).map_err(|()| FORMS.to_owned())
             }
             ("s3", Some(bucket)) if is_plain => Ok(BlobLocation::Bucket {
@@ -184,6 +184,7 @@ mod tests {
             "",
             "blobs",
             "/srv/blobs",
+            "file:blobs",
             "file://host/srv",
             "s3://",
             "s3:///x",

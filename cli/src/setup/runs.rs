@@ -100,7 +100,7 @@ impl LocalAssembler {
 
 impl RunAssembler for LocalAssembler {
     fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
-        Box::pin(async move { self.parts(seed).map_err(|fault| fault.to_string()) })
+        Box::pin(async move { self.parts(seed).map_err(|fault| fault.to_string().into()) })
     }
 
     fn agents(&self) -> Agents {

@@ -54,29 +54,46 @@ fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
         BlobLocation::Folder(folder) => return BlobStore::folder(folder).map_err(failed),
         BlobLocation::Bucket { bucket, prefix } => (bucket.clone(), prefix.clone()),
     };
+    const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
+    const SESSION: &str = "AWS_SESSION_TOKEN";
     let needed = |name: &str| {
-        variable(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+        bucket_variable(name)?.ok_or_else(|| {
             Fault::configuration(format!("`blobs` is a bucket, but `{name}` is not set"))
                 .hint("set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`")
         })
     };
-    let secret_key = needed("AWS_SECRET_ACCESS_KEY")?;
-    const SESSION: &str = "AWS_SESSION_TOKEN";
-    let session_token = variable(SESSION);
-    let secrets = [("AWS_SECRET_ACCESS_KEY", Some(&secret_key)), (SESSION, session_token.as_ref())];
-    for (name, value) in secrets {
+    let (secret_key, session_token) = (needed(SECRET)?, bucket_variable(SESSION)?);
+    for (name, value) in [(SECRET, Some(&secret_key)), (SESSION, session_token.as_ref())] {
         value.and_then(|value| ApiKey::new(value)).iter().for_each(|key| mask_key(key, name));
     }
+    let region = match bucket_variable("AWS_REGION")? {
+        Some(region) => Some(region),
+        None => bucket_variable("AWS_DEFAULT_REGION")?,
+    };
     let bucket = S3Bucket {
         bucket,
         prefix,
-        endpoint: variable("AWS_ENDPOINT_URL"),
-        region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
+        endpoint: bucket_variable("AWS_ENDPOINT_URL")?,
+        region,
         key_id: needed("AWS_ACCESS_KEY_ID")?,
         secret_key,
         session_token,
     };
     BlobStore::bucket(&bucket, &Egress::new(Policy::default())).map_err(failed)
+}
+
+/// Returns the value of an environment variable without surrounding whitespace. Returns `None` if it
+/// is absent or empty.
+///
+/// # Errors
+/// If the value cannot be part of a request's headers.
+fn bucket_variable(name: &str) -> Result<Option<String>, Fault> {
+    let value = variable(name).map(|value| value.trim().to_owned());
+    match value.filter(|value| !value.is_empty()) {
+        Some(value) if value.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(value)),
+        Some(_) => Err(Fault::configuration(format!("`{name}` has characters that are invalid"))),
+        None => Ok(None),
+    }
 }
 
 /// Opens the store at a location. All stores that a process opens in the same database share one

@@ -25,10 +25,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
-use object_store::{Error, ObjectStore, ObjectStoreExt};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
 use wattle_capability::egress::Egress;
 
-use super::db::{DbError, FailureKind, Row, Transaction, params};
+use super::db::{Access, DbError, FailureKind, Row, Transaction, params};
 use super::seal::{open_text, seal_text};
 use super::{Owner, Store, TenantStore, now};
 use crate::error::{Cause, StoreError};
@@ -44,8 +44,14 @@ pub(super) const GRACE: Duration = Duration::from_secs(3_600);
 
 const READ: &str = "read";
 
-/// Maximum number of objects that one transaction changes.
-const BATCH: i64 = 100;
+/// The name of the empty object with which a location is checked.
+const PROBE: &str = "wattle";
+
+/// Maximum size of an object, in bytes.
+const MAX_OBJECT: usize = 512 << 20;
+
+/// Maximum number of objects that one transaction of the sweep looks at.
+const PAGE: i64 = 500;
 
 /// A folder or a bucket for the texts of files that are too large for rows of the database. Cheap
 /// to clone.
@@ -118,6 +124,21 @@ impl BlobStore {
             true => Ok(content),
             false => Err(format!("the object `{object}` in `{}` was changed", self.shown).into()),
         }
+    }
+
+    /// Returns true if the object exists.
+    async fn has(&self, object: &str) -> Result<bool, Cause> {
+        match self.objects.head(&self.path(object)).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.failed(READ, object, &error)),
+        }
+    }
+
+    /// Checks that the location can be written: a missing bucket looks like missing objects.
+    async fn probe(&self) -> Result<(), Cause> {
+        let written = self.objects.put(&self.prefix.clone().join(PROBE), PutPayload::new()).await;
+        written.map(drop).map_err(|error| self.failed("write", PROBE, &error))
     }
 
     /// Removes an object. A missing object is not an error.
@@ -205,19 +226,29 @@ impl Store {
     /// number of removed objects.
     pub(super) async fn remove_unused_objects(&self, old: i64) -> Result<u64, StoreError> {
         let Some(blobs) = &self.blobs else { return Ok(0) };
-        let mut removed = 0;
+        let failed = |cause| self.failed("write", cause);
+        let (mut after, mut removed, mut is_probed) = (String::new(), 0, false);
         loop {
-            let objects = self.write(move |transaction| take_unused(transaction, old)).await?;
-            if objects.is_empty() {
-                return Ok(removed);
-            }
+            let page =
+                move |transaction: &mut Transaction<'_>| take_unused(transaction, &after, old);
+            // An object must not be referred to again after it was removed, also if the machine
+            // crashes.
+            let (last, objects) = self.db.run(Access::Durable, page).await.map_err(failed)?;
             for object in objects {
-                blobs.remove(&object).await.map_err(|cause| self.failed("write", cause))?;
+                if !is_probed {
+                    blobs.probe().await.map_err(failed)?;
+                    is_probed = true;
+                }
+                blobs.remove(&object).await.map_err(failed)?;
                 let forget = move |transaction: &mut Transaction<'_>| {
                     let delete = "DELETE FROM blob WHERE object = ?1 AND status = 'removing'";
                     Ok(transaction.execute(delete, params![object])?)
                 };
                 removed += self.write(forget).await?;
+            }
+            match last {
+                Some(last) => after = last,
+                None => return Ok(removed),
             }
         }
     }
@@ -261,6 +292,9 @@ impl TenantStore {
     pub(super) async fn store_text(&self, text: String) -> Result<StoredText, StoreError> {
         let failed = |cause| self.store.failed("write", cause);
         let (size, seal) = (text.len(), self.seal.clone());
+        if size > MAX_OBJECT {
+            return Err(failed("the changed files have more than 512 MiB".into()));
+        }
         let seal = move || {
             let stored = seal_text(seal.as_deref(), text)?;
             Ok((blake3::hash(stored.as_bytes()).to_hex().to_string(), stored))
@@ -285,6 +319,10 @@ impl TenantStore {
             Ok(known)
         });
         if let Some(known) = known.await? {
+            // Writing a lost object again repairs all rows that refer to it.
+            if !blobs.has(&known).await.map_err(failed)? {
+                blobs.put(&known, stored.into()).await.map_err(failed)?;
+            }
             return Ok(StoredText::Object(known));
         }
         blobs.put(&object, stored.into()).await.map_err(failed)?;
@@ -295,7 +333,10 @@ impl TenantStore {
             Ok(transaction.execute(finish, params![new, now()])?)
         });
         match finished.await? {
-            0 => Err(failed("the upload of a file took more than an hour".into())),
+            0 => {
+                blobs.remove(&object).await.map_err(failed)?;
+                Err(failed("the upload of a file took more than an hour".into()))
+            }
             _ => Ok(StoredText::Object(object)),
         }
     }
@@ -370,16 +411,26 @@ fn count_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<u64, Caus
 /// Marks unreferenced objects that were last used before `old`: ready objects as unused, and
 /// objects that are already unused or were never uploaded completely as being removed. Returns the
 /// objects to remove.
-fn take_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<Vec<String>, Cause> {
+fn take_unused(
+    transaction: &mut Transaction<'_>,
+    after: &str,
+    old: i64,
+) -> Result<(Option<String>, Vec<String>), Cause> {
+    let page = "SELECT object FROM blob WHERE object > ?1 ORDER BY object LIMIT ?2";
+    let page: Vec<String> = transaction.query(page, params![after, PAGE], |row| row.get(0))?;
+    let Some(last) = page.last() else { return Ok((None, Vec::new())) };
     let removing = format!(
-        "UPDATE blob SET status = 'removing'
-         WHERE status IN ('unused', 'uploading') AND {UNREFERENCED}"
+        "UPDATE blob SET status = 'removing' WHERE object > ?2 AND object <= ?3
+         AND status IN ('unused', 'uploading') AND {UNREFERENCED}"
     );
-    transaction.execute(&removing, params![old])?;
+    transaction.execute(&removing, params![old, after, last])?;
     let unused = format!(
-        "UPDATE blob SET status = 'unused', used = ?2 WHERE status = 'ready' AND {UNREFERENCED}"
+        "UPDATE blob SET status = 'unused', used = ?4 WHERE object > ?2 AND object <= ?3
+         AND status = 'ready' AND {UNREFERENCED}"
     );
-    transaction.execute(&unused, params![old, now()])?;
-    let query = "SELECT object FROM blob WHERE status = 'removing' ORDER BY object LIMIT ?1";
-    transaction.query(query, params![BATCH], |row| row.get(0))
+    transaction.execute(&unused, params![old, after, last, now()])?;
+    let removing = "SELECT object FROM blob WHERE object > ?1 AND object <= ?2
+                    AND status = 'removing'";
+    let removing = transaction.query(removing, params![after, last], |row| row.get(0))?;
+    Ok((Some(last.clone()), removing))
 }

@@ -17,10 +17,9 @@ use wattle_capability::egress::{
     Egress, EgressErrorKind, EndpointClient, Limits, Request, Url, header,
 };
 
+use super::MAX_OBJECT;
 use crate::error::Cause;
 
-/// Maximum size of an object that is read, in bytes.
-const MAX_OBJECT: usize = 512 << 20;
 /// Maximum duration of a request.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of retries of a failed request, and the time after which no retry is started.
@@ -87,6 +86,8 @@ pub(super) fn open(bucket: &S3Bucket, egress: &Egress) -> Result<(AmazonS3, Obje
         .with_allow_http(url.scheme() == "http")
         .with_access_key_id(&bucket.key_id)
         .with_secret_access_key(&bucket.secret_key)
+        // Not every service can remove several objects at once.
+        .with_disable_bulk_delete(true)
         .with_retry(RetryConfig { backoff: BackoffConfig::default(), max_retries, retry_timeout });
     if let Some(token) = &bucket.session_token {
         builder = builder.with_token(token);
