@@ -1,4 +1,4 @@
-//! Executes a call: resolves its program, runs it, and reports the result to the model.
+//! Execution of a call: its program is resolved and run, and the result is reported to the model.
 
 use std::num::NonZeroI32;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub async fn perform(
     perform_within(runtime, catalog, grants, call, runtime.limits().time).await
 }
 
-/// Executes a call like [`perform`]. A program without its own time limit runs for at most
+/// Executes a call as [`perform`] does. A program that sets no time limit runs for at most
 /// `default`.
 pub(crate) async fn perform_within(
     runtime: &Runtime,
@@ -78,8 +78,8 @@ pub(crate) async fn perform_within(
     }
 }
 
-/// Returns a program's grants with the context values that the agent declares for it. These replace
-/// the calling program's values.
+/// Returns `grants` with the context values that the agent declares for the program. They replace
+/// the values of the calling program.
 pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
     match entry.context().is_empty() && grants.config::<Context>().is_none() {
         true => Arc::clone(grants),
@@ -107,8 +107,8 @@ struct PreparedProgram {
 /// Maximum number of findings that one diagnostic lists.
 const MAX_FINDINGS: usize = 4;
 
-/// Maximum size of a source text that is auto-fixed, in bytes. Each round of fixes parses the whole
-/// text again.
+/// Maximum size of a program that is auto-fixed, in bytes. Each round of fixes parses the whole
+/// source again.
 const MAX_FIXED_BYTES: usize = 64 << 10;
 
 /// Maximum number of applied fixes that are listed individually.
@@ -153,8 +153,9 @@ fn describe_fixes(applied: &[Diagnostic]) -> Vec<String> {
     listed.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
-/// Converts an outcome to the execution that the model reads. It contains source positions only for
-/// programs that the model wrote, because the model has never seen the source of a catalog program.
+/// Converts the outcome of a program into the result that the model reads. The result contains
+/// source positions only for programs that the model wrote, because the model has never seen the
+/// source of a catalog program.
 fn report(
     call: &Call,
     program: &Program,
@@ -170,8 +171,7 @@ fn report(
     let artifacts = artifacts
         .map(|wattle_rt::Artifact { name, data }| machine::Artifact { name, data })
         .collect();
-    // The model has not seen the source of a catalog program, so its line numbers mean nothing to
-    // it.
+    // The model has not seen the source of a catalog program, so line numbers would be meaningless.
     let written = matches!(call, Call::Wat { .. });
     match outcome.exit {
         Exit::Trapped(trap)
@@ -232,7 +232,7 @@ fn report(
     }
 }
 
-/// Maximum number of a call's arguments that a message shows, and the maximum length of each, in
+/// Maximum number of call arguments that a message shows, and maximum length of each argument, in
 /// characters.
 const MAX_SHOWN_ARGS: usize = 8;
 const MAX_ARG_CHARS: usize = 100;

@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 /// A cancellation of a run, with its reason. Clones cancel the same run.
 ///
-/// A run always notices its cancellation between two steps. Within a step, its request is dropped
-/// and its programs are stopped.
+/// A run always notices its cancellation between two steps. Within a step, the model request is
+/// dropped and the programs are stopped.
 ///
 /// ```
 /// use wattle_agent::Cancel;
@@ -33,7 +33,7 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// Cancels the run. Only the reason of the first call counts.
+    /// Cancels the run. Only the reason from the first call counts.
     pub fn cancel(&self, reason: impl Into<String>) {
         if !self.is_cancelled() {
             _ = self.reason.set(reason.into());

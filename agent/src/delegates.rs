@@ -33,7 +33,7 @@ pub struct RunTree {
     pub(crate) depth: usize,
     /// The parent run and the root run, or `None` if the run is itself the root.
     above: Option<ParentRun>,
-    /// The meter that counts the usage of the run's child runs until it is charged to the run.
+    /// The meter for the usage of the run's child runs that has not yet been charged to the run.
     pub(crate) child_usage: Meter,
     shared: Arc<Shared>,
 }
@@ -63,7 +63,8 @@ impl RunTree {
         RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
     }
 
-    /// Creates the tree for a child run that is resumed only to end it. No parent run waits for it.
+    /// Creates the tree for a child run that is resumed only so that it can end. No parent run
+    /// waits for it.
     pub(crate) fn ending(above: ParentRun) -> RunTree {
         RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::new(None) }
     }
@@ -89,7 +90,7 @@ impl RunTree {
         self.shared.recording.lock().await
     }
 
-    /// Adds the usage of a request to the tokens used.
+    /// Adds the usage of a request to the number of tokens used.
     pub(crate) fn charge(&self, usage: &Usage) {
         let mut tokens = self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         *tokens = tokens.saturating_add(usage.total());
@@ -132,7 +133,7 @@ pub struct ChildRequest {
     pub agent: String,
     /// The message to the agent.
     pub message: String,
-    /// The tree as the child run sees it.
+    /// The child run's view of the tree.
     pub tree: RunTree,
     /// The cancellation of the child run.
     pub cancel: Cancel,
@@ -147,14 +148,14 @@ pub enum ChildEnd {
         /// Model usage of the child run and its descendants.
         usage: Usage,
     },
-    /// The child run waits for these approvals.
+    /// The child run is waiting for these approvals.
     Waits(Vec<PendingApproval>),
 }
 
 /// The port through which a run starts child runs.
 pub trait ChildRuns: Send + Sync {
     /// Starts the child run, or continues it if it exists, and waits until it stops. The error for
-    /// an unknown agent lists the places that were searched.
+    /// an unknown agent lists the sources that were searched.
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>>;
 
     /// Returns the agents that child runs may use. Their descriptions are shown to the model.
@@ -177,13 +178,13 @@ pub enum ChildError {
     Store(#[from] StoreError),
 }
 
-/// The names of the agents that a run's programs may ask. Clones share the list. A trait's programs
-/// can add names.
+/// The names of the agents to which a run's programs may delegate. Clones share the list. A trait's
+/// programs can add names.
 #[derive(Clone, Debug, Default)]
 pub struct DelegateNames(Arc<Mutex<Vec<String>>>);
 
 impl DelegateNames {
-    /// Adds the names that are not yet known.
+    /// Adds the names that are not yet in the list.
     pub(crate) fn add(&self, names: &[String]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for name in names {
@@ -198,7 +199,7 @@ impl DelegateNames {
     }
 }
 
-/// The agents that the programs of one run may ask.
+/// The agents to which the programs of one run may delegate.
 pub(crate) struct RunDelegates {
     pub(crate) run: String,
     /// The names of the agents.
@@ -210,8 +211,9 @@ pub(crate) struct RunDelegates {
     pub(crate) waits: AtomicBool,
 }
 
-/// A guard that cancels a child run if the program that asked for it ends first. If this run waits
-/// for a person, its other child runs continue, and the repeated call finds them later.
+/// A guard that cancels a child run if the program that started it ends first. If the parent run is
+/// suspended until a person answers, its other child runs continue, and the repeated calls find
+/// them later.
 struct CancelOnDrop<'a> {
     cancel: Cancel,
     waits: &'a AtomicBool,
@@ -278,8 +280,8 @@ impl Delegates for RunDelegates {
 /// The separator between the id of a child run and the id of its call.
 pub(crate) const SEPARATOR: char = '/';
 
-/// Converts a child run's question into its parent's question. The question names the waiting call,
-/// even if that call belongs to a more deeply nested run.
+/// Converts a child run's question into a question of its parent. The result names the waiting
+/// call, even if that call belongs to a more deeply nested run.
 fn question(child: &str, waiting: PendingApproval) -> String {
     let PendingApproval { call, question } = waiting;
     match call.contains(SEPARATOR) {
@@ -303,7 +305,7 @@ pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
     }
 }
 
-/// Returns the answer of a run that has ended, or the failure if it has none.
+/// Returns the answer of a run that has ended, or the failure if there is none.
 fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
     let failed = |code| {
         let text = ending.text();
@@ -323,7 +325,7 @@ fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
     }
 }
 
-/// Returns the id of the child run that a call starts. It sorts next to the id of its parent.
+/// Returns the id of the child run that a call starts. The id sorts next to the parent run's id.
 fn child_id(parent: &str, key: &str) -> String {
     let time = parent.parse::<ulid::Ulid>().map_or(0, |id| id.timestamp_ms());
     let hash = blake3::hash(format!("child run of {key}").as_bytes());

@@ -28,7 +28,7 @@ impl DialectSetting {
         (DialectSetting::Auto, "auto"),
     ];
 
-    /// Returns the dialect in which a run with this model begins.
+    /// Returns the dialect that a run with this model starts with.
     #[must_use]
     pub fn choose(self, model: &dyn Model) -> Dialect {
         match self {

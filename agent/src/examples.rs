@@ -1,4 +1,4 @@
-//! Runs the examples of the catalog. The program of an example runs in the sandbox, in an
+//! Execution of the catalog's examples. The program of an example runs in the sandbox, in an
 //! environment that consists of the example's fixtures.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Presents the programs of the catalog as functions that a model can call.
+//! The presentation of catalog programs as functions that a model can call.
 
 use wattle_catalog::{Arg, ArgumentSchema, Catalog, Entry, TypeHint};
 use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};

@@ -9,7 +9,7 @@ use wattle_rt::truncate;
 
 use crate::trace::CallOutcome;
 
-/// Maximum number of steps that are kept. The oldest are dropped first.
+/// Maximum number of steps that are kept. The oldest steps are dropped first.
 const MAX_STEPS: usize = 100;
 /// Maximum length of an argument or an output of a call, in characters.
 const MAX_CHARS: usize = 200;

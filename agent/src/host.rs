@@ -33,7 +33,7 @@ use crate::tenant::Tenant;
 pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `search.engine` to \
                              `searxng` (with `search.url`), `brave` or `page`";
 
-/// Maximum number of sessions whose listings are kept.
+/// Maximum number of sessions whose listings are cached.
 const MAX_LISTINGS: usize = 4_096;
 
 /// The parts that all runs of a process share: the engine with its cache, the catalog, and the
@@ -56,7 +56,7 @@ pub struct Host {
     children: Arc<[Semaphore; MAX_DEPTH]>,
 }
 
-/// The tenant, the session and the name of its agent.
+/// The tenant, the session and the agent's name.
 type ListingKey = (Tenant, String, Option<Arc<str>>);
 
 /// The programs of an agent's runs.
@@ -72,8 +72,8 @@ pub struct AgentPrograms {
     pub context: BTreeMap<String, String>,
 }
 
-/// Returns the maximum number of child runs that are active at one level. Each child run blocks a
-/// program of its caller, and that program keeps its slot in the engine. The maximum therefore
+/// Returns the maximum number of child runs that can be active at one level. Each child run blocks
+/// a program of its caller, and that program keeps its slot in the engine. The maximum therefore
 /// leaves slots for the programs of all levels, even if programs are nested as deeply as possible.
 fn concurrent_children(runtime: &Runtime) -> usize {
     let slots = (runtime.limits().instances >> 2) as usize;
@@ -172,8 +172,8 @@ impl Host {
         Host { engine: engine.map(Arc::new), ..self }
     }
 
-    /// Waits for a permit to run a child run at this level. Level 1 contains the children of root
-    /// runs. Returns `None` if the level does not exist.
+    /// Waits for a permit to execute a child run at this level. Level 1 contains the children of
+    /// root runs. Returns `None` if the level does not exist.
     pub(crate) async fn child_permit(&self, level: usize) -> Option<SemaphorePermit<'_>> {
         // The semaphores are never closed.
         self.children.get(level.checked_sub(1)?)?.acquire().await.ok()
@@ -229,7 +229,7 @@ impl Host {
     }
 
     /// Returns the current catalog, or the programs of the host's agent. A run keeps the catalog
-    /// that it began with.
+    /// that it started with.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
         self.agent.as_ref().map_or_else(|| self.reloader.catalog(), |agent| agent.offered.clone())
@@ -276,8 +276,8 @@ impl Host {
         ))
     }
 
-    /// Returns the manual of the current catalog: functions, programs, forms of the language and
-    /// error codes.
+    /// Returns the manual of the current catalog: functions, programs, language forms and error
+    /// codes.
     #[must_use]
     pub fn manual(&self) -> Arc<dyn help::Manual> {
         Arc::new(Manual::new(self.runtime.capabilities(), self.catalog()))

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Maximum number of concurrent model requests from programs.
 const MAX_CONCURRENT: usize = 8;
 
-/// The model that programs may ask. Requests from programs have the same deadlines as those from
+/// The model that programs may use. Requests from programs have the same deadlines as those from
 /// the run's loop.
 pub struct ModelInference {
     model: Arc<dyn Model>,
@@ -29,8 +29,8 @@ pub struct ModelInference {
 }
 
 impl ModelInference {
-    /// Creates the port through which programs ask `model`. The temperature and the token limit of
-    /// the settings apply unless a program sets its own.
+    /// Creates the port through which programs send requests to `model`. The temperature and the
+    /// token limit of the settings apply unless a program sets its own.
     pub fn new(model: Arc<dyn Model>, settings: &Settings) -> Self {
         let Settings { timeouts, temperature, max_tokens, .. } = *settings;
         let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
@@ -65,8 +65,8 @@ impl ModelInference {
         self.meter.add(self.prices.priced(self.model.name(), usage));
     }
 
-    /// Waits for a free slot, and then for the result of `request`. Only the second wait is
-    /// limited, to [`turn_deadline`].
+    /// Waits for a free slot, and then for the result of `request`. Only the wait for the result
+    /// has a time limit, which is [`turn_deadline`].
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, ModelError>>,

@@ -13,7 +13,7 @@ use wattle_rt::{Code, Failure};
 /// The key in the tenant's state that holds the tickets of runs without a workdir, one per line.
 const KEY: &str = ISSUES_FILE;
 
-/// Maximum size of the tickets in a tenant's state, in bytes. The oldest are dropped first.
+/// Maximum size of the tickets in a tenant's state, in bytes. The oldest tickets are dropped first.
 const MAX_BYTES: usize = 1 << 20;
 
 /// An issue tracker that appends tickets to `_issues.jsonl` in a workdir, one JSON object per line.

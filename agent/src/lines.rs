@@ -18,7 +18,7 @@ pub(crate) enum Line<'a> {
     Long,
 }
 
-/// A reader of lines.
+/// A reader that returns the lines of a file one at a time.
 pub(crate) struct LineReader<R> {
     reader: R,
     line: Vec<u8>,
@@ -28,12 +28,12 @@ pub(crate) struct LineReader<R> {
 }
 
 impl LineReader<BufReader<File>> {
-    /// Reads lines from the beginning of a file.
+    /// Creates a reader that starts at the beginning of a file.
     pub(crate) fn of(file: File) -> Self {
         LineReader::new(BufReader::with_capacity(1 << 16, file))
     }
 
-    /// Reads lines from a position in a file.
+    /// Creates a reader that starts at a position in a file.
     ///
     /// # Errors
     /// If the file is not seekable.
@@ -95,8 +95,8 @@ impl<R: BufRead> LineReader<R> {
 }
 
 /// Appends a line in a single write, so that runs that share a file do not interleave their lines.
-/// If the file was replaced with a link, the link is not followed, because others may write to the
-/// workdir.
+/// If the file was replaced with a link, the link is not followed, because the workdir may be
+/// writable by others.
 pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
     append_line(path, &[line, b"\n"].concat())
 }

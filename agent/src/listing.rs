@@ -38,8 +38,8 @@ const BASE: &[&str] = &[
     "image",
 ];
 
-/// The families of the other built-in programs, by the first word of their names, in the order of
-/// the prompt.
+/// The families of the other built-in programs, by the first word of their names, in the order in
+/// which a prompt lists them.
 const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
 
 /// The built-in programs that only the host calls. No prompt lists them.

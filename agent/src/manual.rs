@@ -1,5 +1,5 @@
-//! The manual of functions, programs, forms of the language and error codes, searched by name or by
-//! words.
+//! The manual of functions, programs, language forms and error codes, which can be searched by name
+//! or by words.
 
 use std::fmt::Write as _;
 
@@ -147,7 +147,7 @@ fn line(topic: Topic<'_>) -> String {
 
 impl help::Manual for Manual {
     fn about(&self, topic: &str) -> Option<String> {
-        // A program may spell the name as in code: `$str.cat`, `(http.get? …)`, `"text_count"`.
+        // The name may be written as in code: `$str.cat`, `(http.get? …)`, `"text_count"`.
         let name = topic
             .trim()
             .trim_start_matches(['(', '$', '"', '`'])

@@ -1,6 +1,6 @@
 //! The content guard: checks a user's message before a run begins.
 //!
-//! [`Moderation`] asks its filters in order: patterns that the host lists, then a model that
+//! [`Moderation`] applies its filters in order: usually a list of patterns, then a model that
 //! classifies the message. The first filter that finds a category decides. If a filter fails, the
 //! verdict records the failure, and [`OnFailure`] determines whether the message is blocked.
 
@@ -18,7 +18,7 @@ use crate::model::{Delta, Model, ModelRequest, Prices, Timeouts, ask_within};
 /// The reply to a blocked message if its category has no configured message.
 const DEFAULT_MESSAGE: &str = "I can't help with that.";
 
-/// The reply if a filter failed and failures block the message.
+/// The reply if a filter failed and such failures block the message.
 const FAILED_MESSAGE: &str =
     "your message could not be checked, so nothing was done; try again later";
 
@@ -50,7 +50,7 @@ pub enum OnFailure {
 /// A filter that checks a user's message.
 pub trait MessageFilter: Send + Sync {
     /// Returns the category of the violation, or `None` if there is none. The error says why the
-    /// check failed. `meter` counts the usage of the run's model.
+    /// check failed. `meter` counts the model usage of the check.
     fn check<'a>(
         &'a self,
         message: &'a str,
@@ -59,8 +59,8 @@ pub trait MessageFilter: Send + Sync {
 }
 
 impl Moderation {
-    /// Creates a guard that asks `filters` in order. Categories without an entry in `messages` get
-    /// a default reply.
+    /// Creates a guard that applies `filters` in order. Categories without an entry in `messages`
+    /// get a default reply.
     #[must_use]
     pub fn new(
         filters: Vec<Arc<dyn MessageFilter>>,
@@ -70,7 +70,7 @@ impl Moderation {
         Moderation { filters, messages, on_failure }
     }
 
-    /// Asks the filters until one finds a violation.
+    /// Applies the filters until one finds a violation.
     pub(crate) async fn judge(&self, message: &str, meter: &Meter) -> Verdict {
         let mut failed = None;
         for filter in &self.filters {
@@ -150,7 +150,7 @@ impl MessageFilter for Patterns {
     }
 }
 
-/// A filter that asks a model for the category.
+/// A filter that asks a model for a message's category.
 pub struct Classifier {
     model: Arc<dyn Model>,
     categories: Vec<String>,
@@ -188,8 +188,8 @@ impl Classifier {
         self.verdict(&reply.text)
     }
 
-    /// Parses the model's answer. An answer in any other form is a failure, so that no unchecked
-    /// message is accepted.
+    /// Parses the model's answer. An answer that does not have the required form is a failure, so
+    /// that no unchecked message is accepted.
     fn verdict(&self, answer: &str) -> Result<Option<String>, String> {
         let line =
             answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

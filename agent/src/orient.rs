@@ -1,8 +1,8 @@
-//! Gathers the orientation of a run: the names in the workdir, and the first lines of the files
-//! that the user's message names.
+//! The orientation that a run starts with: the names in the workdir, and the first lines of the
+//! files that the user's message names.
 //!
-//! The files are read in the same way as by a program of the run: through the run's overlay and
-//! under its policy. Entries that the policy denies, or that need a user's approval, are left out.
+//! The files are read as a program of the run would read them: through the run's overlay and under
+//! its policy. Entries that the policy denies, or that need a user's approval, are left out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
 use wattle_rt::{Grants, Guard, Target};
 
-/// Maximum duration of this work. After that, the run starts without the missing parts.
+/// Maximum time for gathering the orientation. After that, the run starts without the missing
+/// parts.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of names that are shown.
@@ -44,8 +45,8 @@ const MAX_TRIED: usize = 64;
 /// Maximum length of a path in a message, in bytes.
 const MAX_PATH_BYTES: usize = 300;
 
-/// The files in the root of the workdir that the host writes or that serve tools. They say nothing
-/// about a task.
+/// The files in the workdir's root that the host writes or that are only for tools. They are
+/// irrelevant to a task.
 const NOT_SHOWN: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE, REPOSITORY];
 
 /// Returns the orientation of a run with these grants and this message. Returns `None` if there is
@@ -94,7 +95,7 @@ fn under(files: &Files, guard: Option<&Arc<dyn Guard>>, function: &'static str) 
     files.guarded(admit)
 }
 
-/// The run's files, as its programs may list and read them.
+/// The run's files, restricted to those that its programs may list and read.
 struct Workdir {
     listed: Files,
     read: Files,
@@ -102,7 +103,7 @@ struct Workdir {
 }
 
 impl Workdir {
-    /// Returns the entry to show, or `None` if a program could not read it. A link is shown as its
+    /// Returns the entry to show, or `None` if programs could not read it. A link is shown as its
     /// target.
     fn entry(&self, entry: &Entry) -> Option<WorkdirEntry> {
         if entry.kind == EntryKind::Other || self.is_late() {
@@ -124,8 +125,8 @@ impl Workdir {
         Instant::now() >= self.deadline
     }
 
-    /// Returns the beginnings of the text files that the message names, in the order of the
-    /// message.
+    /// Returns the beginnings of the text files that the message names, in the order in which they
+    /// appear.
     fn heads(&self, message: &str, entries: &[WorkdirEntry]) -> Vec<FileHead> {
         let mut known = BTreeSet::new();
         let candidates = candidates(message, entries);
@@ -170,8 +171,8 @@ fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
     Some(text.lines().take(MAX_LINES).map(line).collect())
 }
 
-/// Returns the strings in a message that may be paths of files, in the order of the message: words
-/// with a dot or a slash, quoted strings, and the names in the workdir.
+/// Returns the strings in a message that may be paths of files, in the order in which they appear:
+/// words with a dot or a slash, quoted strings, and the names in the workdir.
 fn candidates(message: &str, entries: &[WorkdirEntry]) -> Vec<String> {
     let mut found: Vec<(usize, &str)> = Vec::new();
     for (from, part) in searched(message) {

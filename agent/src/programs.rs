@@ -1,4 +1,4 @@
-//! Implements two ports with the catalog: one for programs that start other programs, and one for
+//! Two ports that the catalog implements: one for programs that start other programs, and one for
 //! programs that search the catalog.
 
 use std::sync::Arc;

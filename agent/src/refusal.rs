@@ -1,4 +1,4 @@
-//! The wording of refusals, which is the same for calls by a model and by programs.
+//! The wording of refusals, which is the same for calls by models and by programs.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::Catalog;
@@ -19,7 +19,7 @@ pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
     }
 }
 
-/// Returns the setting that grants a withheld capability.
+/// Returns the reason why a capability is withheld, with the settings that grant it, if any.
 pub(crate) fn how_to_grant(capability: &str) -> &'static str {
     match capability {
         "ai" => "no model is configured: set `--base-url` and `--model`",
@@ -28,7 +28,7 @@ pub(crate) fn how_to_grant(capability: &str) -> &'static str {
     }
 }
 
-/// Returns the refusal of a program that lacks the `missing` capabilities. The wording differs for
+/// Returns the refusal for a program that lacks the `missing` capabilities. The wording differs for
 /// capabilities of trusted runs.
 pub fn denied(missing: &[&str]) -> String {
     let (trusted, others): (Vec<&str>, Vec<&str>) =

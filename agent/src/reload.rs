@@ -58,7 +58,7 @@ impl CatalogDiff {
     }
 }
 
-/// The catalog of a host, and the folders from which it is read. A caller keeps the version that it
+/// The catalog of a host, and the folders from which it is read. Callers keep the version that they
 /// received.
 pub(crate) struct CatalogReloader {
     folders: RwLock<Folders>,

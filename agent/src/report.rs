@@ -12,7 +12,7 @@ use crate::output::OutputError;
 pub struct Report {
     /// The run's id. Ids are sortable by time and unguessable.
     pub run_id: String,
-    /// The ending of the run. Its text is the result.
+    /// The ending of the run. The text of the ending is the result.
     pub ending: Ending,
     /// The messages of the run that the session keeps. They begin with the user's message and end
     /// with an answer. If a run was stopped early, the last message says how the run ended. The

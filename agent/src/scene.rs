@@ -30,7 +30,7 @@ const FILE_BYTES: u64 = 64 << 20;
 
 /// The picture that is generated for every prompt.
 const PICTURE: &[u8] = include_bytes!("scene.png");
-/// The address of a scene's search engine. A fixture for it is the response to
+/// The address of a scene's search engine. A fixture for a search is the response to
 /// `https://search.example/search?q=…&format=json`, in the format of SearXNG.
 const ENGINE: &str = "https://search.example";
 
@@ -63,8 +63,7 @@ impl Scene {
     /// Creates a scene from its fixtures.
     ///
     /// # Errors
-    /// If a fixture is invalid: a path that no file can have, a header that no response can carry,
-    /// or an invalid time.
+    /// If a fixture contains an invalid path, header or time.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
         let files = Files::overlay(None, FILE_BYTES);
         let scene = Scene {
@@ -198,7 +197,7 @@ impl ImageGenerator for FixedImage {
 /// A network that answers requests with recorded responses.
 struct RecordedNetwork(Vec<Route>);
 
-/// The responses to one request, in order. The last one repeats.
+/// The responses to one request, in order. The last one is repeated.
 struct Route {
     method: String,
     url: String,

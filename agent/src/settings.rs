@@ -16,7 +16,7 @@ use crate::output::OutputSettings;
 pub struct Settings {
     /// The agent's name.
     pub agent: String,
-    /// Limits and policies of the loop.
+    /// Limits and policies for the loop.
     pub machine: wattle_machine::Settings,
     /// Maximum duration of a run. `None` means no limit.
     pub timeout: Option<Duration>,
@@ -24,12 +24,12 @@ pub struct Settings {
     pub temperature: f32,
     /// Maximum number of tokens in one answer.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning, or `None` for the model's default.
+    /// The model's reasoning effort, or `None` for the model's default.
     pub thinking_effort: Option<ThinkingEffort>,
     /// The choice between functions and an answer, in the native dialect. In the last turn of a run
     /// that has used up its steps, the model must always answer.
     pub tool_call: FunctionChoice,
-    /// Deadlines and retries of model requests.
+    /// Deadlines and retries for model requests.
     pub timeouts: Timeouts,
     /// The model budget of a run's programs.
     pub ai: Budget,
@@ -42,11 +42,11 @@ pub struct Settings {
     /// If true, the first request of a run shows the names in the workdir, and the first lines of
     /// files that the message names.
     pub orient: bool,
-    /// The names of the agents that programs may ask.
+    /// The names of the agents to which programs may delegate.
     pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
-    /// Memory items that the system prompt contains.
+    /// Memory items to include in the system prompt.
     pub memory: Vec<String>,
     /// The rule for recalling items from memory, or `None` to recall nothing.
     pub recall: Option<RecallContract>,

@@ -59,8 +59,8 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
     }
 }
 
-/// Adds the section that describes the required output to a prompt. If a job sets the output, the
-/// section is not part of the text that all sessions share.
+/// Extends a prompt with the section that describes the required output. If a job sets the output,
+/// the section is not part of the text that all sessions share.
 fn with_output(
     mut prompt: SystemPrompt,
     of_agent: Option<&OutputContract>,
@@ -74,10 +74,10 @@ fn with_output(
     prompt
 }
 
-/// Creates the nonce of a run from unpredictable bits.
+/// Creates the nonce of a run from random bits.
 pub(crate) fn nonce() -> Nonce {
     let mut bits = [0; 8];
-    // Even if the system has no random numbers, the nonce differs from run to run.
+    // Even if the system provides no random numbers, the nonce differs from run to run.
     Nonce::new(
         getrandom::fill(&mut bits)
             .map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)),

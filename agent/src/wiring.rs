@@ -1,4 +1,4 @@
-//! Assembles the capabilities of a run, each with its backend.
+//! Assembly of a run's capabilities, each with its backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Access {
     pub memory: Arc<dyn Memory>,
     /// The network egress.
     pub network: Arc<dyn http::Backend>,
-    /// The programs that other programs may start. They have the same access.
+    /// The programs that other programs may start. The started programs have the same access.
     pub programs: Arc<dyn par::Programs>,
     /// The manual that programs may read.
     pub manual: Arc<dyn help::Manual>,
@@ -48,9 +48,9 @@ pub struct Access {
     pub catalog_index: Arc<dyn CatalogIndex>,
     /// The shell, if there is one.
     pub shell: Option<Arc<dyn Shell>>,
-    /// The issue tracker, or `None` for the tenant's state.
+    /// The issue tracker, or `None` to store tickets in the tenant's state.
     pub issues: Option<Arc<dyn IssueTracker>>,
-    /// The model that programs may ask, if one is configured.
+    /// The model that programs may use, if one is configured.
     pub inference: Option<Arc<dyn Inference>>,
     /// The model budget of the run's programs.
     pub budget: Budget,

@@ -1,4 +1,4 @@
-//! Tests declared agents: their files, and their resolution from references.
+//! Tests of declared agents: their files, and the resolution of references to them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -70,7 +70,7 @@ fn every_field_is_read_and_written() {
     assert_eq!(AgentSpec::of_json(&json).unwrap(), agent, "{json}");
     let mut origin = serde_json::json!({"by": "test"});
     agent.write_to(&mut origin);
-    // A run does not contain the agent's examples.
+    // The origin of a run does not contain the agent's examples.
     let without = AgentSpec { examples: Vec::new(), ..agent };
     assert_eq!(AgentSpec::of_origin(&origin).unwrap(), without);
 }

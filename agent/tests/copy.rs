@@ -1,5 +1,5 @@
-//! Tests the copying of stores: between the database engines in both directions, after an
-//! interruption, and in cases where it must be refused.
+//! Tests of copying a store: between the database engines in both directions, after an
+//! interruption, and in cases in which the copy must be refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;
@@ -108,7 +108,7 @@ async fn dump(of: &TenantStore, keys: &Path) -> String {
     )
 }
 
-/// Creates a store in a file of a folder, and returns its address.
+/// Creates a store with records in a file in a folder, and returns the store's address.
 async fn filled(folder: &Path, name: &str) -> StoreAddress {
     let path = folder.join(name);
     let store = Store::open(&path, HOUR).unwrap();
@@ -227,7 +227,7 @@ async fn a_store_in_use_is_not_copied() {
     assert!(why.contains("hint: stop the servers and commands"), "{why}");
     drop(lock);
     user.close().await.unwrap();
-    // A process that has ended does not count, even if it released nothing.
+    // A process that has ended does not count, even if its entry in the store remains.
     sql(&path, "INSERT INTO replica VALUES ('boot 999999999 1 x', 9000000000000)");
     copy(&from, &file(&folder.path().join("b.db"))).await.unwrap();
     let Some(place) = Place::in_postgres() else { return };

@@ -1,4 +1,4 @@
-//! Tests which data is removed over time and which data is kept, on both engines.
+//! Tests of data retention on both engines: which data is removed over time, and which is kept.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod place;
@@ -68,7 +68,7 @@ async fn runs(store: &TenantStore, tops: &[&str]) -> Vec<String> {
     found
 }
 
-/// Waits long enough for the data written so far to have an age greater than zero.
+/// Waits until all data written so far has an age greater than zero.
 async fn pass() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }
@@ -172,7 +172,7 @@ async fn opening_a_run_removes_a_few_old_ones() {
         pass().await;
         open(&of, record("new", None, None)).await;
         let left = runs(&of, &[]).await.len();
-        // Opening a run removes at most 20 old runs, or fewer if the removal takes long.
+        // Opening a run removes at most 20 old runs, or fewer if the removal takes too long.
         assert!((11..31).contains(&left), "{left} are left; the others are for a server");
     }
 }

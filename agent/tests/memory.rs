@@ -1,4 +1,4 @@
-//! Tests the store's memory: its owners, limits, search, and the content of its file.
+//! Tests of the store's memory: its owners, limits, search, and the content of its file.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;

@@ -1,5 +1,5 @@
-//! Tests the store on a PostgreSQL server: concurrent first starts, lost connections, leases, and
-//! errors with hints. Skipped if PostgreSQL is not installed.
+//! Tests of the store on a PostgreSQL server: concurrent first starts, lost connections, leases,
+//! and errors with hints. Skipped if PostgreSQL is not installed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;

@@ -1,4 +1,5 @@
-//! Tests programs that start other programs of the catalog, with answers from a recording.
+//! Tests of catalog programs that start other catalog programs. The model's answers come from a
+//! recording.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::sync::Arc;

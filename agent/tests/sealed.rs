@@ -1,5 +1,5 @@
-//! Tests that records with a key or a secret are read back unchanged, and that the store's files do
-//! not reveal them.
+//! Tests that records that contain a key or a secret are read back unchanged, and that the store's
+//! files do not reveal them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! `agent`: delegates parts of the run's task to other agents.
 //!
-//! The other agent's run is a child of the calling run. It has its own conversation and its own id,
-//! and shares the files. It has at most the grants of the calling run and a share of its budget.
-//! The clock of the calling program is paused until the child run ends.
+//! The other agent works in a child run, which has its own conversation and its own id, but shares
+//! the calling run's files. The child run has at most the grants of the calling run, and gets a
+//! share of that run's budget. The clock of the calling program is paused until the child run ends.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ pub enum Delegated {
 
 /// The port to other agents.
 ///
-/// A failure has the code `EACCESS` if the calling run may not ask the agent, `ENOENT` if the agent
-/// is unknown, `EREMOTE` if its run failed, `ECANCEL` if its run was cancelled, and `EBUDGET` or
-/// `ETIME` if its run reached a limit.
+/// A failure has the code `EACCESS` if the calling run may not delegate to the agent, `ENOENT` if
+/// the agent is unknown, `EREMOTE` if the child run failed, `ECANCEL` if it was cancelled, and
+/// `EBUDGET` or `ETIME` if it reached a limit.
 pub trait Delegates: Send + Sync {
-    /// Sends the message to the agent, and returns the outcome of its run.
+    /// Sends the message to the agent, and returns the outcome of the child run.
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated>;
 }
 

@@ -61,7 +61,7 @@ pub struct Options {
 pub struct Question {
     /// The task.
     pub instruction: String,
-    /// The text that the task is about.
+    /// The text that the task applies to.
     pub text: String,
     /// The settings of the request.
     pub options: Options,
@@ -97,7 +97,8 @@ pub struct Embedding {
     pub tokens: u64,
 }
 
-/// The port to a model. A failure of the provider is reported as `EREMOTE`, a timeout as `ETIME`.
+/// The port to a model. Failures of the provider are reported as `EREMOTE`, and timeouts as
+/// `ETIME`.
 pub trait Inference: Send + Sync {
     /// Answers a question.
     fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
@@ -218,7 +219,7 @@ impl Ai {
     }
 }
 
-/// Checks that the parts of a question contain no secret. Returns the [`Passage`] that removes
+/// Checks that the parts of a question contain no secrets. Returns the [`Passage`] that removes
 /// secrets from the answer.
 async fn check(run: &Run, parts: &[(&str, &str)]) -> Result<Passage, Failure> {
     let passage = Passage::of(run, AI.name);

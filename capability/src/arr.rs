@@ -255,7 +255,7 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
-/// Parses every item as a number, and pairs it with the number.
+/// Pairs every item with its value as a number.
 ///
 /// # Errors
 /// `EPARSE` if an item is not a number. The message quotes the first such item.

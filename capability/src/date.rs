@@ -1,6 +1,6 @@
 //! `date`: dates and times as strings.
 //!
-//! A date is written as in RFC 3339, such as `2026-03-01T12:00:00Z`. The name of a zone follows in
+//! A date is written as in RFC 3339, such as `2026-03-01T12:00:00Z`. A named zone follows in
 //! brackets: `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). Functions also accept
 //! `2026-03-01`, and interpret times without a zone as UTC.
 
@@ -124,8 +124,8 @@ fn parse(
     Ok(render(&date))
 }
 
-/// Parses a date in a strftime format. A date without a zone is interpreted in `zone`, and a date
-/// without a time as midnight.
+/// Parses a date in a strftime format. A missing zone defaults to `zone`, and a missing time to
+/// midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
         Failure::new(

@@ -24,13 +24,13 @@ capability! {
     fn dump(label: str, value: any) = dump;
 }
 
-/// Maximum number of printed items of an array or map.
+/// Maximum number of items printed for an array or map.
 const ITEMS: usize = 10;
 /// Maximum length of a printed string, in characters.
 const TEXT: usize = 200;
 /// Maximum length of a printed item, in characters.
 const ITEM: usize = 40;
-/// Maximum number of printed bytes of a binary value.
+/// Maximum number of bytes printed for a binary value.
 const BYTES: usize = 16;
 
 fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Renders the first items and the number of the remaining ones.
+/// Renders the first items, followed by the number of remaining items.
 fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(
     items: I,
     show: impl Fn(I::Item) -> String,

@@ -47,15 +47,15 @@ pub trait Repository: Send + Sync {
     fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
-/// The `git` grant: the repository to commit to and push.
+/// The `git` grant: the repository for commits and pushes.
 pub struct Git(pub Arc<dyn Repository>);
 
 impl Config for Git {
     const CAPABILITY: &'static str = "git";
 }
 
-/// A repository whose calls always fail, because the operator configured no remote or `git` is not
-/// installed. The string is the reason.
+/// A repository on which every call fails, because the operator configured no remote or `git` is
+/// not installed. The string is the reason.
 #[derive(Clone, Debug)]
 pub struct NoRepository(pub String);
 

@@ -9,8 +9,8 @@ use wattle_rt::{Code, Failure, Guest};
 /// The cache folder of compiled guests. If it is not set, nothing is cached on disk.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the folder where compiled guests are cached for other processes. Only the first call in a
-/// process has an effect, and only before the first guest is used.
+/// Sets the folder where compiled guests are cached for other processes. Has an effect only on the
+/// first call in a process, and only if no guest has been used yet.
 pub fn keep_compiled_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }
@@ -30,7 +30,7 @@ impl LazyGuest {
         LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
-    /// Starts compiling the guest in the background, so that a later call waits less.
+    /// Starts compiling the guest in the background, so that later calls wait less.
     pub(crate) fn prepare(&'static self) {
         if self.compiled.get().is_none() {
             drop(tokio::task::spawn_blocking(|| self.compile()));

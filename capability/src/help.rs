@@ -19,8 +19,8 @@ capability! {
 
 /// The port to the manual.
 pub trait Manual: Send + Sync {
-    /// Returns the page of the topic with this name. If there is no such topic, returns the topics
-    /// that match best, or `None` if none match.
+    /// Returns the page for the topic with this name. If there is no such topic, returns a list of
+    /// the best-matching topics, or `None` if no topic matches.
     fn about(&self, topic: &str) -> Option<String>;
 }
 

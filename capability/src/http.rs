@@ -51,12 +51,12 @@ capability! {
 pub struct Http {
     /// The transport for requests.
     pub backend: Arc<dyn Backend>,
-    /// Maximum number of concurrent requests per call of `get_all`.
+    /// Maximum number of concurrent requests per call to `get_all`.
     pub max_concurrent: NonZeroUsize,
 }
 
 impl Http {
-    /// Creates a grant that allows 16 concurrent requests per call of `get_all`.
+    /// Creates a grant that allows 16 concurrent requests per call to `get_all`.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Http { backend, max_concurrent: crate::MAX_CONCURRENT }
     }
@@ -112,7 +112,7 @@ async fn send(
     Sender::of(run).send(&*http.backend, function, request).await
 }
 
-/// A sender of a run's requests, which uses the run's [`Passage`], account and deadline.
+/// The parts of a run that are needed to send its requests: its [`Passage`], account and deadline.
 #[derive(Clone)]
 struct Sender {
     passage: Passage,

@@ -34,8 +34,8 @@ const MAX_PROMPT: usize = 4_000;
 /// Maximum size of an image, in bytes.
 const MAX_IMAGE: usize = 16 << 20;
 
-/// The port to an image generator. A failure of the generator is reported as `EREMOTE`, a timeout
-/// as `ETIME`.
+/// The port to an image generator. Failures of the generator are reported as `EREMOTE`, and
+/// timeouts as `ETIME`.
 pub trait ImageGenerator: Send + Sync {
     /// Returns an image's bytes. If the generator returns a URL, the image is fetched through the
     /// passage.

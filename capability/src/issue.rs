@@ -27,7 +27,7 @@ capability! {
 const MAX_TICKETS: u32 = 20;
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
-/// Maximum length of the fields `need` and `tried`, in characters each.
+/// Maximum length of each of the fields `need` and `tried`, in characters.
 const MAX_TEXT: usize = 4_000;
 
 /// A ticket. It is serialized as one line of JSON.
@@ -35,14 +35,15 @@ const MAX_TEXT: usize = 4_000;
 pub struct Ticket {
     /// The time when the ticket was filed, in milliseconds since 1970.
     pub ts: i64,
-    /// The id of the run that filed the ticket, if it was a run of the agent loop.
+    /// The id of the agent run that filed the ticket. `None` if a program filed it without an
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The missing feature, in a few words.
     pub title: String,
-    /// The need and the reason for it.
+    /// The need that the feature would meet, and the reason for it.
     pub need: String,
-    /// The attempts so far. May be empty.
+    /// The workarounds attempted so far. May be empty.
     pub tried: String,
 }
 

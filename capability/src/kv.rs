@@ -284,7 +284,7 @@ async fn cas(
     .await
 }
 
-/// Updates a key with the first result of `change`, and returns the second.
+/// Updates a key with the first value that `change` returns, and returns the second value.
 async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,

@@ -7,7 +7,7 @@
 //! `help` through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
-//! a [`git::Repository`], `publish` writes other files, and `image` uses an
+//! a [`git::Repository`], `publish` writes to the public folder, and `image` uses an
 //! [`image::ImageGenerator`].
 
 pub mod agent;
@@ -103,8 +103,8 @@ pub fn pure_grants() -> Grants {
     PURE.iter().copied().fold(Grants::new(), Grants::allow)
 }
 
-/// Maximum length of a string that one call creates, in bytes. The program's memory limits it
-/// further.
+/// Maximum length of a string that one call creates, in bytes. The memory limit of the program may
+/// be lower.
 const MAX_TEXT: usize = 64 << 20;
 
 /// Maximum length of a value that is quoted in a message, in characters.

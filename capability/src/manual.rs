@@ -18,8 +18,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Capability, Code, Function, Param, Signature, Ty};
 
-/// Returns the page of a capability (`str`) or a function. A function may be written as in a
-/// program (`str.cat`, `$str.cat` or `str.cat?`). Returns `None` if the topic is unknown.
+/// Returns the manual page for a capability (`str`) or a function. A function may be written as in
+/// a program (`str.cat`, `$str.cat` or `str.cat?`). Returns `None` if the topic is unknown.
 #[must_use]
 pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
     let topic = topic.trim().trim_start_matches('$').trim_end_matches('?');
@@ -30,7 +30,7 @@ pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
         .or_else(|| capabilities.iter().find(|c| c.name == topic).map(capability))
 }
 
-/// Renders the page of a capability: its description, and a line for each function.
+/// Renders the manual page for a capability: its description, and a line for each function.
 #[must_use]
 pub fn capability(capability: &Capability) -> String {
     let mut text = format!("{}: {}\n", capability.name, capability.about);
@@ -40,8 +40,8 @@ pub fn capability(capability: &Capability) -> String {
     text
 }
 
-/// Renders the page of a function: signature, description, types, errors, and an example with its
-/// output.
+/// Renders the manual page for a function: its signature, description, types, errors, and an
+/// example with its output.
 #[must_use]
 pub fn function(function: &Function) -> String {
     let mut text = format!("{}\n{}\n", function.signature, function.about);
@@ -61,7 +61,7 @@ pub fn function(function: &Function) -> String {
     text
 }
 
-/// Renders the manual as Markdown: a section per capability, with a section per function.
+/// Renders the manual as Markdown: a section per capability, with a subsection per function.
 #[must_use]
 pub fn markdown(capabilities: &[Capability]) -> String {
     let mut text = String::new();

@@ -139,7 +139,7 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
 }
 
 /// Returns the items that match by meaning. Returns `None` if there is no model for embeddings, if
-/// the policy does not allow the model without approval, or if the model fails.
+/// the policy denies the model or requires approval for it, or if the model fails.
 async fn by_meaning(
     run: &mut Run,
     grant: &MemoryGrant,

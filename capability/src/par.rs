@@ -55,7 +55,7 @@ pub enum Work {
     Inline(String),
 }
 
-/// The port to the catalog. It holds no grants: each call passes its own.
+/// The port to the catalog. It holds no grants: each call passes the grants for its program.
 pub trait Programs: Send + Sync {
     /// Runs a program.
     ///
@@ -183,7 +183,7 @@ enum OnFailure {
 }
 
 /// Runs the calls concurrently, and returns the output of each. If a failure stops later calls, the
-/// first failure is the last result.
+/// results end with that failure.
 async fn run_all(
     run: &mut Run,
     calls: Vec<Result<Call, Failure>>,
@@ -213,7 +213,7 @@ async fn run_all(
     Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(|| Err(stopped()))).collect())
 }
 
-/// Creates the failure of a program that was stopped from outside.
+/// Creates the failure for a program that was stopped from outside.
 pub(crate) fn stopped() -> Failure {
     Failure::new(Code::ECANCEL, "the program was stopped from outside")
 }

@@ -131,7 +131,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
     let stop = walk::Stop::new(deadline);
     let _stops = stop.stop_on_drop();
-    // If the policy does not allow the model without approval, the search is by words only.
+    // If the policy denies the model or requires approval for it, the search is by words only.
     let embedder = search
         .embedder
         .as_ref()
@@ -189,8 +189,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
 }
 
-/// Returns the first `max` passages that are still in their files, because the index may be out of
-/// date.
+/// Returns the first `max` passages that their files still contain. Others are dropped, because the
+/// index may be out of date.
 fn verified(
     index: &mut Index,
     files: &Files,
@@ -203,7 +203,7 @@ fn verified(
         if top.len() == max {
             break;
         }
-        // Another process may have removed the passage since then.
+        // Another process may have removed the passage since the search.
         let Some(found) = index.passage(*id)? else { continue };
         let passages = passages_of.entry(found.path.clone()).or_insert_with(|| {
             let data = files.read(&found.path).ok();

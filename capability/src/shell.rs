@@ -34,9 +34,9 @@ capability! {
 
 /// The port to a shell.
 pub trait Shell: Send + Sync {
-    /// Runs a script until the deadline. The script can access only `files`, and its resources are
-    /// charged to `account`. Errors in the script, including syntax errors, are reported by its
-    /// standard error and its status. The call fails only if the shell itself fails.
+    /// Runs a script until the deadline. The script can access only `files`, and its resource use
+    /// is charged to `account`. Errors in the script, including syntax errors, are reported through
+    /// its standard error and its exit status. The call fails only if the shell itself fails.
     fn run(
         &self,
         account: &Account,
@@ -47,7 +47,7 @@ pub trait Shell: Send + Sync {
     ) -> PortFuture<'_, ShellOutput>;
 }
 
-/// The outputs and the status of a script.
+/// The output and the exit status of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellOutput {
     /// The standard output.

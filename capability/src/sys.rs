@@ -110,7 +110,7 @@ impl Config for Context {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FixedSources {
-    /// The fixed time of the clock, in milliseconds since 1970.
+    /// The time at which the clock is fixed, in milliseconds since 1970.
     now: Option<i64>,
     /// The results of `random`, in reverse order. The last result is repeated.
     random: Arc<Mutex<Vec<u32>>>,
@@ -182,7 +182,7 @@ fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
     Err(Failure::new(code, given(reason)))
 }
 
-/// Returns the reason from a program, or a default text if the reason is blank.
+/// Returns the reason that a program gave, or a default text if the reason is blank.
 fn given(reason: &str) -> &str {
     if reason.trim().is_empty() { "the program gave no reason" } else { reason }
 }

@@ -1,4 +1,4 @@
-//! `vfs`: reads and writes whole files of the run, through the functions of [`fs`](crate::fs).
+//! `vfs`: reads and writes the run's files as a whole, through the functions in [`fs`](crate::fs).
 
 use wattle_rt::{Failure, Run, capability};
 

@@ -125,7 +125,7 @@ fn unknown(words: &[&str]) -> Failure {
     )
 }
 
-/// Returns a variable's key, if the run's guard allows it.
+/// Returns the key of a variable, if the run's guard allows access to the key.
 fn key(gate: &Gate, name: &str) -> Result<String, Failure> {
     let key = format!("{TENANT}{name}");
     gate.admit(Target::Key, &key)?;

@@ -60,7 +60,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Creates a grant with a search engine, or with the reason why the search is unavailable.
+    /// Creates a grant with a search engine, or with the reason why no search engine is available.
     #[must_use]
     pub fn new(engine: Result<Arc<Engine>, String>) -> Web {
         Web { engine }

@@ -2,7 +2,7 @@
 //! run concurrently.
 //!
 //! The format is described in `docs/workbooks.md`. Each component runs like a program of
-//! [`par`](crate::par): in its own instance, with exactly the grants of the calling run, and no
+//! [`par`](crate::par): in its own instance, with exactly the grants of the calling run, and for no
 //! longer than the calling run.
 
 mod graph;

@@ -32,7 +32,7 @@ async fn every_row_of_the_languages_tables_does_what_it_says() {
     assert!(count >= 36, "{count} cases");
 }
 
-/// Runs a program, and returns its results, one per line, and its failure.
+/// Runs a program, and returns its results, one per line, followed by its failure, if any.
 async fn output(source: &str, args: &[&str]) -> String {
     let outcome = match world::World::new().run(source, args).await {
         Ok(outcome) => outcome,

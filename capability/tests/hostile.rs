@@ -1,4 +1,4 @@
-//! Tests hostile programs: each program ends with a clear error within its limits, and does not
+//! Tests of hostile programs: each program ends with a clear error within its limits, and does not
 //! affect the next run.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
@@ -233,13 +233,13 @@ async fn giant_texts_run_or_fail_with_a_clear_error() {
         ("quotes", &quotes),
     ] {
         match world.run(text, &[]).await {
-            // The text of a million quotes may also fail at run time.
+            // The program with a million quotes may also fail at run time.
             Ok(outcome) => assert!(outcome.success() || name == "quotes", "{name}: {outcome:?}"),
             Err(why) => assert!(why.starts_with("error[") && why.len() < 2_000, "{name}: {why}"),
         }
         unharmed(&world).await;
     }
-    // These two texts are valid programs.
+    // These two programs are valid.
     assert!(world.run(&locals, &[]).await.unwrap().success());
     assert_eq!(world.run(&literal, &[]).await.unwrap().texts(), ["1000000"]);
 }

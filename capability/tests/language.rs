@@ -1,5 +1,5 @@
-//! Tests the examples of `docs/language.md`: expansions and outputs. `UPDATE=1` updates both, and
-//! the table of forms.
+//! Tests of the examples in `docs/language.md`: expansions and outputs. `UPDATE=1` updates both,
+//! and the table of forms.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

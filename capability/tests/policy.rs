@@ -1,4 +1,4 @@
-//! Tests policy decisions about programs. Each case in `tests/data/policy.txt` has this form:
+//! Tests of policy decisions about programs. Each case in `tests/data/policy.txt` has this form:
 //!
 //! ```text
 //! === title

@@ -1,6 +1,6 @@
 //! Runs the example of every function under every rule that could cover it. A denied effect must
-//! never reach a backend, and neither may an effect that needs approval if there is no user to
-//! approve it. This must hold whether the decision is made before the program starts or at each
+//! never reach a backend. The same applies to an effect that needs approval if there is no user to
+//! approve it. Both must hold whether the decision is made before the program starts or at each
 //! call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
@@ -122,7 +122,7 @@ async fn attempt(
     }
 }
 
-/// Returns the targets that the program's authority lists for its calls of `function`.
+/// Returns the targets that the program's authority lists for its calls to `function`.
 fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     let uses = program.authority().uses().iter();
     let own = uses

@@ -1,5 +1,5 @@
-//! Tests the enforcement of policies: a denied program does not run, and a target that is unknown
-//! before the run is decided at the call.
+//! Tests of policy enforcement: a denied program does not run, and a target that is unknown before
+//! the run is decided at the call.
 
 #![allow(
     clippy::panic,
@@ -209,7 +209,7 @@ async fn approvals_are_for_once_or_for_the_session() {
         "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) \
          (local.set $e) (local.set $b)"
     );
-    // Another host causes another question, which is denied because there are no more answers.
+    // A different host raises a new question, which is denied because no answers are left.
     assert!(world.run(FETCH, &["https://b.example/"]).await.is_err());
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (3, 3));
 }

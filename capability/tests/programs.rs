@@ -1,4 +1,4 @@
-//! Tests programs with the real host functions: their outputs, codes and failure messages.
+//! Tests of programs with the real host functions: their outputs, codes and failure messages.
 
 #![allow(clippy::panic, reason = "tests may panic")]
 

@@ -25,7 +25,7 @@ const COMPUTED: &[&str] = &[
     "workbook.run",
 ];
 
-/// All functions with effects, by effect.
+/// All functions with effects, grouped by effect.
 const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
@@ -85,7 +85,7 @@ fn every_function_that_reaches_out_declares_its_effect() {
     }
 }
 
-/// Calls of an overload are parsed by the signature of the function that it overloads, so the two
+/// A call to an overload is parsed with the signature of the overloaded function, so the two
 /// signatures must be compatible.
 #[test]
 fn an_overload_extends_a_function() {

@@ -1,4 +1,5 @@
-//! Tests calls of host functions and their results, one per line in `rows/*.txt`.
+//! Tests the results of calls to host functions. `rows/*.txt` list one call per line, with its
+//! expected result.
 //!
 //! ```text
 //! (str.upper? "a") = A                    an expression of a string, and the string

@@ -1,5 +1,5 @@
-//! Checks the arguments of a call against the types of the parameters, and fills in missing
-//! defaults.
+//! Checking the arguments of a call against the types of the parameters, and filling in defaults
+//! for missing arguments.
 
 use std::fmt;
 

@@ -115,8 +115,8 @@ impl Catalog {
         self.entries.values()
     }
 
-    /// Returns true if one catalog is a clone of the other. Separate catalogs with equal content do
-    /// not count.
+    /// Returns true if one catalog is a clone of the other. Catalogs that were created separately
+    /// are different, even if their content is equal.
     #[must_use]
     pub fn is(&self, other: &Catalog) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)

@@ -35,8 +35,7 @@ struct File {
 struct Stamp {
     length: u64,
     written: Option<SystemTime>,
-    /// On Unix, the inode number and the time of the last status change. Programs cannot set this
-    /// time.
+    /// On Unix, the inode number and the time of the last status change, which no process can set.
     #[cfg(unix)]
     node: (u64, i64, i64),
 }

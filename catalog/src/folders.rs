@@ -69,7 +69,7 @@ impl Folders {
         any_changed.then(|| Folders::of(folders))
     }
 
-    /// Returns the folders without the programs whose files have one of these problems. This allows
+    /// Returns the folders without the programs whose files have one of these problems. Used for
     /// checks that run after the scan.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
@@ -77,7 +77,7 @@ impl Folders {
     }
 }
 
-/// Creates a value without folders for an existing catalog. Rescans never change it.
+/// Wraps a catalog that was not read from folders. A rescan never changes it.
 impl From<Catalog> for Folders {
     fn from(catalog: Catalog) -> Folders {
         Folders { folders: Vec::new(), catalog }

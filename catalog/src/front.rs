@@ -1,4 +1,4 @@
-//! Front matter: extracts the name, the [`Meta`] and the start of the body from a file's content.
+//! Extracting front matter from a file's content: the name, the [`Meta`] and the start of the body.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use wattle_rt::Diagnostic;
 use crate::problem::Problem;
 use crate::{Entry, Origin, front};
 
-/// The order of the keys, for each table.
+/// The order of the keys in each table.
 const ORDER: &[(&str, &[&str])] = &[
     (
         "",

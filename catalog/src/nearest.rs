@@ -7,8 +7,8 @@ use crate::front::block::unknown;
 /// Maximum length of a word to compare, in characters. The limit keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
-/// Returns the closest known word, regardless of its distance. If several words are equally close,
-/// returns the first of them. Two words count as close if one is a prefix of the other.
+/// Returns the closest known word, however distant it is. If several words are equally close,
+/// returns the first of them. If one word is a prefix of the other, their distance counts as 1.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));

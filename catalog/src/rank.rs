@@ -1,4 +1,4 @@
-//! Ranks documents by their relevance to a query.
+//! Ranking documents by their relevance to a query.
 //!
 //! The ranking is BM25 over weighted fields: a word counts more if fewer documents contain it, and
 //! if the document that contains it is shorter. The same documents and query result in the same
@@ -77,9 +77,9 @@ impl<K> Index<K> {
     }
 
     /// Returns the documents by relevance to `question`, most relevant first, each with its score.
-    /// Documents without any of the query's words are omitted. Case, plurals and endings are
-    /// ignored. A word that no document contains matches words that start with it or differ from it
-    /// by one edit.
+    /// Documents without any of the query's words are omitted. Case, plurals and other English
+    /// endings are ignored. A word that no document contains matches words that start with it or
+    /// differ from it by one edit.
     #[must_use]
     pub fn rank(&self, question: &str) -> Vec<(&K, f64)> {
         let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();

@@ -27,7 +27,7 @@ pub struct ArgumentSchema {
 }
 
 impl ArgumentSchema {
-    /// Compiles the schema of a program that has these parameters.
+    /// Compiles the schema for a program with these parameters.
     pub(crate) fn compile(document: &Json, args: &[Arg]) -> Result<ArgumentSchema, String> {
         let Some(fields) = document.as_object() else {
             return Err("it is not an object".to_owned());

@@ -1,4 +1,4 @@
-//! Generates the source of a new program.
+//! Generating the source of a new program.
 
 use crate::{Catalog, Name};
 

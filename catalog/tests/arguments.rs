@@ -1,4 +1,4 @@
-//! Tests how the arguments of a call are checked.
+//! Tests of checking the arguments of a call.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests front matter: every problem has its exact message, and valid front matter is read
+//! Tests of front matter: every problem has its exact message, and valid front matter is read
 //! completely.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]

@@ -1,4 +1,4 @@
-//! Tests catalogs that combine folders with the built-in programs.
+//! Tests of catalogs that combine folders with the built-in programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests the layout of whole files. Each case in `tests/data/layout.txt` consists of `=== TITLE`, a
+//! Tests of whole-file layout. Each case in `tests/data/layout.txt` consists of `=== TITLE`, a
 //! file, `---` and the file's layout. `UPDATE=1` updates the layouts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]

@@ -1,5 +1,5 @@
-//! Tests searches for built-in programs. The queries are phrased like those of a user who does not
-//! know the programs' names.
+//! Tests of searches for built-in programs. The queries are phrased like those of a user who does
+//! not know the programs' names.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests the selection of programs that an agent may call.
+//! Tests of selecting the programs that an agent may call.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Asks the user at the terminal about calls that need approval under the policy.
+//! Asking the user at the terminal about calls that need approval under the policy.
 
 use std::io::{BufRead, IsTerminal, stdin};
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Returns the user at the terminal, if there is one.
+/// Returns an asker for the user at the terminal, if there is one.
 pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
     is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
 }

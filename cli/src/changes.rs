@@ -1,4 +1,4 @@
-//! Lists the changes of a run, and applies them to the workdir.
+//! Listing the changes of a run, and applying them to the workdir.
 
 use std::path::PathBuf;
 

@@ -19,12 +19,12 @@ use crate::output;
 
 /// The argument that makes this binary a broker.
 const BROKER: &str = "editor-broker";
-/// The variables that name the editor, in order of precedence.
+/// The environment variables that name the editor, in order of precedence.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
 /// Maximum size of an edited text, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// A text to edit.
+/// Text to edit.
 #[derive(Debug, Serialize, Deserialize)]
 struct Draft {
     text: String,
@@ -63,7 +63,8 @@ impl EditorBroker {
         }
     }
 
-    /// Opens a text in the editor, and waits until the user exits. Returns the saved text.
+    /// Opens `text` in the editor, and waits until the user exits the editor. Returns the saved
+    /// text.
     ///
     /// # Errors
     /// If the editor failed, or the text is not UTF-8 or too large.

@@ -57,7 +57,8 @@ pub(crate) enum Fault {
         /// The action that the hint suggests.
         hint: Option<String>,
     },
-    /// The reader of stdout has closed it, so there is nothing left to do. This is not an error.
+    /// The process that reads stdout has closed it, so there is nothing left to do. This is not an
+    /// error.
     ReaderGone,
 }
 

@@ -1,4 +1,4 @@
-//! Reads the inputs of the command line: prompts, programs and stdin.
+//! Reading the inputs of the command line: prompts, programs and stdin.
 
 use std::io::Read;
 use std::path::Path;

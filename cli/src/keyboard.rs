@@ -1,4 +1,4 @@
-//! Handles the keys that a user presses while no line is being read.
+//! Handling of the keys that a user presses while no line is being read.
 //!
 //! While a run is in progress, keys are not echoed, because that would disturb its output. They
 //! stay in the terminal's queue and become the next input. Keys that were pressed before a question

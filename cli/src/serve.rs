@@ -20,9 +20,9 @@ use crate::setup::{Setup, variable};
 use crate::walls::{self, Needs};
 use crate::{threads, trusted};
 
-/// The variable that holds the token.
+/// The environment variable that holds the token.
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
-/// The variable that allows requests to ask for trusted runs.
+/// The environment variable that allows clients to request trusted runs.
 const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// Default maximum number of steps per message.
 const STEPS: u32 = 10;
@@ -89,7 +89,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     Ok(exit)
 }
 
-/// Returns the limits of the server.
+/// Returns the server's limits.
 fn limits(config: &Config) -> Limits {
     let number = |limit: std::num::NonZeroU32| usize::try_from(limit.get()).unwrap_or(usize::MAX);
     Limits {
@@ -134,8 +134,8 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
 }
 
 /// Returns the function that opens the parts of other tenants. Each tenant has its own folder for
-/// traces, next to the store. Their runs are never trusted, because the workdir belongs to the
-/// operator.
+/// traces, next to the store. Runs of other tenants are never trusted, because the workdir belongs
+/// to the operator.
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
@@ -155,7 +155,8 @@ fn tenants(setup: &Setup) -> OpenTenant {
     })
 }
 
-/// Returns true if requests may ask for trusted runs. Only the operator's environment can allow it.
+/// Returns true if clients may request trusted runs. Only an environment variable that the operator
+/// sets can allow this.
 fn may_exec() -> Result<bool, Fault> {
     let Some(text) = variable(EXEC_VARIABLE).filter(|text| !text.trim().is_empty()) else {
         return Ok(false);

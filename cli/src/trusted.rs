@@ -88,7 +88,7 @@ fn image_generator(
     Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// Reads the key from the variable that a setting names, and masks it in records.
+/// Reads the key from the environment variable that a setting names, and masks the key in records.
 pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {
@@ -105,10 +105,11 @@ pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, F
 }
 
 /// Returns the secrets that requests may refer to: first those in the settings, then those in the
-/// store, which is opened on first use. If a secret's variable is not set, using the secret fails.
+/// store, which is opened on first use. If a secret's environment variable is not set, using the
+/// secret fails.
 ///
 /// # Errors
-/// If a variable's value cannot be a secret.
+/// If an environment variable's value cannot be a secret.
 pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     let entries = &config.secrets.value.0;
     let entry = |SecretEntry { name, variable: from, hosts }: &SecretEntry| {

@@ -1,7 +1,7 @@
 //! Attempts by agents. Each attempt is a tree of runs in a task's scene.
 //!
-//! An agent can ask other agents only in a run of the run service. Each attempt by an agent
-//! therefore has its own service and store, which exist only for that attempt.
+//! An agent can send requests to other agents only in a run of the run service. Each attempt by an
+//! agent therefore has its own service and store, which exist only for that attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct AgentTask {
     /// The host of the evaluation, with all programs.
     pub(crate) host: Host,
-    /// The agents that the agent may ask.
+    /// The agents that the agent may delegate to.
     pub(crate) agents: Agents,
     /// The settings of the attempt, such as its dialect and its limits.
     pub(crate) settings: Settings,
@@ -35,7 +35,7 @@ pub(crate) struct AgentTask {
     pub(crate) scene: Arc<Scene>,
     /// The model of all agents.
     pub(crate) model: Arc<dyn Model>,
-    /// If true, programs may ask a model.
+    /// If true, programs may send prompts to a model.
     pub(crate) with_ai: bool,
 }
 

@@ -141,7 +141,7 @@ pub struct Tokens {
     pub input: u64,
     /// Tokens that the model wrote.
     pub output: u64,
-    /// If true, some of the counts are estimates of one token per four bytes, because the provider
+    /// If true, some of the counts are estimated at one token per four bytes, because the provider
     /// did not report token counts.
     pub estimated: bool,
 }

@@ -53,9 +53,9 @@ pub struct Measure {
     pub difference: f64,
     /// The 95 % confidence interval of the difference. `None` for fewer than 10 tasks.
     pub interval: Option<Interval>,
-    /// Number of tasks where the second side is better.
+    /// Number of tasks on which the second side does better.
     pub better: usize,
-    /// Number of tasks where the second side is worse.
+    /// Number of tasks on which the second side does worse.
     pub worse: usize,
     /// The two-sided p-value of the exact sign test on `better` and `worse`.
     pub p: f64,
@@ -111,8 +111,8 @@ pub fn compare(model: &str, before: Side<'_>, after: Side<'_>) -> Option<Pairing
     })
 }
 
-/// Returns a model's attempts without errors, grouped by task and fingerprint. If a file contains
-/// an attempt twice, the last result counts.
+/// Returns a model's attempts without errors, grouped by task and fingerprint. If the same attempt
+/// occurs twice, the later result counts.
 fn by_task<'a>(model: &str, side: Side<'a>) -> BTreeMap<(&'a str, &'a str), Vec<&'a Attempt>> {
     let mut last: BTreeMap<_, BTreeMap<u32, &Attempt>> = BTreeMap::new();
     for attempt in side.attempts {

@@ -1,4 +1,4 @@
-//! Errors of suites, recordings and results files. This file contains all of their messages.
+//! Errors in suites, recordings and results files. This file contains all of their messages.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use strsim::osa_distance;
 use wattle_agent::agents::{AgentProblem, Agents};
 use wattle_agent::rt::truncate;
 
-/// A hint that lists the keys of expectations.
+/// A hint that lists the keys for expectations.
 pub(crate) const EXPECTATIONS: &str =
     "add `expect.answer`, `expect.files`, `expect.kv`, `expect.memory` or `expect.program`";
 

@@ -1,4 +1,4 @@
-//! Converts the examples of agents into a suite of tasks.
+//! The conversion of examples in agents' files into a suite of tasks.
 
 use std::path::{Component, Path, PathBuf};
 

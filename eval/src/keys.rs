@@ -109,7 +109,7 @@ fn ok() -> u16 {
     200
 }
 
-/// A validated response to HTTP requests.
+/// A validated response for HTTP requests.
 #[derive(Deserialize)]
 #[serde(try_from = "RawHttp")]
 struct HttpKeys(HttpAnswer);

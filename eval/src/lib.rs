@@ -1,4 +1,4 @@
-//! Evaluations: runs task sets with models and summarizes each model's results.
+//! Evaluations, which run sets of tasks with models and summarize each model's results.
 //!
 //! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, a budget, and expectations
 //! for the answer and for the files and state after the run. [`evaluate`] runs every task with

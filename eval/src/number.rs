@@ -1,4 +1,4 @@
-//! Finds numbers in text, as people and models write them.
+//! Finding numbers in text that a person or a model wrote.
 
 use std::sync::LazyLock;
 

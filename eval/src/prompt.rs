@@ -1,4 +1,4 @@
-//! The fingerprint of a prompt, which keeps attempts with different prompts apart.
+//! The fingerprint of a prompt, which distinguishes attempts with different prompts.
 
 use std::sync::LazyLock;
 

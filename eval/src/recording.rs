@@ -17,7 +17,7 @@ use crate::attempt::Approach;
 use crate::error::EvalError;
 use crate::task::Task;
 
-/// The folder of a suite's recordings.
+/// The folder that contains a suite's recordings.
 #[derive(Clone, Debug)]
 pub struct Recordings {
     dir: PathBuf,

@@ -1,4 +1,5 @@
-//! Runs every task with every contender, several at a time, and reuses known results.
+//! The runner, which runs every task with every contender, several attempts at a time, and reuses
+//! known results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ pub struct Contender {
 /// The source of a model's answers.
 #[derive(Clone)]
 pub enum Answers {
-    /// The suite's recordings. Tasks without one are skipped.
+    /// The suite's recordings. Tasks without a recording are skipped.
     Recorded,
     /// The model itself.
     Live {

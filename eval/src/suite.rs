@@ -36,8 +36,8 @@ pub struct Suite {
     pub(crate) agents: Agents,
     /// The agent for tasks that do not name one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
-    /// The settings of requests to the model. With the dialect `auto`, an attempt's dialect is
-    /// determined by its agent and its model, and otherwise by the contender.
+    /// The settings for requests to the model. If the dialect is `auto`, the agent and the model
+    /// determine an attempt's dialect. Otherwise, the contender determines it.
     pub(crate) settings: Settings,
 }
 
@@ -52,8 +52,8 @@ impl Suite {
         Suite::load_with(dir, &[])
     }
 
-    /// Loads a suite like [`load`](Suite::load), and adds the agents from further folders. These
-    /// replace agents of the same name in the suite's folder.
+    /// Loads a suite like [`load`](Suite::load), and adds the agents from other folders. These
+    /// agents replace agents with the same name in the suite's folder.
     ///
     /// # Errors
     /// If a file of the suite is invalid, or if the suite contains no tasks. All errors found are
@@ -213,7 +213,8 @@ fn task(
     Ok(Task { id, kind, prompt, agent, fixtures, expect, samples, recording, budget, fingerprint })
 }
 
-/// Returns the content of a task file without samples and comments, which do not affect attempts.
+/// Returns the content of a task file without its samples and comments, which do not affect
+/// attempts.
 fn without_samples(path: &Path, text: &str) -> Result<String, EvalError> {
     let mut table: toml::Table = parse(path, text)?;
     table.remove("samples");

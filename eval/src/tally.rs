@@ -1,4 +1,4 @@
-//! Counts the programs of a run from its events, and collects the first-try errors.
+//! Counting a run's programs from its events, and collecting the first-try errors.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -29,9 +29,9 @@ pub struct Task {
     pub samples: Samples,
     /// The recording of an agent's example. It is used instead of the suite's recording.
     pub(crate) recording: Option<PathBuf>,
-    /// The limits of an attempt.
+    /// The limits on an attempt.
     pub budget: Budget,
-    /// A hash of the task without its samples, and of the suite's settings.
+    /// A hash of the task, without its samples, and of the suite's settings.
     pub fingerprint: String,
 }
 
@@ -51,7 +51,7 @@ impl Task {
     }
 }
 
-/// The limits of an attempt.
+/// The limits on an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Maximum number of steps. When they are used up, the model must answer. 12 by default.

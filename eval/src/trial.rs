@@ -1,4 +1,4 @@
-//! Runs one task with one model, and compares the result with the expectations.
+//! Trials. A trial runs one task with one model, and compares the result with the expectations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) approach: Approach,
     /// The agent that works on the task, if there is one.
     pub(crate) agent: Option<Arc<AgentSpec>>,
-    /// The agents that the agent may ask.
+    /// The agents that the agent may delegate to.
     pub(crate) agents: &'a Agents,
     pub(crate) number: u32,
     pub(crate) recorded: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Performance {
     pub(crate) conversation: Conversation,
 }
 
-/// Returns the grants of a task's programs, which include the host's shell with the scene's files.
+/// Returns the grants for a task's programs, which include the host's shell with the scene's files.
 /// `ai` is granted only if `with_ai` is true.
 pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
     let mut access = scene.access(host);
@@ -127,7 +127,7 @@ impl Trial<'_> {
         Some(Performance { attempt, conversation: meter.conversation() })
     }
 
-    /// Returns the grants of the task's programs.
+    /// Returns the grants for the task's programs.
     fn grants(&self, host: &Host, scene: &Scene) -> Grants {
         grants(host, scene, !self.task.fixtures.ai.is_empty())
     }

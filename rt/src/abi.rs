@@ -85,7 +85,7 @@ pub fn optional_bytes(memory: &[u8], pointer: i32) -> Result<Option<&[u8]>, Fail
 pub struct Untyped<'a> {
     /// The value itself.
     pub number: i32,
-    /// The bytes that it points to, if it is a valid pointer.
+    /// The bytes that `number` points to, if it is a valid pointer.
     pub bytes: Option<&'a [u8]>,
 }
 

@@ -38,7 +38,7 @@ pub struct Function {
     pub prompt_detail: PromptDetail,
     /// If true, the function is asynchronous, so a call may wait.
     pub waits: bool,
-    /// The effect of a call outside the program.
+    /// The effect that a call has outside the program.
     pub effect: CallEffect,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
@@ -47,7 +47,7 @@ pub struct Function {
 /// The part of a row that a model's prompt contains. The manual contains the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
-    /// Nothing. This is for a function that has a substitute and is described only in the manual.
+    /// Nothing, for a function that has a substitute. Only the manual describes it.
     Omitted,
     /// The name only, for a function that is rarely used.
     Name,
@@ -72,10 +72,10 @@ pub enum PromptDetail {
 /// - `#[prompt(signature)]`, `#[prompt(name)]` or `#[prompt(omitted)]` selects the part of the row
 ///   that a model's prompt contains ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
 ///   also contains the sentence.
-/// - `#[effect(…)]` is the effect of a call outside the program
+/// - `#[effect(…)]` states the effect that a call has outside the program
 ///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
-///   `changes`. Without it, an `fn` row has no effect, and a call of an `async` row must not be
-///   performed twice.
+///   `changes`. Without it, a call to an `fn` row has no effect, and a call to an `async` row must
+///   not be performed twice.
 /// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
 ///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
 ///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` (including everything
@@ -83,8 +83,8 @@ pub enum PromptDetail {
 ///   called. A row that waits or has an effect, and whose arguments name nothing, must say
 ///   `#[touches(nothing)]` if it accesses nothing. Otherwise the table does not compile.
 ///
-/// A row whose name has a suffix, such as `sort/2`, is an overload of `sort`, with other parameters
-/// ([`Signature::form`](crate::Signature::form)).
+/// A row whose name has a suffix, such as `sort/2`, is an overload of `sort` with different
+/// parameters ([`Signature::form`](crate::Signature::form)).
 ///
 /// `fn` rows are synchronous; `async` rows may wait. A row with codes after `!` can fail: it pushes
 /// `err` last. If a function without codes fails, the program traps.
@@ -231,8 +231,8 @@ macro_rules! __prompt_detail {
     };
 }
 
-// The resources that every call of a row accesses. A row that waits or has an effect, but accesses
-// nothing, is marked `nothing`.
+// The resources that every call to a row's function accesses. A row that waits or has an effect,
+// but accesses nothing, is marked `nothing`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __touches {

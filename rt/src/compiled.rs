@@ -1,6 +1,6 @@
-//! The compiled modules of the host's own guests, stored in files that processes share.
+//! Compiled modules of the host's guests, stored in files that processes share.
 //!
-//! Compiling such a module takes seconds. Its machine code is stored in a file, which later
+//! Compiling a guest takes seconds. Its machine code is stored in a file, which later
 //! processes map into their memory. The name of the file contains two hashes: one of the module
 //! together with the engine's version and settings, and one of the file's content.
 
@@ -32,13 +32,14 @@ pub struct HostModule<'a> {
 
 impl HostModule<'_> {
     /// Maps the compiled module from its file in the folder `cache`. If there is no valid file,
-    /// calls `binary`, compiles the result and stores it. Creates the folder if it is missing, with
-    /// access for its owner only. If there is no usable folder, compiles the module.
+    /// calls `binary`, compiles the result and stores it. Creates the folder if it is missing,
+    /// accessible only to its owner. Without a usable folder, compiles the module but does not
+    /// store it.
     ///
     /// Compiling blocks the calling thread for about a second per megabyte of binary.
     ///
     /// # Errors
-    /// The errors of `binary`, and those of the compiler.
+    /// The errors of `binary` and of the compiler.
     pub fn load(
         &self,
         engine: &Engine,
@@ -52,7 +53,7 @@ impl HostModule<'_> {
         if let Some(module) = folder.find(engine, &prefix) {
             return Ok(module);
         }
-        // If several processes start at the same time, one of them compiles.
+        // If several processes start at the same time, only one of them compiles the module.
         let lock = folder.lock(self.name);
         if lock.is_ok()
             && let Some(module) = folder.find(engine, &prefix)
@@ -84,7 +85,7 @@ fn short(hash: blake3::Hash) -> String {
 struct CompiledFolder(PathBuf);
 
 impl CompiledFolder {
-    /// Creates the folder if it is missing, and makes it accessible to its owner only.
+    /// Creates the folder if it is missing, and makes it accessible only to its owner.
     fn open(folder: &Path) -> io::Result<CompiledFolder> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // The files in the folder are executed. Only the owner of a folder can set its permissions,
@@ -187,7 +188,7 @@ fn read_checked(path: &Path) -> wasmtime::Result<CheckedFile> {
     Ok(CheckedFile { file, content })
 }
 
-/// Maps the machine code of a file into memory. If the file system does not permit executing mapped
+/// Maps a file's machine code into memory. If the file system does not permit executing mapped
 /// files, copies the content.
 #[expect(unsafe_code, reason = "machine code can only be checked by where it comes from")]
 fn map(engine: &Engine, checked: CheckedFile) -> wasmtime::Result<Module> {

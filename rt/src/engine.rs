@@ -115,7 +115,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .max_wasm_stack(256 << 10)
         .async_stack_size(512 << 10)
         .wasm_relaxed_simd(false)
-        // Without this, the bits of a NaN, and thus a program's results, depend on the processor.
+        // Without this, a NaN's bits, and thus a program's results, would depend on the processor.
         .cranelift_nan_canonicalization(true)
         .wasm_memory64(false)
         .wasm_multi_memory(false)

@@ -26,16 +26,16 @@ const LENGTH: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct GrowingStrings(HashMap<u32, usize>);
 
-/// A string in the program's memory with text to append to it. The program gets the address of the
-/// result. The address does not change if `in_place` is true and the block has room.
+/// A string in the program's memory, and the text to append to it. The program gets the address of
+/// the result. The address does not change if `in_place` is true and the block has room.
 #[derive(Clone, Debug)]
 pub struct Appended {
     /// The address of the string to append to.
     pub address: i32,
     /// The text to append.
     pub text: String,
-    /// If true, nothing else in the program refers to the string. Even if this is true, only a
-    /// string that an earlier append returned can grow in place.
+    /// If true, nothing else in the program refers to the string. Even then, only a string that an
+    /// earlier append returned can grow in place.
     pub in_place: bool,
 }
 

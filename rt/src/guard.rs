@@ -24,7 +24,7 @@ pub struct Preview<'a> {
 pub enum QuestionReply {
     /// The answer, given now or when the question was first asked.
     Answer(String),
-    /// Nobody can answer at present.
+    /// Nobody can answer now.
     Unanswered,
     /// The run waits for the answer. The string is a message that says so.
     Pending(String),
@@ -122,7 +122,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Creates the gate of a function, given its full name.
+    /// Creates the gate for a function, given its full name.
     #[must_use]
     pub fn of(run: &Run, function: &'static str) -> Gate {
         Gate { guard: run.grants().guard().cloned(), function }

@@ -47,7 +47,7 @@ pub struct GuestBounds {
 /// A guest's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAnswer {
-    /// The status, which the guest and its host function agree on. 0 is success.
+    /// The status, whose meaning the guest and its host function define. 0 is success.
     pub status: i32,
     /// The output.
     pub output: Vec<u8>,
@@ -109,8 +109,8 @@ impl ResourceLimiter for State {
 
 impl Guest {
     /// Compiles a guest, or [loads](HostModule::load) it from the folder `cache`, where `name`
-    /// identifies it. This blocks the calling thread for about a second per megabyte of module when
-    /// compiling, and for a few milliseconds when loading.
+    /// identifies it. This blocks the calling thread: for about a second per megabyte if the module
+    /// is compiled, and for a few milliseconds if it is loaded.
     ///
     /// # Errors
     /// If the engine cannot be created, if the bytes are not a module, or if the module has

@@ -139,8 +139,7 @@ impl Value for Allocation {
     }
 }
 
-/// The value of a call after consulting the tape: either just returned by the function, or recorded
-/// earlier.
+/// The value of a call: either returned by the function just now, or recorded earlier on the tape.
 #[doc(hidden)]
 pub enum CallValue<V> {
     Returned(V),
@@ -271,13 +270,13 @@ impl TapedCall {
     }
 }
 
-/// Adds an argument of a call to its identity on the tape.
+/// Adds an argument to a call's identity on the tape.
 #[doc(hidden)]
 pub fn add(args: &mut Args, arg: &impl Arg) {
     args.add(arg);
 }
 
-/// Runs the admission checks of a call.
+/// Runs the admission checks for a call.
 #[doc(hidden)]
 pub fn check(checks: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     checks()
@@ -472,21 +471,22 @@ pub fn value_and_err<V: Value>(
     })
 }
 
-/// Stores the reason for a failed call in the run, and returns the code that the program gets.
+/// Records the failure of a host function, and returns the error code that the program gets.
 fn record_failure(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
     let (offset, code) = (call_offset(caller), failure.code.number());
     caller.data_mut().fail(id, failure, offset);
     code
 }
 
-/// Returns the error that ends the program, because the function has no error result.
+/// Records the failure of a host function that has no error result. Returns the error that ends the
+/// program.
 fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error {
     let offset = call_offset(caller);
     caller.data_mut().fail(id, failure.clone(), offset);
     wasmtime::Error::new(failure)
 }
 
-/// Returns the byte offset in the module of the call in progress.
+/// Returns the offset, in the module's binary, of the call in progress.
 fn call_offset(caller: &Caller<'_>) -> Option<usize> {
     WasmBacktrace::capture(caller).frames().first().and_then(|frame| frame.module_offset())
 }

@@ -104,7 +104,7 @@ forms! {
         |_memory, raw| Ok((raw != 0).then_some(raw)), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A number of unknown meaning. Only a synchronous function also receives the bytes that it
+    /// A number of unknown meaning. A synchronous function also receives the bytes that the number
     /// points to.
     UntypedForm: Any, i32 => Untyped<'m>, i32,
         |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
@@ -244,7 +244,7 @@ impl<F: Form> Kind for Plain<F> {
     }
 }
 
-/// The kind of resource that a name refers to.
+/// A type that specifies the kind of resource that a name refers to.
 pub trait Name {
     /// The kind of resource.
     const TARGET: Target;
@@ -280,9 +280,9 @@ impl<N: Name> Kind for Named<N> {
     }
 }
 
-/// The kinds of resources that the names in a value refer to.
+/// A type that specifies the kinds of resources that the names in a value refer to.
 pub trait Holds {
-    /// The kinds of resources.
+    /// All kinds of resources that the names may refer to.
     const TARGETS: &'static [Target];
 }
 

@@ -30,9 +30,9 @@ pub struct Outcome {
     pub calls: Vec<Calls>,
     /// The fuel used, including that of nested programs, if the runtime meters fuel.
     pub fuel: Option<u64>,
-    /// Size of the program's memory at its end, in bytes.
+    /// The size of the program's memory when the program ended, in bytes.
     pub memory_bytes: u64,
-    /// The time from the start to the end of the instance.
+    /// The time from the start of the program to its end.
     pub duration: Duration,
 }
 

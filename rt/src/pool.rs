@@ -193,7 +193,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Runs the jobs of the queue until the pool is closed. Each thread runs this function.
+    /// Runs jobs from the queue until the pool is closed. Each thread runs this function.
     fn work(&self) {
         let mut state = self.lock();
         while !state.closed {

@@ -6,7 +6,7 @@ use wasmtime::{InstancePre, ModuleExport};
 
 use crate::{Authority, Diagnostic, Grants, Run, Signature};
 
-/// A compiled program. It is cheap to clone, is shared by its runs, and holds no state of any run.
+/// A compiled program. It is cheap to clone, is shared by its runs, and holds no per-run state.
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 

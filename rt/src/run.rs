@@ -83,7 +83,7 @@ pub struct Run {
     pub(crate) tape: Option<TapeCursor>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
-    /// The failed call before the last failed call.
+    /// The second-to-last failed call.
     pub(crate) failed_before: Option<FailedCall>,
     /// The host function that was called last.
     pub(crate) last: Option<usize>,
@@ -111,7 +111,7 @@ impl ResourceLimiter for MemoryLimit {
         Ok(self.refused.is_none())
     }
 
-    /// Allows any growth, because the engine's pool limits tables.
+    /// Allows any growth, because the instance pool limits the size of tables.
     fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         Ok(true)
     }
@@ -220,8 +220,8 @@ impl Run {
         self.deadline.instant()
     }
 
-    /// Stops the clocks of the program and its parents until the pause is dropped. Calls use this
-    /// while they wait for work that has its own time limits.
+    /// Suspends the deadlines of the program and its parents until the pause is dropped. Calls use
+    /// this while they wait for work that has its own time limits.
     pub fn pause(&self) -> Pause {
         self.deadline.pause()
     }
@@ -238,8 +238,8 @@ impl Run {
     }
 
     /// Returns the settings that a nested program inherits, for
-    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call requests them once, and passes
-    /// [separate settings](NestedContext::item) to each of several programs.
+    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call requests the settings once. If
+    /// it starts several programs, it passes [separate settings](NestedContext::item) to each.
     ///
     /// # Errors
     /// `EBOUND` if this program is at the maximum depth of nesting.
@@ -269,9 +269,9 @@ impl Run {
         self.tape.as_mut().and_then(TapeCursor::key)
     }
 
-    /// Returns a value from outside the program that no host call returns, and records it on the
-    /// tape under `name`. `make` creates the value. In a replay, `restore` converts the recorded
-    /// value instead.
+    /// Returns a value that comes from outside the program but not from a host call, and records it
+    /// on the tape under `name`. `make` creates the value. In a replay, `restore` converts the
+    /// recorded value instead.
     ///
     /// # Errors
     /// The errors of `make`, and `ECANCEL` if the program must not continue, in which case the
@@ -366,7 +366,7 @@ impl Run {
     }
 
     /// Leaves data for the application that started the run. The model does not see it. The data is
-    /// kept only if the program returns 0. An artifact replaces an earlier one of the same name.
+    /// kept only if the program returns 0. An artifact replaces an earlier one with the same name.
     ///
     /// # Errors
     /// `EACCESS` in a nested program, which returns its results to its parent. `EBOUND` if the

@@ -1,7 +1,7 @@
-//! Tests that programs that are too costly to compile are refused with a message naming the limit,
-//! and that programs just within the limits compile.
+//! Tests that programs too costly to compile are refused with a message that names the limit, and
+//! that programs just within the limits compile.
 //!
-//! Each shape was compiled by hand, and its memory and CPU time were read from the kernel. Within
+//! Each shape was compiled manually, and the kernel reported the memory and CPU time used. Within
 //! the limits, none took more than 1 s or 60 MB in addition to the engine, with a compiler that was
 //! itself built with little optimization.
 
@@ -164,7 +164,7 @@ fn shape(name: &str, size: usize) -> String {
 }
 
 /// Shapes of programs, each with a size that compiles, a size that is refused, and a part of the
-/// message.
+/// expected message.
 const SHAPES: &[(&str, usize, usize, &str)] = &[
     ("instructions", 29_000, 31_000, "instructions"),
     ("functions", 990, 1_001, "functions"),
@@ -206,7 +206,7 @@ fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
     }
 }
 
-/// Checks programs that, without the limits, take gigabytes of memory or most of a minute to
+/// Checks programs that, without the limits, would take gigabytes of memory or most of a minute to
 /// compile.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {

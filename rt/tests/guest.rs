@@ -1,4 +1,4 @@
-//! Tests the limits of guests: processor time, memory, output, and the account of the run.
+//! Tests the limits on guests: processor time, memory, output, and the account of the run.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

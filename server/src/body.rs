@@ -1,4 +1,4 @@
-//! Reads request bodies within limits.
+//! Reading request bodies, with limits on their size and duration.
 
 use axum::extract::Request;
 use axum::http::header;

@@ -1,4 +1,4 @@
-//! The caller of a request, and its permissions.
+//! The caller of a request, and the caller's permissions.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

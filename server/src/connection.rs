@@ -1,4 +1,4 @@
-//! Serves a connection within its limits.
+//! Serving a connection within its limits.
 
 use std::io;
 use std::pin::pin;
@@ -37,7 +37,7 @@ pub(crate) struct Seat {
     _counted: Arc<Counted>,
 }
 
-/// A guard that keeps a connection counted in a gauge until it is dropped.
+/// A guard that counts a connection in a gauge until the guard is dropped.
 struct Counted(Gauge);
 
 impl Seat {

@@ -137,7 +137,8 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
-    /// Reports an administrator of a tenant other than the server's own.
+    /// Reports that only administrators of the server's own tenant may change the server's
+    /// programs.
     pub(crate) fn foreign_catalog() -> Self {
         let message = "the programs of the server belong to its own tenant";
         ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)

@@ -70,8 +70,8 @@ impl fmt::Display for HostName {
 }
 
 impl Origin {
-    /// Returns true if the origin is the server's own authority. The schemes may differ, because a
-    /// proxy may add TLS.
+    /// Returns true if the origin has the server's own host and port. The schemes may differ,
+    /// because a proxy may add TLS.
     pub(crate) fn is_of(&self, authority: &Authority) -> bool {
         let port = port(authority).map(|port| port.unwrap_or(default_port(self.https)));
         HostName::of(authority).is_some_and(|host| host == self.host) && port == Some(self.port)

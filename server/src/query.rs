@@ -1,4 +1,4 @@
-//! Parses a request's query string into a typed value.
+//! Parsing a request's query string into a typed value.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -1,4 +1,4 @@
-//! Limits the request rate and the number of active runs per token.
+//! Limits on the request rate and the number of active runs per token.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

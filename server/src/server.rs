@@ -20,8 +20,8 @@ use crate::state::{Shared, router};
 
 /// Maximum time to wait for connections to close before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// Delay before the next attempt after a connection could not be accepted because file descriptors
-/// or memory ran out.
+/// Delay after a failure to accept a connection, for example because file descriptors or memory ran
+/// out.
 const STARVED: Duration = Duration::from_millis(100);
 /// Maximum number of excess connections that receive an error. Further connections are closed
 /// without a response.
@@ -86,8 +86,8 @@ impl Server {
     }
 }
 
-/// Drives the runs of all tenants, except those that another process is driving, until the service
-/// stops.
+/// Drives the runs of all tenants until the service stops. Skips runs that another process is
+/// driving.
 async fn look_after(shared: &Shared, store: &Store) {
     let open = |tenant: &Tenant| match shared.app.tenant(tenant) {
         Ok(parts) => Some(parts.store.clone()),
@@ -129,7 +129,7 @@ async fn accept(
     }
 }
 
-/// The limits on connections.
+/// The slots for connections, and for error responses to excess connections.
 struct Seats {
     connections: Arc<Semaphore>,
     refusals: Arc<Semaphore>,

@@ -39,7 +39,7 @@ impl Token {
     /// Generates a token of 256 random bits.
     ///
     /// # Errors
-    /// If the operating system returns no random bytes.
+    /// If the operating system cannot provide random bytes.
     pub fn generate() -> Result<Token, TokenError> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes)

@@ -64,7 +64,7 @@ pub struct StageBounds {
     /// Maximum number of open descriptors. Default 1,024.
     pub descriptors: usize,
     /// Account of the run that the command belongs to. The command's memory and processor time are
-    /// charged to it. Default none.
+    /// charged to it. None by default.
     pub account: Option<Account>,
 }
 

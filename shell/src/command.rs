@@ -66,8 +66,8 @@ impl Command {
     }
 }
 
-/// Returns true if the `/` at an index of a word begins a path, rather than continuing a relative
-/// path.
+/// Returns true if the `/` at the index `at` of a word begins an absolute path, and does not
+/// continue a relative one.
 fn begins_path(word: &str, at: usize) -> bool {
     let before = word.get(..at).unwrap_or_default();
     !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))

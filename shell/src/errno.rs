@@ -29,7 +29,7 @@ macro_rules! numbers {
 pub struct Errno(u16);
 
 numbers! {
-    /// The arguments exceed their limit.
+    /// The arguments exceed the size limit.
     TOO_BIG = 1, "Argument list too long";
     /// Access is denied.
     ACCES = 2, "Permission denied";

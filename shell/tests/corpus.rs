@@ -1,7 +1,7 @@
 //! Runs scripts like those that people and models write, and compares the results with those of
 //! bash.
 //!
-//! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected
+//! `corpus/*.txt` contain scripts, separated by `---` lines; `corpus/*.out` contain the expected
 //! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` updates the
 //! expected results, with bash if it is installed. The files `sed`, `grep`, `gawk` and `jq` cover
 //! the features in the manuals of these programs.

@@ -1,5 +1,5 @@
-//! Tests behaviour that bash does not define, such as limits, messages and sessions. Also runs
-//! random scripts.
+//! Tests of behaviour that bash does not define, such as limits, messages and sessions. Random
+//! scripts are also run.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests numbers of all sizes, at every position where a script can contain a number. No number
+//! Tests of numbers of all sizes, at every position where a script can contain a number. No number
 //! crashes the shell or exhausts its memory or time.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]

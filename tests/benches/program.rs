@@ -19,7 +19,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use wasmtime::{Caller, Engine, InstancePre, Linker, Memory, Module, Store, UpdateDeadline};
 use wattle_rt::{Grants, Limits, Runtime, engine_config};
 
-/// A program of typical size: three host calls, a loop, a helper, string literals.
+/// A program of typical size: three host calls, a loop, a helper and string literals.
 const PROGRAM: &str = include_str!("program.wat");
 
 /// Returns a program whose code differs for each number, so that it is not cached.

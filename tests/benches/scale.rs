@@ -1,6 +1,6 @@
 //! Measures how a process scales with the number of runs: the memory of runs waiting for their
 //! model or in a host call, the time to start a run when there are many sessions, the time until a
-//! cancelled run ends, and the growth of the store's size and the runs' duration.
+//! cancelled run ends, and the growth of the store and of the runs' durations.
 //!
 //! Run it with `cargo bench --bench scale`. With `-- --test`, it performs one small round.
 
@@ -33,7 +33,7 @@ use wattle_tests::World;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// A model that answers only after the gate opens. If `suspends` is true, it answers the first
-/// request of each run immediately, with a program that asks a model.
+/// request of each run immediately, with a program that calls a model.
 struct Waiting {
     suspends: bool,
     asked: AtomicUsize,
@@ -101,7 +101,8 @@ impl RunAssembler for Assembler {
     }
 }
 
-/// Creates a run service and its store. Without a given store, creates one in memory.
+/// Creates a run service, and returns it with its store. If `store` is `None`, creates an in-memory
+/// store.
 fn service(
     instances: u32,
     model: &Arc<Waiting>,

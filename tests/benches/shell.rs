@@ -1,7 +1,7 @@
 //! Compares stages of shell pipelines with equivalent native processes.
 //!
-//! Both read the same files. Each stage is an instance of the WebAssembly module that contains the
-//! commands.
+//! The stages and the processes read the same files. Each stage is an instance of the WebAssembly
+//! module that contains the commands.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Removes nonces from conversations, for tests that do not depend on them.
+//! Removal of nonces from conversations, for tests that do not depend on them.
 
 #![allow(clippy::indexing_slicing, clippy::string_slice, reason = "offsets come from searches")]
 

@@ -106,7 +106,7 @@ pub struct Answer {
 
 #[derive(Clone, Debug)]
 enum Body {
-    /// A message, as JSON or as a stream. `None` leaves the choice to the request.
+    /// A message, as JSON or as a stream. If `stream` is `None`, the request determines which.
     Message { text: String, stream: Option<bool> },
     /// The bytes of the body.
     Bytes(Vec<u8>),
@@ -151,7 +151,7 @@ impl Answer {
         Self::new(200, Body::Bytes(bytes.into()))
     }
 
-    /// Responds with a stream of one event (`data: …`) for each of these strings.
+    /// Responds with a stream of events, one (`data: …`) for each of these strings.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let stream: String =
             data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
@@ -200,12 +200,12 @@ impl Answer {
         self
     }
 
-    /// Sends the body in pieces of this size in bytes, with a separate write for each piece.
+    /// Sends the body in pieces of at most `bytes` bytes, each with a separate write.
     pub fn pieces(self, bytes: usize) -> Self {
         Self { piece: bytes.max(1), ..self }
     }
 
-    /// Waits for this time before each piece.
+    /// Pauses for this long before each piece.
     pub fn pause(self, time: Duration) -> Self {
         Self { pause: time, ..self }
     }

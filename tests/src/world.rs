@@ -48,7 +48,7 @@ impl World {
         self.dir.path()
     }
 
-    /// Creates a job whose files are an overlay on the workdir. Its programs cannot ask a model.
+    /// Creates a job whose files are an overlay on the workdir. Its programs cannot call a model.
     pub fn job(&self, message: &str) -> Job {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_BYTES));

@@ -63,8 +63,8 @@ fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Returns the arguments of a request (URL, headers, body) that contains a value. `way` selects the
-/// value's location and encoding.
+/// Returns the arguments for a request (URL, headers, body) that contains a value. `way` selects
+/// the value's location and encoding.
 fn request(base: &str, value: &str, way: usize) -> [String; 3] {
     let url = base.to_owned();
     let none = String::new;
@@ -103,7 +103,7 @@ fn endpoint(provider: &Provider) -> String {
     provider.base_url().trim_end_matches("/v1").to_owned()
 }
 
-/// Creates a client of a scripted endpoint, with an API key.
+/// Creates a client for a scripted endpoint, with an API key.
 fn remote(provider: &Provider, key: &str) -> RemoteModel {
     let base = provider.base_url();
     let settings =

@@ -295,7 +295,7 @@ fn figures(set: &Set) -> (String, Vec<usize>) {
     (table, all)
 }
 
-/// Returns a share in percent, rounded down to one decimal place.
+/// Returns a share as a percentage, rounded down to one decimal place.
 fn percent(part: usize, of: usize) -> f64 {
     (part * 1000 / of) as f64 / 10.0
 }

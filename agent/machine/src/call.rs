@@ -140,7 +140,7 @@ impl Execution {
         }
     }
 
-    /// Returns the complete reason why the call failed, or `None` if it succeeded.
+    /// Returns the full reason why the call failed, or `None` if it succeeded.
     pub fn error(&self) -> Option<String> {
         match self {
             Self::Ran(Completion { failure, .. }) => failure.as_ref().map(ToString::to_string),
@@ -174,7 +174,7 @@ impl Execution {
     }
 }
 
-/// The outcome of a program that ran to completion, with success or failure.
+/// The outcome of a program that ran to completion, whether it succeeded or failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The program's results, in order.
@@ -204,7 +204,7 @@ impl Completion {
     }
 }
 
-/// The reason for an exit code other than 0.
+/// The details of a nonzero exit code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The program's exit code.

@@ -1,5 +1,5 @@
-//! Contributions: additions that the programs of an agent's traits make to a run before the model
-//! is asked.
+//! Contributions: additions that the programs of an agent's traits make to a run before a request
+//! to the model.
 //!
 //! A *build* program runs once, before the first step. Its result extends the system prompt and the
 //! list of programs that the model may call. A *step* program runs before each step, for its side
@@ -64,9 +64,9 @@ pub struct Addition {
     pub prompt: String,
     /// The names of catalog programs.
     pub tools: Vec<String>,
-    /// The names of agents that the run may ask.
+    /// The names of agents to which the run may delegate.
     pub delegates: Vec<String>,
-    /// The functions with which the model may call these programs and agents.
+    /// The functions through which the model may call these programs and agents.
     pub programs: Vec<ProgramFunction>,
 }
 

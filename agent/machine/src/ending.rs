@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::event::{Dollars, Stop};
 
-/// The ending of a run.
+/// The final outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ending", rename_all = "snake_case")]
 pub enum Ending {

@@ -1,5 +1,4 @@
-//! Fixes: changes to the last program that failed, so that the model need not repeat the whole
-//! program.
+//! Fixes: instead of repeating a whole program that failed, the model changes parts of it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,8 +20,8 @@ const MAX_QUOTED: usize = 80;
 pub struct FixText {
     /// The preferred reading of the string.
     pub text: String,
-    /// The alternative reading of the quoted string: with unresolved escapes if `text` has resolved
-    /// ones, and vice versa. `None` if both readings are equal.
+    /// The alternative reading of the quoted string: its escapes are unresolved if those in `text`
+    /// are resolved, and vice versa. `None` if both readings are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<String>,
 }
@@ -122,8 +121,8 @@ impl Unfit {
     }
 }
 
-/// Replaces the only occurrence of `old`. If the string does not occur, tries its other readings:
-/// with the alternative meaning of its quotes, and without line numbers.
+/// Replaces the only occurrence of `old`. If it does not occur, tries its alternative reading, and
+/// then both readings without line numbers.
 fn replace(program: &str, old: &FixText, new: &FixText) -> Result<String, Unfit> {
     if old.text.is_empty() {
         return Err(Unfit::Empty);

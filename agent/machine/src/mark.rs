@@ -1,4 +1,4 @@
-//! Markers distinguish the host's own lines in a conversation from data.
+//! Markers, which distinguish the host's own lines in a conversation from data.
 //!
 //! Observations and notes begin with a marker that contains the run's [`Nonce`]: `[Observation
 //! k7m2xq (step 1)]`, `[Note k7m2xq]`. A note after the user's message announces the nonce.
@@ -27,7 +27,7 @@ const LETTERS: &[u8; 27] = b"bcdfghjkmnpqrstvwxz23456789";
 /// Number of letters at the start of [`LETTERS`]. A nonce begins with a letter.
 const LETTER_COUNT: u64 = 19;
 
-/// First words of markers in lowercase: the host's and those of common chat templates.
+/// First words, in lowercase, of the host's markers and of markers used by common chat templates.
 const WORDS: &[&str] = &["observation", "note", "inst", "/inst"];
 
 /// Turn markers used by common chat templates, without the leading `<`.
@@ -81,8 +81,8 @@ impl Nonce {
     }
 }
 
-/// The nonce for the bits 0, which is not secret. It is used in tests, and for stored runs without
-/// a nonce.
+/// The nonce created from 0. It is not secret, and is used in tests and for stored runs without a
+/// nonce.
 impl Default for Nonce {
     fn default() -> Self {
         Self::new(0)
@@ -155,7 +155,7 @@ pub(crate) fn escape_marks<'a>(data: &'a str, nonce: Option<&Nonce>) -> Cow<'a, 
     Cow::Owned(text)
 }
 
-/// Returns true if `opening` and the text after it could be taken for the start of a marker.
+/// Returns true if `opening` and the text after it could be mistaken for the start of a marker.
 fn looks_like_mark(opening: char, rest: &str) -> bool {
     match fold(opening) {
         Some('[') => WORDS.iter().any(|word| {

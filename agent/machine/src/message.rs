@@ -83,8 +83,8 @@ impl Message {
         }
     }
 
-    /// Returns true if the host added the message before asking the model. Such a message contains
-    /// recalled items or text from a trait.
+    /// Returns true if the host added the message before a request to the model. Such a message
+    /// contains recalled items or text from a trait.
     pub fn is_added(&self) -> bool {
         self.recalled || self.contributed
     }

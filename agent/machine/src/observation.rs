@@ -1,11 +1,11 @@
-//! Renders the outcomes of calls as text for the model, within a length limit.
+//! Rendering the outcomes of calls as text for the model, within a length limit.
 
 use std::fmt::Write as _;
 
 use crate::call::{Completion, Execution, Failure};
 use crate::mark::{Nonce, escape_marks};
 
-/// The text about one call that the model reads.
+/// The text that the model reads about one call.
 pub(crate) struct Output {
     pub(crate) success: bool,
     /// The results or the error reason, truncated to the limit.

@@ -1,5 +1,4 @@
-//! The files shown in a run's first request, so that the model need not spend a step on reading
-//! them.
+//! The files shown in a run's first request, so that the model need not spend a step to read them.
 
 use std::fmt::Write as _;
 

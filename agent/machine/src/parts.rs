@@ -117,7 +117,8 @@ pub struct CapabilityPart {
     pub about: String,
     /// The functions to describe, in display order.
     pub functions: Vec<FunctionLine>,
-    /// Names of rarely used functions. The prompt only names them, and `help` describes them.
+    /// Names of rarely used functions. The prompt lists only these names; `help` describes the
+    /// functions.
     pub rare: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) enum Phase {
 pub(crate) struct PendingAnswer {
     /// The turn that produced the answer.
     pub(crate) turn: Turn,
-    /// The answer as stored in the session if it is valid.
+    /// The message to store in the session if the answer is valid.
     pub(crate) message: Message,
     pub(crate) text: String,
     /// The limit that the run had reached before the answer.

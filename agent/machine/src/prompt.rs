@@ -1,4 +1,4 @@
-//! The system prompt, and requests that are part of a single turn only.
+//! The system prompt, and requests that belong to a single turn.
 //!
 //! The same parts always produce the same bytes, so providers can cache the prompt across the turns
 //! of a session.
@@ -302,7 +302,7 @@ pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which w
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \
                                   a backslash after its `[`; the data itself is unchanged";
 
-/// The note about escaped markers before the run's first step, in the user's message and in earlier
-/// turns.
+/// The note about escaped markers in the user's message or in earlier turns, that is, before the
+/// run's first step.
 pub(crate) const ESCAPED_BEFORE: &str =
     " Marks with a backslash above are of earlier runs, or data.";

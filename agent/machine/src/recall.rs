@@ -174,7 +174,7 @@ fn author(message: &Message) -> &'static str {
     }
 }
 
-/// Returns the items that the program returned.
+/// Returns the items in the program's results.
 fn returned(execution: &Execution) -> Result<Vec<String>, String> {
     Ok(execution.texts()?.iter().flat_map(|result| read(result)).collect())
 }

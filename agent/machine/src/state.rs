@@ -324,7 +324,7 @@ pub enum Input {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
     },
-    /// The tree of runs that contains this run has used up its tokens.
+    /// The tree of runs that contains this run has used up its token budget.
     OutOfTokens {
         /// The limit.
         limit: u64,
@@ -351,7 +351,7 @@ pub struct ModelAnswer {
     /// the thought if the text contains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// The tokens of this request.
+    /// The token usage of this request.
     pub usage: Usage,
 }
 

@@ -1,5 +1,5 @@
-//! Reads every answer in the data files and compares the result with the expected reading.
-//! `UPDATE=1` updates the expected readings.
+//! Tests of the reader: every answer in the data files is read, and the result is compared with the
+//! expected reading. `UPDATE=1` updates the expected readings.
 
 #![allow(
     clippy::unwrap_used,

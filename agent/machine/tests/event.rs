@@ -1,4 +1,4 @@
-//! Tests the serialized form of events.
+//! Tests of the serialized form of events.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Tests the reader with very large answers, which it must read in linear time, and with random
-//! answers.
+//! Tests of the reader with random answers, and with very large answers, which it must read in
+//! linear time.
 
 #![allow(
     clippy::unwrap_used,

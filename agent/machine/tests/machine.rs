@@ -1,4 +1,4 @@
-//! Tests properties that hold for every run.
+//! Tests of properties that hold for every run.
 
 #![allow(
     clippy::unwrap_used,
@@ -117,8 +117,8 @@ proptest! {
             prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
             asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
         }
-        // An additional request is allowed if the model turns out not to support functions, and
-        // another one for the answer alone after a call in the forced last turn.
+        // One additional request is allowed if the model turns out not to support functions, and
+        // one more to ask for the answer after a call in the forced last turn.
         let bound = (settings.max_steps + 1) * (settings.max_retries + 1) + 2;
         prop_assert!(asks <= bound as usize, "{asks} requests, at most {bound} are allowed");
     }

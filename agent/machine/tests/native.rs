@@ -1,4 +1,4 @@
-//! Tests how both dialects read function calls as models and servers write them. The cases are in
+//! Tests of both dialects with function calls as models and servers write them. The cases are in
 //! `functions/`.
 
 #![allow(

@@ -1,4 +1,4 @@
-//! Tests the content and the length of the system prompt.
+//! Tests of the system prompt's content and length.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,12 +1,12 @@
-//! Context values in strings: `${key}` stands for the value of `key`, and `$${` stands for a
-//! literal `${`.
+//! Substitution of context values in strings: `${key}` stands for the value of `key`, and `$${`
+//! stands for a literal `${`.
 
 use std::collections::BTreeMap;
 
 /// Replaces each `${key}` in a string with its value.
 ///
 /// # Errors
-/// If a key has no value. The error is the first key without a value.
+/// If a key has no value. The error is the first such key.
 pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -36,7 +36,7 @@ pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<Stri
 /// Replaces each `${key}` in the values of a map.
 ///
 /// # Errors
-/// If a key has no value. The error is the first key without a value.
+/// If a key has no value. The error is the first such key.
 pub(super) fn filled(
     map: &BTreeMap<String, String>,
     values: &BTreeMap<String, String>,

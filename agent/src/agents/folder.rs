@@ -1,4 +1,4 @@
-//! Reads the files of agents and traits.
+//! Folders of agent and trait files, which are read again when they change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,7 +44,7 @@ impl fmt::Display for AgentProblem {
     }
 }
 
-/// A declaration that a file contains.
+/// A declaration that can be read from a file.
 pub(super) trait Declaration: Sized {
     /// Reads the declaration from TOML.
     fn parse(text: &str) -> Result<Self, SpecError>;
@@ -62,12 +62,12 @@ impl Declaration for TraitSpec {
     }
 }
 
-/// A file of a folder, with its state when it was read.
+/// A file in a folder, with its declaration or problem, as of the last scan.
 #[derive(Debug)]
 struct DeclaredFile<T> {
     stamp: Option<(SystemTime, u64)>,
-    /// The declaration. If the file's new version is invalid, this is the declaration of the
-    /// previous version.
+    /// The declaration. If the current version of the file is invalid, this is the declaration from
+    /// the previous version.
     declared: Option<Arc<T>>,
     problem: Option<AgentProblem>,
 }
@@ -133,7 +133,7 @@ impl<T: Declaration> DeclaredFolder<T> {
         DeclaredFolder { files: files.collect(), path, is_optional, problem }
     }
 
-    /// Returns the declarations, sorted by file name, each with its file.
+    /// Returns the declarations, sorted by file name, each with the path of its file.
     pub(super) fn declared(&self) -> impl Iterator<Item = (&Path, &Arc<T>)> {
         self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.declared.as_ref()?)))
     }

@@ -21,17 +21,16 @@ use crate::settings::Settings;
 /// Programs that every agent is offered: `done` ends a run, and `help` shows the manual.
 const ALWAYS: &[&str] = &["done", "help"];
 
-/// The parts of a deployment, before an agent changes them.
+/// The parts of a deployment, before an agent's declaration is applied.
 #[derive(Clone, Copy)]
 pub struct AgentBase<'a> {
     /// The host, with all programs.
     pub host: &'a Host,
-    /// The settings of runs.
+    /// The deployment's settings for runs.
     pub settings: &'a Settings,
     /// The agents that may be delegates.
     pub agents: &'a Agents,
-    /// The limit on steps that the user or the request sets. The agent's own limit cannot exceed
-    /// it.
+    /// The step limit that the user or the request sets. The agent's own limit cannot exceed it.
     pub max_steps: Option<u32>,
 }
 
@@ -115,7 +114,7 @@ pub enum AgentError {
         /// The name that is already taken.
         name: String,
     },
-    /// The schema of the answers cannot be used.
+    /// The schema for the answers cannot be used.
     InvalidOutput {
         /// The agent's name.
         agent: String,
@@ -211,7 +210,7 @@ impl AgentSpec {
     }
 
     /// Returns the host with the programs that the agent is offered and those that the host calls
-    /// for the agent.
+    /// on the agent's behalf.
     fn host(
         &self,
         base: AgentBase<'_>,
@@ -361,7 +360,7 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// Returns the lower of two limits on steps, where 0 means no limit.
+/// Returns the lower of two step limits. The limit 0 means that there is no limit.
 fn fewer_steps(one: u32, other: u32) -> u32 {
     match (one, other) {
         (0, steps) | (steps, 0) => steps,

@@ -1,4 +1,4 @@
-//! Reads an agent from text and checks its values.
+//! Parsing and validation of agents and traits.
 
 use std::fmt;
 

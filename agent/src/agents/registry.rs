@@ -1,4 +1,4 @@
-//! The agents of a deployment, and the resolution of references to agents.
+//! The agents of a deployment, and the resolution of references to them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The subfolder of an agent folder that contains the traits.
 const TRAITS: &str = "traits";
 
-/// A folder of agents with its traits.
+/// A folder of agents, with its subfolder of traits.
 #[derive(Clone)]
 struct AgentFolder {
     agents: DeclaredFolder<AgentSpec>,
@@ -59,9 +59,9 @@ impl Default for Agents {
 }
 
 impl Agents {
-    /// Reads the agents of the folders. An agent replaces one of the same name in an earlier
-    /// folder, and may replace the built-in one. A file that cannot be used is listed in
-    /// [`problems`](Agents::problems).
+    /// Reads the agents of the folders. An agent overrides any agent with the same name in an
+    /// earlier folder. Even the built-in agent can be overridden. A file that cannot be used is
+    /// listed in [`problems`](Agents::problems).
     #[must_use]
     pub fn open(folders: &[PathBuf]) -> Agents {
         let folder = |path: &PathBuf| AgentFolder {
@@ -113,13 +113,13 @@ impl Agents {
         self.state().agents.values().cloned().collect()
     }
 
-    /// Returns all traits by name: the built-in ones and those declared in the folders.
+    /// Returns all traits, keyed by name: the built-in ones and those declared in the folders.
     pub(super) fn traits(&self) -> Traits {
         self.state().traits.clone()
     }
 
     /// Returns the agent with its named traits inlined, so that a run keeps the traits that it
-    /// began with.
+    /// started with.
     ///
     /// # Errors
     /// If the agent refers to an unknown trait.
@@ -137,7 +137,7 @@ impl Agents {
     /// title.
     ///
     /// # Errors
-    /// If there is no such agent. The error says what was tried.
+    /// If there is no such agent. The error lists the sources that were searched.
     pub async fn load(&self, reference: &str) -> Result<Arc<AgentSpec>, UnknownAgent> {
         let mut tried = Vec::new();
         if let Some(resolver) = &self.0.resolver {
@@ -210,8 +210,8 @@ impl Loaded {
     }
 }
 
-/// Returns the declarations of a folder by name. If several files declare the same name, the first
-/// one is used, and the others are reported as problems.
+/// Returns the declarations in a folder, keyed by name. If several files declare the same name, the
+/// first one is used, and the others are reported as problems.
 fn by_name<'a, T: 'a>(
     declared: impl Iterator<Item = (&'a Path, &'a Arc<T>)>,
     kind: &str,

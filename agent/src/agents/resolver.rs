@@ -1,4 +1,4 @@
-//! Finds agents that no file declares.
+//! Resolvers of references to agents that no file declares.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::spec::AgentSpec;
 use crate::act::perform;
 use crate::host::Host;
 
-/// A resolver, which finds agents that no file declares. It is consulted before the files.
+/// A source of agents that no file declares. It is consulted before the files.
 pub trait AgentResolver: Send + Sync {
     /// Returns the agent for a reference, such as `custom:support`, or `None` if the resolver does
     /// not know the reference.
@@ -39,7 +39,7 @@ pub struct ProgramResolver {
 type GrantsOf = dyn Fn() -> Result<Arc<Grants>, String> + Send + Sync;
 
 impl ProgramResolver {
-    /// Creates a resolver that runs a program of the host's catalog with these grants.
+    /// Creates a resolver that runs a program from the host's catalog with these grants.
     #[must_use]
     pub fn new(
         host: Host,

@@ -17,15 +17,15 @@ use crate::span::Span;
 use super::DEFAULT_AGENT;
 use super::traits::TraitRef;
 
-/// The key under which a request's data contains its agent.
+/// The key of the agent in a request's data.
 const ORIGIN: &str = "agent";
 
 /// A declared agent. Every field except the name is optional; an absent field leaves the
-/// deployment's own setting unchanged.
+/// deployment's setting unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpec {
-    /// The agent's name. The rules for program names apply, but `-` is allowed, too.
+    /// The agent's name. It follows the rules for program names, but may also contain `-`.
     pub name: String,
     /// The display name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -39,7 +39,7 @@ pub struct AgentSpec {
     /// The version that the author gave the agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The role and the rules of the agent, at the beginning of its prompt.
+    /// The agent's role and rules, which form the beginning of its prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// The model: a name at the configured endpoint, or a class, such as `class:fast`.
@@ -51,7 +51,7 @@ pub struct AgentSpec {
     /// Maximum number of tokens in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// The effort that the model spends on reasoning before it answers, from 0 to 100.
+    /// The model's reasoning effort, from 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
     /// The choice between calls and answers in the native dialect: `auto`, `required` or `none`.
@@ -69,7 +69,7 @@ pub struct AgentSpec {
     /// Maximum number of times that the same calls may be repeated in a row; 0 for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_repetitions: Option<u32>,
-    /// Maximum number of retries within a step, for a program that does not compile or an answer
+    /// Maximum number of retries within a step, after a program that does not compile or an answer
     /// that cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
@@ -83,20 +83,21 @@ pub struct AgentSpec {
     /// Maximum number of retries of a request to the model. The deployment's limit also applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// The programs that the agent is offered. If it is absent, the agent is offered all of them.
+    /// The programs that are offered to the agent. If the field is absent, all programs are
+    /// offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolRef>>,
-    /// Values for the agent's tools, traits and memory. No model sees them. A request may add to
-    /// them and replace them.
+    /// Values for the agent's tools, traits and memory. No model sees them. A request may add or
+    /// replace values.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
-    /// The traits that the agent shares with other agents.
+    /// The agent's traits. Several agents can use the same trait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitRef>,
     /// The agents that this agent may ask to do part of its task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<DelegateRef>,
-    /// Memory items that the prompt contains.
+    /// Memory items to include in the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
     /// The rule for recalling further items.
@@ -105,7 +106,7 @@ pub struct AgentSpec {
     /// The JSON Schema of the answer. Without it, the answer is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
-    /// The correction of answers that do not match the schema.
+    /// The settings for correcting answers that do not match the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<AgentRepair>,
     /// Rules that narrow the permissions of the agent's programs.
@@ -186,7 +187,7 @@ impl AgentSpec {
         agent
     }
 
-    /// Returns the agent with the context values of a request, which replace its own.
+    /// Returns a copy of the agent with a request's context values, which override its own.
     #[must_use]
     pub fn with_context(&self, values: &BTreeMap<String, String>) -> AgentSpec {
         let mut agent = self.clone();
@@ -239,16 +240,16 @@ impl Default for AgentSpec {
     }
 }
 
-/// An agent that another agent may ask, through a program, to do part of its task.
+/// A reference to a delegate, which is an agent that another agent can call through a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegateRef {
     /// The agent's name.
     pub id: String,
-    /// The program's name. By default, `ask_` and the agent's name.
+    /// The program's name. By default, `ask_` followed by the agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The situations in which to ask the agent. By default, the agent's description.
+    /// The situations in which to delegate to the agent. By default, the agent's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
@@ -258,7 +259,7 @@ pub struct DelegateRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// Effects that are allowed although a more general rule here denies them.
+    /// Effects that are allowed even if a more general rule in this policy denies them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Parsed<Rule>>,
     /// Effects that a person must approve.
@@ -277,7 +278,7 @@ impl AgentPolicy {
     }
 }
 
-/// The correction of answers that do not match the output schema.
+/// The settings for correcting answers that do not match the output schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRepair {
@@ -295,10 +296,10 @@ pub struct AgentBudget {
     /// Maximum cost in dollars. Only requests with a known price count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Dollars>,
-    /// Maximum number of model requests by programs.
+    /// Maximum number of model requests that programs make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_calls: Option<u32>,
-    /// Maximum number of tokens of these requests and their answers.
+    /// Maximum number of tokens in these requests and their answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_tokens: Option<u64>,
 }
@@ -313,14 +314,15 @@ impl AgentBudget {
 
 /// An `[[example]]`: a message to the agent, and the expected result.
 ///
-/// The scene and the expectations are plain data here. Only the code that runs the examples knows
-/// their keys.
+/// The scene and the expectations are plain data here. Only the code that runs the examples
+/// interprets their keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentExample {
     /// The message to the agent.
     pub message: String,
-    /// A recording of the model's answers: a path relative to the folder of the agent's file.
+    /// The path of a recording of the model's answers, relative to the folder that contains the
+    /// agent's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
     /// The files, state and answers that the agent's programs can access.

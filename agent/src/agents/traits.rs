@@ -32,7 +32,7 @@ pub struct TraitSpec {
     /// context.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// Programs that the agent is offered besides its own tools.
+    /// Programs that are offered in addition to the agent's own tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolRef>,
     /// Default values for the trait's programs and its prompt. `${key}` stands for a value of the
@@ -44,7 +44,7 @@ pub struct TraitSpec {
     pub programs: TraitPrograms,
 }
 
-/// The programs of a trait, as names of catalog programs.
+/// The names of the catalog programs that a trait runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraitPrograms {
@@ -55,7 +55,7 @@ pub struct TraitPrograms {
     /// The program that runs before each step for its effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// The program that runs before each step and returns text, which the model sees when it
+    /// The program that runs before each step and returns text, which the model sees when the text
     /// changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -91,13 +91,13 @@ pub enum TraitRef {
     Inline(Box<TraitSpec>),
 }
 
-/// The name of a trait, and values that replace those of its context.
+/// The name of a trait, with values that override those in its context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedTrait {
     /// The trait's name.
     pub id: String,
-    /// The values that replace those of the trait's context.
+    /// The values that override those in the trait's context.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
 }
@@ -164,8 +164,8 @@ impl TraitSpec {
             .map_err(|key| AgentError::context(agent, format!("the trait `{}`", self.name), key))
     }
 
-    /// Returns the trait's context, with references to the agent's context replaced with its
-    /// values.
+    /// Returns the trait's context, with each reference to the agent's context replaced by the
+    /// value.
     fn values(&self, agent: &AgentSpec) -> Result<BTreeMap<String, String>, AgentError> {
         let place = || format!("the context of the trait `{}`", self.name);
         context::filled(&self.context, &agent.context)
@@ -213,7 +213,7 @@ impl TraitSpec {
 pub(super) struct TraitParts {
     /// Text for the prompt.
     pub(super) prompt: Vec<String>,
-    /// Tools besides the agent's own.
+    /// Tools in addition to the agent's own.
     pub(super) tools: Vec<ToolRef>,
     /// The programs that the host runs, each with its catalog entry.
     pub(super) programs: Vec<(TraitProgram, Entry)>,
@@ -246,7 +246,7 @@ impl TraitParts {
     }
 }
 
-/// The traits by name.
+/// Traits, keyed by name.
 pub(super) type Traits = BTreeMap<String, TraitSpec>;
 
 impl AgentSpec {

@@ -1,4 +1,4 @@
-//! Performs the calls of a step.
+//! Execution of the calls of a step.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -48,7 +48,7 @@ impl Performer<'_> {
         }
     }
 
-    /// Runs a call in a step, and writes its trace line. `at` is its index among the calls of the
+    /// Runs a call in a step, and writes its trace line. `at` is the index of the call within the
     /// step, and `programs` is the catalog that contains the called program. A program without its
     /// own time limit runs for at most `time`.
     pub(super) async fn call(
@@ -99,7 +99,7 @@ impl Performer<'_> {
 }
 
 impl Performer<'_> {
-    /// Uses the results that an application supplied for calls that it ran itself. A replay uses
+    /// Accepts the results that an application supplied for calls that it ran itself. A replay uses
     /// the recorded results.
     pub(super) async fn given(&self, step: u32, calls: &[Call], given: Vec<Execution>) -> Input {
         for (at, (call, execution)) in calls.iter().zip(&given).enumerate() {
@@ -121,6 +121,6 @@ impl Performer<'_> {
 /// The outcome of a call.
 pub(super) enum CallState {
     Done(Box<Execution>),
-    /// The call waits for these approvals.
+    /// The call is waiting for these approvals.
     Pending(Vec<PendingApproval>),
 }

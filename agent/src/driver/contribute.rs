@@ -1,4 +1,4 @@
-//! Runs the programs of an agent's traits.
+//! Execution of the programs of an agent's traits.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ pub(crate) fn run_catalog(host: &Host, state: &State) -> Catalog {
     if tools.is_empty() && delegates.is_empty() {
         return catalog;
     }
-    // A resumed run skips programs that have been removed in the meantime.
+    // A resumed run skips programs that have since been removed.
     let all = host.all_programs();
     let tools = tools.iter().filter_map(|id| select(&all, std::slice::from_ref(id)).ok());
     let tools: Vec<Entry> = tools

@@ -27,7 +27,8 @@ pub struct Job {
     pub tenant: Tenant,
     /// The tenant's session that the run belongs to.
     pub session_id: Option<String>,
-    /// The session label in the trace of a run that belongs to no session. It has no other effect.
+    /// The session label in the trace of a run that does not belong to a session. It has no other
+    /// effect.
     pub label: Option<String>,
     /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
@@ -38,13 +39,14 @@ pub struct Job {
     /// The cancellation of the run.
     pub cancel: Cancel,
     /// The meter that counts the model usage of the run's programs. It must be the meter of the
-    /// model that the programs may ask.
+    /// model that the programs use.
     pub meter: Meter,
     /// The tree of runs that the run belongs to.
     pub tree: RunTree,
-    /// The port that starts the runs of other agents. Without it, programs cannot ask agents.
+    /// The port that starts the runs of other agents. Without it, programs cannot delegate to other
+    /// agents.
     pub children: Option<Arc<dyn ChildRuns>>,
-    /// The agents that programs may ask in addition to those of the settings.
+    /// The agents to which programs may delegate, in addition to those named in the settings.
     pub delegates: DelegateNames,
     /// The required output of the run. It overrides the output in the settings.
     pub output: Option<OutputSettings>,
@@ -53,7 +55,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Allows the job to ask the agents that its settings name.
+    /// Allows the job to delegate to the agents that its settings name.
     pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
         let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
         let may_ask = may_build || !settings.delegates.is_empty();

@@ -40,9 +40,9 @@ pub(super) struct TraceFolder {
 
 /// An agent: a model with a prompt, tools and everything else that its runs share.
 ///
-/// An agent is configuration only. It is cheap to clone, and each [`execute`](Agent::execute) has
-/// its own state. `T` is the type of the answers: text, unless the agent has an
-/// [`output`](AgentBuilder::output).
+/// An agent is configuration only. It is cheap to clone, and each call to
+/// [`execute`](Agent::execute) has its own state. `T` is the type of the answers: text, unless the
+/// agent has an [`output`](AgentBuilder::output).
 ///
 /// ```
 /// use wattle_agent::{Agent, model::Cassette};
@@ -129,9 +129,9 @@ impl<T: Send + 'static> Agent<T> {
         Execute::new(self, new_id(), start)
     }
 
-    /// Prepares to resume a run of this agent that waits for approvals, or whose process ended. The
-    /// run continues when the result is awaited. Its report contains only the [trips](super::Trip)
-    /// after it was resumed.
+    /// Prepares to resume a run of this agent that is waiting for approvals, or whose process
+    /// ended. The run continues when the result is awaited. The report contains only the
+    /// [trips](super::Trip) since the run was resumed.
     ///
     /// The agent must have the same name as when the run started, so give an explicit name to an
     /// agent whose runs may be resumed.

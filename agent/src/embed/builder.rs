@@ -48,7 +48,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Returns the host. Creates one if the application did not set it.
+    /// Returns the host, and creates it if the application did not set one.
     pub(super) fn host(&mut self) -> Result<Host, AgentError> {
         let host = match self.host.take() {
             Some(host) => host,
@@ -148,7 +148,7 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.host = Some(host))
     }
 
-    /// Sets the settings of runs. A declared agent may change them.
+    /// Sets the settings for runs. A declared agent may change them.
     pub fn settings(self, settings: Settings) -> Self {
         self.with(|base| base.settings = settings)
     }
@@ -161,7 +161,7 @@ impl<T> AgentBuilder<T> {
 
     /// Sets the asker, which approves or denies the effects that the policy asks about. Delegates
     /// without an asker use the same one. Without an asker, these effects are denied. If the asker
-    /// defers its answer, a run with a [`store`](AgentBuilder::store) waits.
+    /// defers its answer, a run with a [`store`](AgentBuilder::store) is parked.
     pub fn asker(self, asker: Arc<dyn Asker>) -> Self {
         self.with(|base| base.asker = Some(asker))
     }
@@ -186,7 +186,7 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Sets the function that returns the files of each run. Delegates work on the files of the run
-    /// that asks them.
+    /// that delegates to them.
     pub fn files_with(self, files: impl Fn() -> Arc<Files> + Send + Sync + 'static) -> Self {
         self.with(|base| base.files = Arc::new(files))
     }
@@ -211,8 +211,8 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Adds another agent that this one may ask. The program for this is `ask_NAME`, unless the
-    /// agent's declaration names it differently.
+    /// Adds another agent to which this one may delegate. The corresponding program is named
+    /// `ask_NAME`, unless the agent's declaration names it differently.
     pub fn delegate<U>(mut self, name: impl Into<String>, agent: Agent<U>) -> Self {
         self.delegates.push((name.into(), agent.inner));
         self
@@ -248,7 +248,7 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Sets the type of the answers. The schema of the type is sent with the task. If an answer
-    /// does not match the schema, the model is asked again.
+    /// does not match the schema, the model is asked to correct it.
     pub fn output<U: DeserializeOwned + JsonSchema>(self) -> AgentBuilder<U> {
         self.with_output(OutputSchema::of::<U>(), |report| {
             let data = report.data.as_ref().ok_or("the run has no value")?;

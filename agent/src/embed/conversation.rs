@@ -1,4 +1,4 @@
-//! Conversations whose agent can change between two messages.
+//! Conversations whose agent can change between messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::tool::Tool;
 use crate::agents::{AgentError, AgentSpec};
 use crate::model::Model;
 
-/// A conversation: its messages so far, the agent that answers the next one, and the application's
-/// additions.
+/// A conversation: its messages so far, the agent that answers the next message, and the
+/// application's additions.
 ///
 /// Added tools, programs, delegates, memory items and values belong to the conversation. They
 /// remain when it continues with another agent. An invalid change returns an error and has no
@@ -185,7 +185,7 @@ impl Conversation {
         self.change(|builder| builder.program(program))
     }
 
-    /// Adds another agent that the current one may ask, as the program `ask_NAME`.
+    /// Adds another agent to which the current one may delegate, through the program `ask_NAME`.
     ///
     /// # Errors
     /// If the name is invalid or taken.
@@ -215,7 +215,7 @@ impl Conversation {
         self.change(|builder| builder.context(values))
     }
 
-    /// Changes the configuration if an agent can be built with the new one.
+    /// Applies a change to the configuration if an agent can be built with the result.
     fn change(
         &mut self,
         change: impl FnOnce(AgentBuilder) -> AgentBuilder,
@@ -227,7 +227,7 @@ impl Conversation {
     }
 }
 
-/// The agent that a conversation continues with: a reference, such as a name, or a declaration.
+/// The agent with which a conversation continues: a reference, such as a name, or a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentSource {
     /// A reference, such as `assistant`, `The assistant` or `custom:support`.

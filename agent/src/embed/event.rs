@@ -38,12 +38,12 @@ pub enum RunEventKind {
         /// The input of the run.
         input: String,
     },
-    /// A [trip](super::Trip) started: the model is asked.
+    /// A [trip](super::Trip) started: a request is being sent to the model.
     TripStarted {
         /// The number of the trip, from 1.
         trip: u32,
     },
-    /// A trip ended: the model answered or failed.
+    /// A trip ended: the model answered, or the request failed.
     TripEnded {
         /// The number of the trip, from 1.
         trip: u32,
@@ -136,7 +136,7 @@ impl<F: Fn(&RunEvent) + Send + Sync> Handler for F {
     }
 }
 
-/// Passes an event to a handler and catches its panic.
+/// Passes an event to a handler and catches any panic.
 pub(super) fn deliver(handler: &dyn Handler, event: &RunEvent) {
     let handled = std::panic::catch_unwind(AssertUnwindSafe(|| handler.on(event)));
     if handled.is_err() {

@@ -1,4 +1,4 @@
-//! Runs of an agent.
+//! Execution of an agent's runs.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -91,7 +91,7 @@ impl<T: Send + 'static> Execute<T> {
     }
 
     /// Labels the run and its events with a session id. This is only a label: no session state is
-    /// kept.
+    /// stored.
     pub fn session_id(self, session_id: impl Into<String>) -> Self {
         Execute { session_id: Some(session_id.into()), ..self }
     }
@@ -134,8 +134,8 @@ impl<T: Send + 'static> Execute<T> {
     }
 
     fn start(self, stream: Option<Arc<StreamQueue>>, gate: Option<Arc<Gate>>) -> RunTask<T> {
-        // A child cancellation: cancelling a dropped run does not affect the cancellation of its
-        // caller.
+        // A child cancellation, so that dropping the run does not trigger the caller's
+        // cancellation.
         let cancel = self.cancel.child();
         let run = Run {
             inner: Arc::clone(&self.agent.inner),
@@ -191,7 +191,7 @@ impl<T> Future for RunTask<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.task.poll_unpin(context).map(|joined| match joined {
             Ok(finished) => finished.into_result(self.read),
-            // The run catches its own panics, so the runtime was shut down.
+            // The run catches its own panics, so this means that the runtime was shut down.
             Err(stopped) => Err(RunFailure::new(
                 ReportBuilder::new((self.id.clone(), self.id.clone()), None, String::new()).finish(
                     &Ending::Failed { message: format!("error: {stopped}") },
@@ -232,7 +232,7 @@ pub(super) struct Run {
     pub(super) store: Option<TenantStore>,
 }
 
-/// The start of a run.
+/// The starting point of a run.
 pub(super) enum Start {
     /// The run begins with a message.
     New { message: String, history: Vec<Message> },

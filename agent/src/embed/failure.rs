@@ -39,7 +39,7 @@ impl RunFailure {
         self.report.status == ReportStatus::Cancelled
     }
 
-    /// Returns the approvals that the run waits for. Only a run with a store waits; see
+    /// Returns the approvals that the run is waiting for. Only a run with a store can wait; see
     /// [`Agent::resume`](super::Agent::resume).
     #[must_use]
     pub fn pending(&self) -> &[PendingApproval] {

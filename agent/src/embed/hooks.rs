@@ -32,7 +32,7 @@ pub(super) struct RunHooks {
 }
 
 impl Hooks {
-    /// Asks the model through the middleware.
+    /// Sends a request to the model through the middleware.
     pub(crate) async fn ask(
         &self,
         (model, timeouts): (&dyn Model, &Timeouts),
@@ -120,14 +120,14 @@ impl Hooks {
     }
 
     /// Returns the results of calls that the application ran itself, or `None` if the run must
-    /// execute them.
+    /// execute the calls.
     pub(crate) async fn before_calls(&self, step: u32, calls: &[Call]) -> Option<Vec<Execution>> {
         let (gate, observer) = self.gate()?;
         let trip = observer.report().last_trip();
         gate.before_calls(trip, step, calls).await
     }
 
-    /// Returns the current step's choice between calls and an answer, if it sets one.
+    /// Returns the current step's choice between calls and an answer, if the step sets one.
     pub(crate) fn tool_call(&self) -> Option<FunctionChoice> {
         self.gate()?.0.tool_call()
     }
@@ -181,7 +181,7 @@ impl Drop for TripGuard {
 /// the stream.
 pub(super) struct RunObserver {
     pub(super) agent: Arc<Inner>,
-    /// The ids of the run and its tree's root run.
+    /// The ids of the run and of the root run of its tree.
     pub(super) ids: (String, String),
     pub(super) session_id: Option<String>,
     /// The handlers that were added for this run only.
@@ -254,7 +254,7 @@ impl RunObserver {
         self.end(report)
     }
 
-    /// Finishes the report of a run that waits for a person.
+    /// Finishes the report of a run that is waiting for a person.
     pub(super) fn park(&self, reason: String) -> RunReport {
         let report = self.report().park(reason);
         self.end(report)

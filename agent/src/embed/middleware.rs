@@ -1,5 +1,4 @@
-//! Middleware: code of the application that surrounds each exchange with the model (a trip) and
-//! each call.
+//! Middleware: application code that surrounds each exchange with the model (a trip) and each call.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -55,8 +54,8 @@ pub trait Middleware: Send + Sync {
 
     /// Wraps a call. To refuse the call, return [`Execution::Refused`] with a reason for the model.
     ///
-    /// If a program has to wait for a person's approval, the program is stopped, and this method is
-    /// called again when the run is resumed.
+    /// If the program has to wait for a person's approval, it is stopped, and this method is called
+    /// again when the run is resumed.
     fn call<'a>(
         &'a self,
         _state: &'a RunState,
@@ -148,7 +147,7 @@ pub struct TripRequest {
     pub temperature: f32,
     /// Maximum number of tokens in the answer.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning, or `None` for the model's default.
+    /// The model's reasoning effort, from 0 to 100, or `None` for the model's default.
     pub thinking_effort: Option<ThinkingEffort>,
     /// The schema to which the provider constrains the answer, if it supports that.
     pub output: Option<OutputSchema>,

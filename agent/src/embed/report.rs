@@ -37,8 +37,8 @@ pub struct RunReport<T = Option<Json>> {
     pub trips: Vec<Trip>,
     /// The runs of delegates, in the order in which they ended.
     pub children: Vec<RunReport>,
-    /// The messages of the run, from its input to its answer. They can be the history of the next
-    /// run. Empty if the run failed. Omitted from the JSON.
+    /// The messages of the run, from its input to its answer. They can serve as the history of the
+    /// next run. Empty if the run failed. Omitted from the JSON.
     #[serde(skip)]
     pub messages: Vec<Message>,
     /// Data that the run's programs stored for the application. The model does not see it.
@@ -91,7 +91,7 @@ pub enum ReportStatus {
     Failed,
     /// The run was cancelled.
     Cancelled,
-    /// The run waits for a person. It continues when it is resumed.
+    /// The run is waiting for a person. It continues when it is resumed.
     Parked,
 }
 
@@ -209,7 +209,7 @@ impl ReportBuilder {
         ReportBuilder { report, open: Vec::new() }
     }
 
-    /// Adds an event of the run. Returns the resulting changes, which handlers receive.
+    /// Adds an event of the run. Returns the resulting changes, to be passed to the handlers.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Change> {
         match event {
             Event::ToolStart { step, call, label, args, .. } => {
@@ -312,7 +312,7 @@ impl ReportBuilder {
     }
 
     fn call_started(&mut self, call: (u32, u32), name: &str, args: &[String]) -> Change {
-        // A resumed run may start with calls.
+        // A resumed run may start with calls, before any trip.
         if self.report.trips.is_empty() {
             self.trip_started();
         }

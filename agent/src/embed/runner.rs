@@ -1,7 +1,7 @@
 //! Runs that an application drives step by step.
 //!
-//! A runner's run waits at two points: before it asks the model, and before it runs the calls in an
-//! answer that the application wants to see first. Otherwise it behaves like any other run.
+//! Such a run waits at two points: before it sends a request to the model, and before it executes
+//! calls that the application wants to inspect first. Otherwise, it behaves like any other run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -72,10 +72,11 @@ pub struct StepCall {
     pub id: String,
     /// The program's name, or `wat` for a program that the model wrote.
     pub name: String,
-    /// The arguments by name. A program that the model wrote has `body` and `args`.
+    /// The arguments, keyed by name. A program that the model wrote has the arguments `body` and
+    /// `args`.
     pub arguments: Json,
     /// The origin of the program: its file, `built-in FILE` or `agent NAME`. `None` for a program
-    /// that the model wrote, and for an unknown one.
+    /// that the model wrote, and for an unknown program.
     pub registry_id: Option<String>,
     /// If true, the call delegates to another agent.
     pub is_delegate: bool,
@@ -104,7 +105,7 @@ impl CallResult {
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct StepReply<T = String> {
-    /// The text that the model wrote besides its calls, or the model's answer.
+    /// The text that the model wrote in addition to its calls, or the model's answer.
     pub text: String,
     /// Tokens and cost of the step's request.
     pub usage: Usage,
@@ -149,7 +150,7 @@ pub struct RunnerStats {
     pub id: String,
     /// The agent's name.
     pub name: String,
-    /// Tokens of all steps so far.
+    /// Number of tokens used in all steps so far.
     pub total_tokens: u64,
 }
 
@@ -197,7 +198,7 @@ pub enum StepError {
         /// Number of pending calls.
         pending: usize,
     },
-    /// The run failed, was cancelled, or waits for a person.
+    /// The run failed, was cancelled, or is waiting for a person.
     #[error(transparent)]
     Failed(#[from] Box<RunFailure>),
 }
@@ -262,7 +263,7 @@ impl Gate {
     }
 
     /// Returns the results of calls that the application ran itself, or `None` if the run must
-    /// execute them.
+    /// execute the calls.
     pub(super) async fn before_calls(
         &self,
         trip: Option<Trip>,
@@ -281,12 +282,13 @@ impl Gate {
         }
     }
 
-    /// Returns the current step's choice between calls and an answer, if it sets one.
+    /// Returns the current step's choice between calls and an answer, if the step sets one.
     pub(super) fn tool_call(&self) -> Option<FunctionChoice> {
         lock(&self.options).tool_call
     }
 
-    /// Returns a request's messages, with the note for this step added.
+    /// Returns a request's messages with the note for this step added, or `None` if there is no
+    /// note.
     pub(super) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
         let note = lock(&self.options).note.clone()?;
         let mut messages = messages.to_vec();
@@ -408,11 +410,11 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Asks the model once and executes the calls in its answer. Calls that the previous step
-    /// returned are executed first.
+    /// Sends one request to the model and executes the calls in its answer. Calls that the previous
+    /// step returned are executed first.
     ///
     /// # Errors
-    /// If the run has ended, fails, or waits for a person.
+    /// If the run has ended, fails, or has to wait for a person.
     pub async fn step(&mut self, options: StepOptions) -> Result<StepReply<T>, StepError> {
         if self.is_done {
             return Err(StepError::Ended);
@@ -461,8 +463,8 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds the events since the last pause. If `has_run` is true, the trip's calls have been
-    /// executed.
+    /// Adds the events since the last pause to `reply`. If `has_run` is true, the trip's calls have
+    /// been executed.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
         let Progress { trip, text, recalled } = progress;
         reply.recalled += recalled;

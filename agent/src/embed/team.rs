@@ -12,7 +12,7 @@ use crate::agents::{AgentError, AgentSpec, DelegateRef, delegate_program, is_nam
 /// The delegates of an agent: those added by the application and those declared by the agent.
 pub(super) struct Team {
     delegates: Vec<Delegate>,
-    /// The agents added by the application, by the names that the agent uses for them.
+    /// The agents added by the application, keyed by the names that the agent uses for them.
     given: BTreeMap<String, Arc<Inner>>,
     /// The agent's declaration, whose rules and values also apply to the declared delegates.
     spec: AgentSpec,
@@ -84,7 +84,8 @@ impl Team {
         self.delegates.iter().map(|delegate| delegate.reference.id.clone()).collect()
     }
 
-    /// Returns the programs that an agent uses to ask its delegates. `agent` is its name.
+    /// Returns the programs through which an agent calls its delegates. `agent` is the agent's
+    /// name.
     pub(super) fn programs(&self, agent: &str) -> Result<Vec<Entry>, AgentError> {
         let program = |delegate: &Delegate| {
             let Delegate { reference, shown_name, description } = delegate;

@@ -192,7 +192,7 @@ impl ToolContext {
     }
 }
 
-/// The reason why a tool failed, which the model reads. Every error type converts to it.
+/// The reason why a tool failed, which the model reads. Any error type can be converted to it.
 pub struct ToolError(String);
 
 impl ToolError {
@@ -221,7 +221,7 @@ impl fmt::Debug for ToolError {
     }
 }
 
-/// A tool whose schema is compiled, so that it is ready to be called.
+/// A tool with a compiled schema, ready to be called.
 pub(super) struct CompiledTool {
     pub(super) tool: Tool,
     name: Name,
@@ -305,7 +305,7 @@ impl CompiledTool {
             let shown = quote(arguments, 100);
             Failure::new(Code::EPARSE, format!("{shown} is not a JSON object: {error}"))
         })?;
-        // An optional argument that is missing is null.
+        // A missing optional argument is passed as null.
         fields.retain(|name, value| !value.is_null() || self.required.contains(name));
         let arguments = Json::Object(fields);
         match self.schema.faults(&arguments, MAX_FAULTS) {
@@ -395,7 +395,7 @@ fn resolved<'a>(schema: &'a Json, property: &'a Json) -> &'a Json {
     target.unwrap_or(property)
 }
 
-/// Returns the type of an argument: the type of a scalar property, or JSON for any other.
+/// Returns the type of an argument: the type of a scalar property, or JSON for any other property.
 fn type_hint(schema: &Json, property: &Json) -> TypeHint {
     let kinds: Vec<&str> = match resolved(schema, property).get("type") {
         Some(Json::String(kind)) => vec![kind],

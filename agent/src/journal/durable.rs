@@ -146,7 +146,8 @@ pub async fn run(
 
 /// The parameters of a resumed run that the journal does not store.
 pub struct ResumeOptions {
-    /// The capabilities that the run's programs may use. They must be the same as when it started.
+    /// The capabilities that the run's programs may use. They must be the same as when the run
+    /// started.
     pub grants: Arc<Grants>,
     /// The session named in the trace if the run does not belong to a session.
     pub label: Option<String>,
@@ -156,7 +157,7 @@ pub struct ResumeOptions {
     pub cancel: Cancel,
     /// The settings that the journal does not store: deadlines, prices, the content guard.
     pub settings: Settings,
-    /// The counter of the tokens that the run's programs use.
+    /// The meter that counts the tokens used by the run's programs.
     pub meter: Meter,
     /// The tree of runs that the run belongs to.
     pub tree: RunTree,

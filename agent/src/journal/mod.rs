@@ -2,8 +2,9 @@
 //! on it.
 //!
 //! A run consists of its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and
-//! the [`RecordedCall`]s of its programs to host functions. From these records, another process can
-//! [resume] a stopped run, [replay] a run without model and network, and [fork] it at any step.
+//! the [`RecordedCall`]s that its programs made to host functions. From these records, another
+//! process can [resume] a stopped run, [replay] a run without a model or a network, and [fork] it
+//! at any step.
 //!
 //! Events are recorded with the turn that emits them, so that a client can follow a run across
 //! processes without missing any events.
@@ -70,7 +71,7 @@ pub trait Journal: Send + Sync {
     /// Returns the queued runs, in the order in which they were added.
     fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>>;
 
-    /// Adds a new run, and removes it from the queue. The caller holds the run's lock.
+    /// Adds a new run, and removes it from the queue. The caller must hold the run's lock.
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()>;
 
     /// Resets a run's number of attempts because its process deliberately stops driving it. The run
@@ -78,8 +79,8 @@ pub trait Journal: Send + Sync {
     fn pause(&self, run: &str) -> JournalFuture<'_, ()>;
 
     /// Counts an attempt to drive a run that is about to be resumed, and marks the run as open.
-    /// Returns the number of attempts since its last turn. The count is durable when this returns,
-    /// so that an attempt that crashes the process or the machine is counted.
+    /// Returns the number of attempts since the run's last turn. The count is durable when this
+    /// returns, so that an attempt that crashes the process or the machine is counted.
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
     /// Parks a run, and adds `events`. With a reason, an operator has to release it; without one,
@@ -116,8 +117,8 @@ pub trait Journal: Send + Sync {
     /// Returns at most `limit` events of a run with numbers above `after`, in order.
     fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>>;
 
-    /// Returns the turns of a run, in order. Large changes of files may be missing in them;
-    /// [`files_of_tree`](Journal::files_of_tree) returns all.
+    /// Returns the turns of a run, in order. Large file changes may be missing from them;
+    /// [`files_of_tree`](Journal::files_of_tree) returns all file changes.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
     /// Returns the file changes recorded in the turns of a run and its descendants, in the order of
@@ -128,8 +129,8 @@ pub trait Journal: Send + Sync {
     /// Returns the calls made by the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
 
-    /// Locks a name, such as that of a run or a session. Returns `None` if the name is already
-    /// locked. The lock is released when it is dropped, or when the process ends.
+    /// Takes the lock with this name, such as the lock on a run or a session. Returns `None` if the
+    /// lock is already taken. The lock is released when it is dropped, or when the process ends.
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>>;
 }
 
@@ -157,7 +158,7 @@ impl QueuedRun {
 }
 
 impl Priority {
-    /// All priorities, the lowest first.
+    /// All priorities, lowest first.
     const ALL: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
     /// Returns the number that represents the priority in stores. A higher number means a higher
@@ -188,7 +189,7 @@ impl Lock {
     }
 
     /// Waits until another process has taken over the lock, which can happen if this process was
-    /// paused for too long. Otherwise waits forever.
+    /// paused for too long. Never returns if no other process takes over the lock.
     pub async fn lost(&self) {
         self.lost.cancelled().await;
     }
@@ -206,8 +207,8 @@ impl std::fmt::Debug for Lock {
 pub enum Status {
     /// The run is being driven, or was being driven when its process stopped.
     Open,
-    /// The run waits for a person to answer approvals, or to release it after it repeatedly crashed
-    /// its process.
+    /// The run is waiting for a person to answer a pending approval, or to release the run after it
+    /// repeatedly crashed its process.
     Parked,
     /// The run has ended.
     Ended,
@@ -285,20 +286,20 @@ pub enum Priority {
     High,
 }
 
-/// A selection of runs.
+/// A filter that selects runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// The status of the runs.
     pub status: Option<Status>,
-    /// The session of the runs.
+    /// The session that the runs belong to.
     pub session: Option<String>,
     /// The root run whose child runs are selected. If `None`, root runs are selected.
     pub tree_of: Option<String>,
     /// The last id of the previous page. The ids of the selected runs sort before it.
     pub before: Option<String>,
-    /// The earliest allowed time of a run's last write, in milliseconds since 1970.
+    /// Lower bound for the time of a run's last write, in milliseconds since 1970.
     pub changed_since: Option<u64>,
-    /// Maximum number of runs.
+    /// Maximum number of runs to return.
     pub limit: Option<u32>,
 }
 
@@ -328,7 +329,7 @@ pub struct RunEnd {
 pub struct RunSummary {
     /// Number of steps that ran calls.
     pub steps: u32,
-    /// Model usage of the run.
+    /// The run's model usage.
     pub usage: Usage,
     /// The ending of the run. Its text is the result.
     pub ending: Ending,
@@ -356,7 +357,8 @@ pub struct RunStart {
     /// The effort that the model spends on reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The choice that the model has between calling functions and answering.
+    /// A setting that lets the model choose between calling functions and answering, or forces one
+    /// of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_call: FunctionChoice,
     /// Text that the deployment added to the prompt.
@@ -366,13 +368,13 @@ pub struct RunStart {
     pub granted: Vec<String>,
     /// The versions of all capabilities.
     pub capabilities: BTreeMap<String, u32>,
-    /// The folder in which the trace is written.
+    /// The folder to which the trace is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<PathBuf>,
     /// The run and the step that this run was forked from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
-    /// The run that started this one, if it is a child run.
+    /// The run that started this run, if this is a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
     /// The caller's data for recreating the run's grants. The journal does not interpret it.
@@ -436,7 +438,7 @@ pub struct ParentRun {
 /// A turn of a run: an input of its state machine, and the resulting effects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Model usage of the run's programs since the previous turn.
+    /// Model usage by the run's programs since the previous turn.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub spent: Usage,
     /// The input of the state machine.
@@ -475,7 +477,7 @@ fn is_default(choice: &FunctionChoice) -> bool {
     *choice == FunctionChoice::default()
 }
 
-/// A recorded call that a program made to the outside.
+/// A recorded call from a program to its host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedCall {
     /// The turn that started the program, counted from 0.

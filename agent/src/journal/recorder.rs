@@ -1,4 +1,4 @@
-//! Records the turns of a run while it is driven.
+//! Recording of a run's turns while the run is driven.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

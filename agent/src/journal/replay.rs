@@ -1,4 +1,4 @@
-//! Replays a run without a model or a network, and compares each effect with the recorded one.
+//! The replay of a run without a model or a network. Each effect is compared with the recorded one.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct ReplayReport {
     pub difference: Option<(u32, Difference)>,
 }
 
-/// Replays a run and compares it with the record, up to the first difference. Programs of the steps
+/// Replays a run and compares it with the record, up to the first difference. Programs in the steps
 /// before `from` are not run again.
 ///
 /// # Errors
@@ -173,7 +173,7 @@ async fn compare_execution(
     Ok(Some(Difference { what: format!("the result of `{}`", call.label()), was, is }))
 }
 
-/// Returns a copy of an execution in which all durations are 0.
+/// Returns a copy of an execution with all durations set to 0.
 fn timeless(execution: &Execution) -> Execution {
     let timeless = |cost: &Cost| Cost { dur_ms: 0, ..*cost };
     match execution {

@@ -69,7 +69,7 @@ pub(crate) struct RunTape {
 struct TapeState {
     /// The calls that have not been written to the journal yet.
     pending: Vec<RecordedCall>,
-    /// Number of the recorded calls, and their total size in bytes.
+    /// Number of recorded calls, and their total size in bytes.
     calls: usize,
     bytes: usize,
     /// Approximate size of the buffer, in bytes.
@@ -79,7 +79,7 @@ struct TapeState {
     /// The recorded calls that the program has made again.
     repeated: HashSet<CallKey>,
     halted: Option<Halt>,
-    /// The questions that the program waits for a person to answer.
+    /// The questions that a person must answer before the program can continue.
     waiting: Vec<String>,
     difference: Option<Difference>,
     /// If true, the replay reached the point where the recording ends.
@@ -96,7 +96,8 @@ struct Start {
 }
 
 impl TapeState {
-    /// Records that a call is about to be performed. Returns its time so far.
+    /// Records that a call is about to be performed. Returns the call's start time, without a
+    /// duration.
     fn start(&mut self, id: &CallId) -> CallTime {
         let start = Start { began: now_ms(), at: Instant::now() };
         self.performed.insert((Arc::clone(&id.path), id.number), start);

@@ -15,7 +15,7 @@ pub enum RecordedEffect {
         /// The message.
         message: String,
     },
-    /// The model was asked.
+    /// A request was sent to the model.
     Ask(RecordedAsk),
     /// Programs were run.
     Execute {
@@ -35,7 +35,7 @@ pub enum RecordedEffect {
     },
     /// The memory-recall program was run.
     Recall {
-        /// The step that the items are for, counted from 1.
+        /// The step for which the memory items are recalled, counted from 1.
         step: u32,
         /// The program.
         call: Call,
@@ -49,7 +49,7 @@ pub enum RecordedEffect {
     },
     /// The programs of the agent's traits were run.
     Contribute {
-        /// The step that they precede, counted from 1.
+        /// The step that the programs precede, counted from 1.
         step: u32,
         /// The programs.
         calls: Vec<Call>,

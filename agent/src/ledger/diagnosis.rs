@@ -1,5 +1,5 @@
-//! Diagnoses a run whose lines differ from its seals: lines were edited, removed, inserted or
-//! reordered, or the trace was truncated.
+//! The diagnosis of a run whose lines differ from its seals: lines were edited, removed, inserted
+//! or reordered, or the trace was truncated.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -193,8 +193,8 @@ impl PublicKey {
         VerifyingKey::from_bytes(&unhex(text.trim())?).ok().map(PublicKey)
     }
 
-    /// Returns the first 16 hexadecimal digits of the key's SHA-256. They distinguish keys without
-    /// revealing them.
+    /// Returns the first 16 hexadecimal digits of the key's SHA-256 hash. These digits distinguish
+    /// keys without revealing them.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         hex(&of(self.0.as_bytes())).get(..16).unwrap_or_default().to_owned()

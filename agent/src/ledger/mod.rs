@@ -13,13 +13,13 @@
 //!          · head n (hex) 0 SHA-256 of line n (hex) 0 prev 0 run of the seal before
 //! ```
 //!
-//! The last seal of an ended run has the flag `last`. If no seal has this flag, the run was
-//! stopped, or its end was removed. Runs that share a trace have one chain each, over their own
+//! The last seal of an ended run has the flag `last`. If no seal of a run has this flag, the run
+//! was stopped, or its end was removed. Runs that share a trace have one chain each, over their own
 //! lines; the lines of the ledger form another chain. Therefore a run that is removed together with
 //! its seals leaves a gap. If it was the last run in the ledger, there is no gap, but the store
 //! reveals the removal, because it keeps the final seal of each run.
 //!
-//! A line and its seal are written under a lock of the ledger's file, so the lines of several runs
+//! A line and its seal are written under a lock on the ledger file, so the lines of several runs
 //! and processes have the same order as their seals. Seals of version 1 have no `prev` and are
 //! verified without it.
 //!

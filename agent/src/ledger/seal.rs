@@ -23,7 +23,7 @@ pub(super) struct Seal {
     pub(super) count: u64,
     /// Time of the seal, in milliseconds since 1970.
     pub(super) time: u64,
-    /// The SHA-256 of the sealed line; empty in the seal that ends a run.
+    /// The SHA-256 hash of the sealed line; empty in the seal that ends a run.
     pub(super) line: String,
     /// The head of the chain.
     pub(super) head: String,
@@ -37,8 +37,8 @@ pub(super) struct Seal {
     /// If true, the run has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) last: bool,
-    /// If true, the line was sealed late: it was written before the process stopped, and sealed by
-    /// the process that resumed the run.
+    /// If true, the line was sealed late: by the process that resumed the run, or after another
+    /// process had kept the ledger locked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) late: bool,
     /// The fingerprint of the key.
@@ -52,7 +52,7 @@ pub(super) struct Seal {
 pub(super) enum Subject {
     /// A new line with this hash.
     Line(Hash),
-    /// An unsealed line with this hash that was found when the run was resumed.
+    /// A line with this hash that was written earlier, but not sealed then.
     Late(Hash),
     /// The end of the run.
     End,

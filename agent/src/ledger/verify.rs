@@ -1,8 +1,9 @@
 //! Verification of a trace against its seals.
 //!
-//! Both files are read line by line, once each if they are valid. Memory use grows with the number
-//! of runs, not with the number of lines: the last head of a run proves all its previous lines.
-//! Only the lines of a run with a fault are compared one by one (see `diagnosis`).
+//! The trace and the ledger are both read line by line, and only once if they are valid. Memory use
+//! grows with the number of runs, not with the number of lines: the last head of a run proves all
+//! its previous lines. Only the lines of a run with a fault are compared one by one (see
+//! `diagnosis`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -61,7 +62,8 @@ pub struct Verdict {
     /// If true, the run has its final seal. Otherwise the run was stopped, is in progress, or its
     /// end was removed.
     pub ended: bool,
-    /// Number of lines that were sealed late, when the run was resumed.
+    /// Number of lines that were sealed late: when the run was resumed, or after another process
+    /// had kept the ledger locked.
     pub late: u64,
     /// The first fault, or `None` if the run is unchanged.
     pub finding: Option<Finding>,

@@ -19,7 +19,7 @@
 //! request.
 //!
 //! A recording can be shared, so keys and secrets are masked in it. A turn whose reply contains a
-//! mask is marked as `masked`. Such a turn is not played, because it differs from the model's
+//! mask is marked as `masked`. Such a turn is not played back, because it differs from the model's
 //! actual reply.
 
 use std::borrow::Cow;
@@ -334,7 +334,7 @@ fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
 }
 
 /// Creates the error for an invalid line. The error omits the parser's position, which is relative
-/// to the line and would look like a line number of the file.
+/// to the line and could be mistaken for a position in the file.
 fn invalid_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();
@@ -385,8 +385,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates a recorder that writes the turns of `model` to a file, with the values of `mask` and
-    /// the model's key masked. Turns are appended to an existing recording.
+    /// Creates a recorder that writes the turns of `model` to a file. The values in `mask` and the
+    /// model's key are masked. If the file already contains a recording, turns are appended to it.
     ///
     /// # Errors
     /// If the file cannot be written, or is not a recording.

@@ -1,4 +1,4 @@
-//! The chat-completions protocol, with the variations of its endpoints.
+//! The chat-completions protocol, with its variations between endpoints.
 
 use serde::Serialize;
 use serde_json::{Value, json};

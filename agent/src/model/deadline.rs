@@ -1,10 +1,10 @@
-//! Deadlines and retries of model requests.
+//! Deadlines and retries for model requests.
 
 use std::time::{Duration, SystemTime};
 
 use super::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
-/// Time limits and retries of one model turn.
+/// Time limits and retries for one model turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Maximum duration of one request, until the last byte of its response (default 120 s).
@@ -17,7 +17,7 @@ pub struct Timeouts {
     /// Delay before the first retry if the server requests none (default 500 ms). It doubles with
     /// each retry.
     pub backoff: Duration,
-    /// Maximum delay before a retry, even if the server requests more (default 30 s).
+    /// Maximum delay before a retry, even if the server requests a longer one (default 30 s).
     pub max_delay: Duration,
 }
 
@@ -46,8 +46,8 @@ impl Timeouts {
     }
 
     /// Returns the delay before retry `attempt` (0 for the first): the delay that the server
-    /// requested, or else a random duration of 50% to 100% of a span that doubles with each retry.
-    /// The randomness keeps clients that failed together from retrying together.
+    /// requested, or else a random 50% to 100% of a delay that doubles with each retry. The
+    /// randomness keeps clients that failed at the same time from retrying at the same time.
     pub(super) fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
         let delay = requested.unwrap_or_else(|| {
             let span =
@@ -67,7 +67,7 @@ pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
         .saturating_add(timeouts.slack)
 }
 
-/// Requests a streamed answer from a model, and waits at most [`turn_deadline`].
+/// Requests a streamed answer from a model, and waits for at most [`turn_deadline`].
 ///
 /// # Errors
 /// The error from the model, or `llm hard timeout` if the deadline passes.

@@ -1,4 +1,4 @@
-//! Requests to an endpoint's `/embeddings`.
+//! Requests to an endpoint's `/embeddings` path.
 
 use std::sync::PoisonError;
 

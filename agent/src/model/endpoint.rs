@@ -82,7 +82,7 @@ pub fn presets() -> &'static [Preset] {
     struct File {
         preset: Vec<Preset>,
     }
-    // The file is compiled in, and a test parses it.
+    // The file is compiled in, and a test checks that it can be parsed.
     static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
         toml::from_str(include_str!("providers.toml"))
             .map(|file: File| file.preset)

@@ -89,7 +89,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) with_key: bool,
 }
 
-/// Constructors of the errors, which define their wording.
+/// Constructors that define the wording of the errors.
 impl ModelError {
     pub(super) fn of_status(context: RequestContext<'_>, status: u16, message: &str) -> Self {
         use ModelErrorKind::*;
@@ -337,7 +337,7 @@ impl fmt::Display for EndpointError {
 
 impl Error for EndpointError {}
 
-/// Constructors of the errors, which define their wording.
+/// Constructors that define the wording of the errors.
 impl EndpointError {
     pub(super) fn nothing_set() -> Self {
         let text = "no model endpoint is set: give `--provider NAME` or `--base-url URL`, or set \

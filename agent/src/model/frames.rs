@@ -1,4 +1,4 @@
-//! Splits a response body into frames. Each frame is one JSON document.
+//! The splitting of a response body into frames. Each frame is one JSON document.
 
 use super::protocol::ReplyFault;
 use super::sse::EventParser;

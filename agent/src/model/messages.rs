@@ -57,8 +57,7 @@ pub(super) fn body(
     let budget = thinking_budget(request, fields);
     serde_json::to_vec(&Body {
         model,
-        // The limit includes the reasoning, so the reasoning budget is added to the limit of the
-        // answer.
+        // The limit includes the reasoning, so the reasoning budget is added to the answer's limit.
         max_tokens: request.max_tokens.saturating_add(budget.unwrap_or(0)),
         system,
         messages,
@@ -91,8 +90,8 @@ const MAX_THINKING: u32 = 32_000;
 /// Returns the number of tokens for reasoning: a share of the answer's maximum length.
 ///
 /// Within a turn that calls functions, the protocol requires the signed reasoning from earlier
-/// requests. Conversations do not keep it. A request that ends with tool results therefore asks for
-/// no reasoning.
+/// requests. Conversations do not store this reasoning. A request that ends with tool results
+/// therefore does not ask for reasoning.
 fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option<u32> {
     let effort = request.thinking_effort.filter(|effort| effort.get() > 0)?;
     let has_results = request.messages.last().is_some_and(|last| last.answers.is_some());
@@ -111,8 +110,8 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Splits a system message at the end of its stable part, and marks that part. A message without a
-/// stable part is marked as a whole.
+/// Splits a system message at the end of its stable part, and marks that part for caching. A
+/// message without a stable part is marked as a whole.
 fn system_blocks(message: &Message) -> Vec<Value> {
     let (stable, rest) = match message.content.split_at_checked(message.stable) {
         Some((stable, rest)) if !stable.is_empty() => (stable, rest),
@@ -120,7 +119,7 @@ fn system_blocks(message: &Message) -> Vec<Value> {
     };
     let mut stable = text(stable);
     mark(&mut stable);
-    // The protocol does not allow empty texts.
+    // The protocol does not allow empty text blocks.
     [stable].into_iter().chain((!rest.trim().is_empty()).then(|| text(rest))).collect()
 }
 

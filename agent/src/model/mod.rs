@@ -1,8 +1,8 @@
 //! Models, which the runtime asks for the next action.
 //!
-//! [`Model`] is the port. [`RemoteModel`] implements it for every endpoint of the chat-completions
-//! or the messages protocol, [`Cassette`] answers from a recording, and [`Recorder`] records the
-//! turns of any model.
+//! [`Model`] is the port. [`RemoteModel`] implements it for every endpoint that uses the
+//! chat-completions or the messages protocol, [`Cassette`] answers from a recording, and
+//! [`Recorder`] records the turns of any model.
 //!
 //! ```
 //! use wattle_agent::model::{Cassette, Model, ModelRequest};
@@ -52,7 +52,7 @@ pub use wattle_machine::FunctionTool;
 
 /// A model that answers a conversation with its next message.
 pub trait Model: Send + Sync {
-    /// Returns the model's name in the endpoint or the recording.
+    /// Returns the model's name, as the endpoint or the recording spells it.
     fn name(&self) -> &str;
 
     /// Returns the name of the provider, or an empty string if it is unknown.
@@ -60,8 +60,8 @@ pub trait Model: Send + Sync {
         ""
     }
 
-    /// Returns true if the model is known to support function calling. A reply may still show that
-    /// it does not.
+    /// Returns true if the model is known to support function calling. The endpoint may still
+    /// reject a request with functions.
     fn takes_functions(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Models by name.
+//! Lookup of models by name.
 
 use std::sync::Arc;
 

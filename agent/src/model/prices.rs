@@ -19,7 +19,7 @@ pub struct Price {
     pub cached: Option<f64>,
 }
 
-/// Prices by model name. Cheap to clone.
+/// Prices, keyed by model name. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices(Arc<BTreeMap<String, Price>>);
 
@@ -41,12 +41,13 @@ impl Prices {
         Ok(Self(Arc::new(prices)))
     }
 
-    /// Returns the configured prices, by model.
+    /// Returns the configured prices, keyed by model name.
     pub fn set(&self) -> &BTreeMap<String, Price> {
         &self.0
     }
 
-    /// Adds the cost of the usage, unless the provider reported it or the model's price is unknown.
+    /// Returns `usage` with its cost added, unless the provider reported the cost or the model's
+    /// price is unknown.
     /// ```
     /// use wattle_agent::model::Prices;
     /// use wattle_agent::machine::Usage;
@@ -65,7 +66,7 @@ impl Prices {
 }
 
 /// The built-in prices.
-// The file is compiled in, and a test parses it.
+// The file is compiled in, and a test checks that it can be parsed.
 static BUILT_IN: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct File {
@@ -89,7 +90,7 @@ fn find(prices: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
 }
 
 /// Returns true if the text begins with a date, which has at least four digits. A shorter number,
-/// as in `-4-5`, is part of another model's version.
+/// as in `-4-5`, belongs to the version of a different model.
 fn is_date(text: &str) -> bool {
     text.chars().take_while(char::is_ascii_digit).count() >= 4
 }

@@ -48,7 +48,8 @@ impl Protocol {
     }
 }
 
-/// A builder that assembles a message from the frames of a response. Each protocol implements it.
+/// A builder that assembles a message from the frames of a response. Each protocol has its own
+/// implementation.
 pub(super) trait ReplyBuilder: Send {
     /// Adds the data of one event, or a whole body.
     fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault>;
@@ -111,8 +112,8 @@ pub(super) struct OptionalFields {
     pub(super) json_schema: bool,
 }
 
-/// Returns true if an endpoint's error is about the schema for the answer. Another schema, or the
-/// same one without functions, may be accepted.
+/// Returns true if an endpoint's error is about the answer schema. The endpoint may accept a
+/// different schema, or the same schema in a request without functions.
 pub(super) fn rejects_schema(message: &str) -> bool {
     const SIGNS: &[&str] =
         &["response_format", "output_config", "json_schema", "json mode", "schema"];
@@ -130,8 +131,8 @@ impl OptionalFields {
         })
     }
 
-    /// Returns the fields without the one that the endpoint rejected, or `None` if its message is
-    /// about something else.
+    /// Returns the fields without the one that the endpoint rejected, or `None` if the error
+    /// message is about something else.
     pub(super) fn without_rejected(self, message: &str) -> Option<Self> {
         const SIGNS: &[&str] = &[
             "support",
@@ -195,7 +196,7 @@ pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {
     }
 }
 
-/// Parses the token counts of a response, in any of the known spellings.
+/// Parses the token counts of a response, under any of the known field names.
 pub(super) fn read_usage(usage: &Value) -> Usage {
     let count = |value: &Value| {
         value

@@ -1,4 +1,4 @@
-//! Parses the error reports of providers, in all known layouts.
+//! Parsing of provider error reports in all known layouts.
 
 use serde_json::Value;
 

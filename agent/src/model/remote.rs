@@ -44,7 +44,7 @@ pub struct RemoteModel {
     pub(super) fields: Mutex<OptionalFields>,
     /// If true, the endpoint has rejected a request because of its functions.
     functions_refused: AtomicBool,
-    /// The default reasoning effort of requests.
+    /// The default reasoning effort for requests.
     thinking_effort: Option<ThinkingEffort>,
 }
 
@@ -251,7 +251,7 @@ impl RemoteModel {
         failure
     }
 
-    /// Converts a response with a failure status to a failed attempt.
+    /// Converts a response with a failure status into a failed attempt.
     pub(super) async fn rejected(
         &self,
         response: &mut StreamedResponse,
@@ -331,13 +331,13 @@ impl RemoteModel {
     }
 }
 
-/// Returns the limits of a request with these timeouts.
+/// Returns the limits for a request with these timeouts.
 fn limits(timeouts: Timeouts) -> Limits {
     Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 }
 }
 
-/// Creates the failure of an attempt without a complete response. `timeouts` are those of the
-/// attempt.
+/// Creates the failed attempt for a request that received no complete response. `timeouts` are the
+/// time limits of the request.
 pub(super) fn network_failure(
     why: &wattle_capability::egress::EgressError,
     timeouts: Timeouts,
@@ -397,7 +397,7 @@ impl Model for RemoteModel {
     }
 }
 
-/// A failed attempt, and the action that follows.
+/// A failed attempt, with the action to take next.
 pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
     pub(super) retry: Retry,

@@ -1,5 +1,5 @@
-//! Reads a response body: assembles byte chunks, which may be split anywhere, into a complete
-//! message.
+//! The reading of a response body: byte chunks, which may be split anywhere, are assembled into a
+//! complete message.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
 ///
 /// A message is complete once the provider has marked its end: a stream of chat completions by a
 /// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON
-/// document by its last brace. Any other body counts as truncated and never becomes a reply.
+/// document by its closing brace. Any other body counts as truncated and never becomes a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;
@@ -105,7 +105,7 @@ impl ReplyReader {
     /// Ends the body and returns the message. Passes the remaining text to `show`.
     ///
     /// # Errors
-    /// The same as for [`ReplyReader::push`], and if there is no message or its end is missing.
+    /// As for [`ReplyReader::push`], or if there is no message or its end is missing.
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);

@@ -22,13 +22,13 @@ pub struct ModelRequest<'a> {
     pub temperature: f32,
     /// Maximum length of the answer, in tokens.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning, or `None` for the model's default. Endpoints
-    /// that have no field for it ignore it.
+    /// The model's reasoning effort, or `None` for the model's default. It has no effect on
+    /// endpoints without a field for it.
     pub thinking_effort: Option<ThinkingEffort>,
     /// The schema to which the provider constrains the answer, if it supports that. The caller
     /// still validates the answer.
     pub output: Option<&'a OutputSchema>,
-    /// The deadline of each attempt and the number of retries. Each value applies only if it is
+    /// The deadline for each attempt and the number of retries. Each value applies only if it is
     /// lower than the model's own limit.
     pub timeouts: Option<Timeouts>,
 }
@@ -49,7 +49,7 @@ impl<'a> ModelRequest<'a> {
     }
 }
 
-/// The effort that a model spends on reasoning before it answers, from 0 to 100.
+/// A model's reasoning effort, from 0 to 100.
 ///
 /// ```
 /// use wattle_agent::model::ThinkingEffort;

@@ -1,5 +1,5 @@
 //! OpenTelemetry: runs as spans and metrics that follow the GenAI conventions, sent to a collector
-//! by OTLP over HTTP in the JSON encoding.
+//! over OTLP/HTTP with JSON encoding.
 //!
 //! A run is one trace: `invoke_agent`, with a `chat` child for each request to the model and an
 //! `execute_tool` child for each call. Exports go through the egress guard, to the configured
@@ -28,7 +28,7 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent exports; further exports are dropped.
 const MAX_CONCURRENT: usize = 32;
 
-/// A client of an OpenTelemetry collector. Clones share one connection and queue.
+/// A client for an OpenTelemetry collector. Clones share one connection and queue.
 #[derive(Clone, Debug)]
 pub struct Collector(Arc<Inner>);
 
@@ -76,7 +76,7 @@ pub enum CollectorError {
 }
 
 impl Collector {
-    /// Creates a collector that is reached through `egress`.
+    /// Creates a client that reaches the collector through `egress`.
     ///
     /// # Errors
     /// If the settings are invalid, or the egress guard does not allow the endpoint.
@@ -113,7 +113,7 @@ impl Collector {
         values.filter_map(ApiKey::new).collect()
     }
 
-    /// Waits for pending exports, at most `max_time`.
+    /// Waits for pending exports, for at most `max_time`.
     pub async fn flush(&self, max_time: Duration) {
         let mut pending =
             std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));

@@ -114,7 +114,7 @@ impl RunSpans {
             attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, MAX_CONTENT_CHARS))));
             attributes.push(("gen_ai.tool.call.result", json!(self.content(&outcome.output))));
         }
-        // An error can quote data of programs, so its text counts as content.
+        // An error can quote data from programs, so its text counts as content.
         let error = outcome.error.as_ref();
         let error = error.map(|why| {
             if self.collector.0.content { self.content(why) } else { "failed".to_owned() }

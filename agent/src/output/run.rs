@@ -1,4 +1,4 @@
-//! The structured output of one run: the validation of answers, and the schema of requests.
+//! The structured output of one run: the validation of answers, and the schema for requests.
 
 use wattle_machine::{Ask, Dialect, Input, OutputContract, Purpose};
 
@@ -16,7 +16,7 @@ pub(crate) enum RunOutput {
         /// If true, the model's provider can constrain answers to the schema.
         native: bool,
     },
-    /// The recorded schema cannot be compiled, for this reason.
+    /// The recorded schema cannot be compiled. The string is the reason.
     Unusable(String),
 }
 

@@ -1,4 +1,4 @@
-//! Finds the JSON value of an answer.
+//! The extraction of the JSON value from an answer.
 
 use serde_json::Value as Json;
 

@@ -51,7 +51,7 @@ pub trait RunAssembler: Send + Sync {
 pub type AssembleFuture<'a> =
     Pin<Box<dyn Future<Output = Result<RunParts, AssembleError>> + Send + 'a>>;
 
-/// The reason why the components of a run cannot be created.
+/// The reason why the parts of a run cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     /// The run ends with this message for the user.
@@ -81,7 +81,7 @@ pub struct RunSeed<'a> {
     /// The id of the session whose state the run uses: the run's session, or a session that exists
     /// only for this run.
     pub state: &'a str,
-    /// The data of the run's request.
+    /// The data from the run's request, from which its parts are created.
     pub origin: &'a Json,
     /// The files that a child run shares with its parent.
     pub files: Option<&'a Arc<Files>>,
@@ -91,7 +91,7 @@ pub struct RunSeed<'a> {
 pub struct RunParts {
     /// The host, with the programs that are offered to the run's agent.
     pub host: Host,
-    /// The model that the loop asks.
+    /// The model to which the loop sends requests.
     pub model: Arc<dyn Model>,
     /// The settings of the loop. A resumed run keeps its recorded settings.
     pub settings: Settings,
@@ -99,9 +99,9 @@ pub struct RunParts {
     pub grants: Arc<Grants>,
     /// The meter that counts the model usage of the run's programs.
     pub meter: Meter,
-    /// The folder in which the trace is written.
+    /// The folder to which the trace is written.
     pub workdir: Option<PathBuf>,
-    /// The session label in the trace of a run that belongs to no session.
+    /// The session label in the trace, for a run without a session.
     pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
@@ -117,8 +117,8 @@ pub struct RunParts {
 }
 
 impl RunParts {
-    /// Creates the parts of a run with default settings. It has no workdir, no seal and no output,
-    /// and its files are not kept.
+    /// Creates the parts of a run with default settings. The run has no workdir, no signer and no
+    /// output, and its files are not kept.
     #[must_use]
     pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
         RunParts {

@@ -36,7 +36,7 @@ const PARENT_ENDED: &str = "the run that started it has ended";
 struct ServiceChildren {
     service: RunService,
     store: TenantStore,
-    /// The data of the parent's request.
+    /// The data from the parent's request.
     origin: Json,
     files: Option<Arc<Files>>,
 }
@@ -208,7 +208,7 @@ async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, 
     store.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
 }
 
-/// The answers that a parked run and its child runs wait for.
+/// The human decisions that a parked run and its child runs wait for.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The pending approvals.
@@ -217,7 +217,7 @@ pub(super) struct Pending {
     pub(super) reason: Option<String>,
 }
 
-/// Returns the answers that a run and its child runs wait for.
+/// Returns the human decisions that a run and its child runs wait for.
 pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, StoreError> {
     let journal: SharedJournal = Arc::new(store.clone());
     let mut pending =

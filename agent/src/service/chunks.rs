@@ -95,7 +95,7 @@ pub struct ChunkEvent {
     pub chunk: Chunk,
 }
 
-/// The view of a single event stream, either of a run or of a tree.
+/// The view of a single event stream, which belongs to either a run or a tree.
 ///
 /// ```
 /// use wattle_agent::machine::{Envelope, Event};

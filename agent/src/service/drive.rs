@@ -1,4 +1,4 @@
-//! Drives runs in the background: new, queued, resumed and cancelled ones.
+//! The background tasks that drive new, queued, resumed and cancelled runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Follows a run: its recorded events, then its live ones.
+//! The follower of a run. It returns the recorded events first, and then the live ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -80,9 +80,9 @@ impl Follower {
         self.status().await.map(drop)
     }
 
-    /// Returns the next event. Recorded events are returned once and in order, with pieces of the
-    /// current answer in between. Returns `None` after the last event. A slow reader receives
-    /// several pieces as one.
+    /// Returns the next event. Each recorded event is returned exactly once, in order; pieces of
+    /// the answer that is still being generated are interleaved. Returns `None` after the last
+    /// event. A slow reader receives several pieces as one.
     ///
     /// # Errors
     /// If the run is unknown or was suspended, or the store cannot be read. The next call tries

@@ -19,7 +19,7 @@ struct Handover {
     store: TenantStore,
     /// A token that is cancelled when the service starts to hand over its runs.
     begins: CancellationToken,
-    /// A token that is cancelled when the run has reached its next turn.
+    /// A token that is cancelled once the run has reached its next turn.
     reached: CancellationToken,
 }
 

@@ -1,6 +1,6 @@
 //! A run that is active in this process, and the events that its followers read.
 //!
-//! All followers share one bounded list of events and the current answer. A follower itself has
+//! All followers share one bounded list of events and the current answer. A follower itself stores
 //! only a position, so a client that does not read uses no memory and does not delay other clients.
 //! A follower whose position is no longer in the list reads the store.
 
@@ -87,7 +87,7 @@ pub(super) struct AnswerPosition {
     offset: usize,
 }
 
-/// The events that are new for a follower.
+/// The events that are new to a follower.
 pub(super) enum News {
     /// New events that are in memory.
     Events(Vec<Arc<Envelope>>),
@@ -196,7 +196,7 @@ impl LiveRun {
 }
 
 impl Answer {
-    /// Appends the events that a follower at this position has not received to `events`.
+    /// Appends to `events` those events that a follower at this position has not received.
     fn news(&self, after: u64, position: &mut AnswerPosition, events: &mut Vec<Arc<Envelope>>) {
         if position.after != after {
             *position = AnswerPosition { after, ..AnswerPosition::default() };
@@ -257,7 +257,7 @@ impl Sink for LiveRun {
     }
 }
 
-/// Returns true if an event is the last one of a run.
+/// Returns true if an event is the last event of a run.
 pub(super) fn is_last(event: &Event) -> bool {
     matches!(event, Event::Response { .. } | Event::Error { .. })
 }

@@ -83,7 +83,7 @@ impl RunHandle {
 pub struct RunMoves {
     /// Number of runs that this process took over after they had started.
     pub taken: u64,
-    /// Number of runs that another process took over because this one did not renew its lease.
+    /// Number of runs that another process took over because this process did not renew its lease.
     pub lost: u64,
 }
 
@@ -187,8 +187,8 @@ impl RunService {
     /// it.
     ///
     /// # Errors
-    /// If the run cannot be resumed. The error is the reason. Answers are recorded even if others
-    /// are missing.
+    /// If the run cannot be resumed. The error states the reason. Answers are recorded even if
+    /// others are missing.
     pub async fn resume(
         &self,
         store: &TenantStore,

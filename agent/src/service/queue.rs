@@ -30,9 +30,9 @@ struct Queue {
     members: usize,
 }
 
-/// A position in a session's queue. It is held until the end of the run is recorded, so that the
-/// next run of the session finds its messages. A run without a session has the default position,
-/// whose turn begins immediately.
+/// A position in a session's queue. It is held until the end of its run is recorded, so that the
+/// session's next run receives the messages of this run. A run without a session has the default
+/// position, and its turn begins immediately.
 #[derive(Default)]
 pub(super) struct Position {
     /// The lock that reserves the session among all processes, once the turn has begun.
@@ -44,7 +44,7 @@ pub(super) struct Position {
 pub(super) struct Place {
     /// The position in the session's queue.
     pub(super) position: Position,
-    /// The slot among the runs of the process. A run that is being cancelled needs none.
+    /// The slot that the run occupies in this process. A run that is being cancelled needs no slot.
     pub(super) slot: Option<OwnedSemaphorePermit>,
 }
 
@@ -79,7 +79,7 @@ impl SessionQueues {
         let Some(session) = session else { return Ok(Position::default()) };
         let (turn, slot) = self.enter((tenant.clone(), session.to_owned()), waiting)?;
         let mut permit = turn.acquire_owned().boxed();
-        // The first poll enters the queue of the semaphore.
+        // The first poll joins the semaphore's queue.
         let turn = match poll_fn(|cx| Poll::Ready(permit.poll_unpin(cx))).await {
             Poll::Ready(permit) => Turn::Begun(permit),
             Poll::Pending => Turn::Waits(permit),

@@ -1,8 +1,9 @@
 //! The background work of a process that shares a store with others: it takes runs that no process
 //! drives, and cancels its own runs when other processes request it.
 //!
-//! All state is in the tables of the store. They are read twice a second, when any process
-//! queues a run or requests a cancellation, and, while runs wait, when a run of this process ends.
+//! All state is in the tables of the store. The tables are read twice a second, and also when any
+//! process queues a run or requests a cancellation. While runs wait, the tables are also read when
+//! a run of this process ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

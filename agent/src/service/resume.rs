@@ -1,4 +1,4 @@
-//! Resumes the runs of processes that have ended.
+//! Resumption of runs whose process has ended.
 
 use std::sync::Arc;
 

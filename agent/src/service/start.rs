@@ -45,7 +45,7 @@ impl RunRequest {
 /// The limits of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Maximum number of runs, including those that wait for their turn in a session (default 64).
+    /// Maximum number of runs, including runs that wait for their turn in a session (default 64).
     pub runs: usize,
     /// Maximum number of runs per tenant, in all processes that share the store (default: no
     /// limit). Concurrent requests may exceed it briefly.
@@ -64,7 +64,7 @@ impl Default for ServiceLimits {
 
 impl RunService {
     /// Starts a run, and returns its handle. When this returns, the run is durable: it is driven
-    /// even if the caller disconnects, and by the next process if this one ends.
+    /// even if the caller disconnects. If this process ends, the next process drives the run.
     ///
     /// # Errors
     /// If the service is full or stopping, or the store cannot be written. In that case nothing is

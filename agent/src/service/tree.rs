@@ -1,22 +1,23 @@
-//! Follows a tree: the events of a root run and all its child runs, in one order.
+//! The follower of a tree. It returns the events of a root run and all its child runs, in a single
+//! order.
 //!
 //! ```text
 //! store: event(root, run, seq, row) ──► TreeFollower ──► TreeEvent { event, cursor: RUN:SEQ }
 //! LiveRun of each active run of the tree: a signal, and the pieces of its answer ──┘
 //! ```
 //!
-//! **The order** of events is the one in which they were recorded. The runs of a tree record their
-//! turns one at a time, so this order is the same for every reader and after a restart. The
-//! events of each run are in their own order, and those of a child run are between the `tool_start`
-//! and the `tool_result` of the program that started it.
+//! **The order** of events is the order in which they were recorded. The runs of a tree record
+//! their turns one at a time, so this order is the same for every reader and after a restart. The
+//! events of each run keep their order, and the events of a child run appear between the
+//! `tool_start` and the `tool_result` of the program that started the child run.
 //!
 //! **A cursor** identifies a recorded event by its run and its number. A reader that follows a tree
 //! from a cursor receives exactly the recorded events after it. Recorded events are always read
 //! from the store. The active runs only signal that there are new events, so a reader never sees an
 //! event before its position is fixed.
 //!
-//! **Live events**, the pieces of answers, are between the recorded events of their run and have no
-//! cursor. A slow reader may not receive them.
+//! **Live events**, which are pieces of answers, appear between the recorded events of their run
+//! and have no cursor. A slow reader may not receive them.
 //!
 //! **The end**: the last event of the root run, and the events after it, are held back until the
 //! end of that run is recorded. The stream ends after these events, once no child run is active.
@@ -95,7 +96,7 @@ pub struct TreeFollower {
     after: Option<TreeCursor>,
     /// If true, the numbers in `seen` include the events up to `after`.
     is_placed: bool,
-    /// The number of the newest recorded event that was returned for each run, and the position in
+    /// For each run, the number of the newest recorded event that was returned, and the position in
     /// the run's current answer.
     seen: BTreeMap<String, (u64, AnswerPosition)>,
     ready: VecDeque<TreeEvent>,
@@ -138,9 +139,9 @@ impl TreeFollower {
         self.status().await.map(drop)
     }
 
-    /// Returns the next event. The recorded events of the tree are returned once and in the order
-    /// in which they were recorded, with pieces of current answers in between. Returns `None` after
-    /// the last event.
+    /// Returns the next event. Each recorded event of the tree is returned exactly once, in
+    /// recording order; pieces of answers that are still being generated are interleaved. Returns
+    /// `None` after the last event.
     ///
     /// # Errors
     /// If the run is unknown, is a child run or was suspended, or the store cannot be read. The
@@ -155,7 +156,7 @@ impl TreeFollower {
             if self.is_over {
                 return Ok(None);
             }
-            // Any change from here on ends the following wait.
+            // Any change from here on ends the wait below.
             let mut changed = self.service.0.changed.subscribe();
             let mut wakes = self.store.file().wakes();
             let live = self.service.live_tree(self.store.tenant(), &self.root);

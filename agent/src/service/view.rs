@@ -75,9 +75,9 @@ pub struct RunView {
     pub steps: u32,
     /// The answer, or the error.
     pub result: Option<String>,
-    /// The value of a valid answer, if the run has an output.
+    /// The value of a valid answer, if the run has an output schema.
     pub data: Option<Json>,
-    /// The violations of the schema, if the answer is not valid.
+    /// The violations of the output schema, if the answer is invalid.
     pub errors: Vec<String>,
     /// The reason why the run ended, if it has a result.
     pub stop: Option<Stop>,
@@ -87,9 +87,9 @@ pub struct RunView {
     pub waiting: Vec<PendingApproval>,
     /// The reason why an operator must release the run, if the run is parked for that reason.
     pub reason: Option<String>,
-    /// The run and the step at which this run was forked.
+    /// The run and the step that this run was forked from, if it is a fork.
     pub forked: Option<(String, u32)>,
-    /// The run that started this one, if it is a child run.
+    /// The run that started this run, if this is a child run.
     pub parent: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Checks a whole store: its file, its references, and each of its records.
+//! The check of a whole store: its file, its references, and each of its records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct Inspection {
 /// A problem that was found in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The table, or `store` for the database itself.
+    /// The name of the table, or `store` for the database itself.
     pub table: &'static str,
     /// The key of the row. Empty if the finding is not about a row.
     pub key: String,
@@ -79,7 +79,7 @@ impl Store {
         Ok(inspection)
     }
 
-    /// Reads the objects outside the database, and checks that no row refers to a missing one.
+    /// Reads the objects outside the database, and checks that no row refers to a missing object.
     async fn inspect_objects(&self, into: &mut Inspection) -> Result<(), StoreError> {
         let mut add = |key: String, problem: String| {
             if into.findings.len() < FINDINGS {

@@ -1,4 +1,4 @@
-//! Locks on names, such as those of runs and sessions, as leases with fencing numbers.
+//! Named locks, for example on runs and sessions. They are leases with fencing numbers.
 //!
 //! ```text
 //! replica(id, expires) ◄── hold(tenant, name, holder, fence)
@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Time from the expiry of a process's locks to the removal of its rows, in milliseconds: one day.
 const RETENTION_MS: i64 = 24 * 3_600 * 1_000;
 
-/// The error of a write under a lock that another process has taken over.
+/// The error for a write under a lock that another process has taken over.
 #[derive(Debug, thiserror::Error)]
 #[error("this process lost its lease of `{0}`, and another one has taken it over")]
 pub(super) struct LostLease(String);
@@ -212,7 +212,7 @@ impl Leases {
         heartbeats.take().iter().for_each(JoinHandle::abort);
     }
 
-    /// Renews the lease, and marks locks that other processes have taken over as lost.
+    /// Renews the lease. Marks a lock as lost if another process has taken it over.
     async fn beat(&self) -> Result<(), Cause> {
         let holder = self.holder.clone();
         let before = self.held().clone();
@@ -262,8 +262,8 @@ impl Leases {
     }
 }
 
-/// Returns true if a holder is alive and may still write. If `by_system` is true, the operating
-/// system is asked whether the holder's process is running.
+/// Returns true if a holder is alive and may still write. If `by_system` is true, asks the
+/// operating system whether the holder's process is running.
 fn is_alive(holder: &str, by_system: bool, has_expired: bool) -> bool {
     match by_system {
         true => Holder::of(holder).is_alive(&Holder::me(), has_expired),

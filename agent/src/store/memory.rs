@@ -51,7 +51,7 @@ impl TenantStore {
 #[derive(Clone)]
 struct View {
     tenant: String,
-    /// The term that selects the tenant in the word index.
+    /// The term that identifies the tenant in the word index.
     term: String,
     session: Option<String>,
     seal: Option<Arc<RecordSeal>>,
@@ -237,11 +237,11 @@ impl Memory for StoredMemory {
     }
 }
 
-/// The start of a query for items.
+/// The common beginning of all queries for items.
 const ITEMS: &str = "SELECT id, session, made, text FROM memory";
 
-/// Adds the words of an item to the index, unless its stored text is encrypted. `term` is the name
-/// of the tenant in the index.
+/// Adds the words of an item to the index, unless its stored text is encrypted. `term` identifies
+/// the tenant in the index.
 pub(super) fn index_words(
     transaction: &mut Transaction<'_>,
     number: i64,
@@ -291,7 +291,8 @@ impl View {
         let lock = "INSERT INTO tenant (name, made, used) VALUES (?1, ?2, ?2)
                     ON CONFLICT (name) DO UPDATE SET used = excluded.used";
         transaction.execute(lock, params![self.tenant, now()])?;
-        // The ciphertext of a text differs each time, so an encrypted text may be stored twice.
+        // Each encryption of the same text yields a different ciphertext, so an encrypted text may
+        // be stored twice.
         let same = match session {
             Some(session) => transaction.first(
                 "SELECT id FROM memory WHERE tenant = ?1 AND text = ?2 AND session = ?3",
@@ -344,7 +345,8 @@ impl View {
         transaction.query(&sql, of, |row| Ok((row.get(0)?, -row.get::<f64>(1)?)))
     }
 
-    /// Decrypts the items that match a condition, at most [`MAX_ITEMS`], and ranks them in memory.
+    /// Decrypts the items that match a condition, and ranks them in memory. A tenant has at most
+    /// [`MAX_ITEMS`] items.
     fn by_words_in_memory(
         &self,
         transaction: &mut Transaction<'_>,

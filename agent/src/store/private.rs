@@ -95,17 +95,17 @@ fn make_private(file: &File, meta: &std::fs::Metadata, path: &Path) {
     }
 }
 
-/// The paths of a store that users other than the owner can access.
+/// The paths within a store to which users other than the owner have access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privacy {
-    /// The folder of the store and its mode, if others can read it.
+    /// The store's folder and the folder's mode, if other users can read the folder.
     pub open_folder: Option<(PathBuf, u32)>,
-    /// The files of the store that others can read, with their modes.
+    /// The store's files that other users can read, with their modes.
     pub open_files: Vec<(PathBuf, u32)>,
 }
 
-/// Returns the paths of the store at `path` that users other than the owner can access, including
-/// the keys next to it.
+/// Returns the paths within the store at `path` to which users other than the owner have access.
+/// Includes the keys next to the store.
 #[must_use]
 pub fn privacy(path: &Path) -> Privacy {
     let folder =

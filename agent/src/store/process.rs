@@ -1,4 +1,4 @@
-//! Checks whether a process on this machine is running.
+//! Detection of processes on this machine that are still running.
 
 /// The identity of a process: the boot id of its machine, its process id, and its start time.
 /// Values that the system does not provide are empty.
@@ -52,12 +52,12 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// The state of a process according to the system.
+/// The state of a process, as reported by the operating system.
 #[derive(Debug, PartialEq, Eq)]
 enum Process {
     /// The process is running. Its start time is given in clock ticks since boot.
     Running(String),
-    /// The process is running, but this process is not permitted to read its start time.
+    /// The process is running, but the current process may not read its start time.
     Hidden,
     /// The process has ended.
     Ended,

@@ -21,7 +21,7 @@ pub(crate) struct FreeRun {
 /// The criteria by which a process takes runs from the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLook<'a> {
-    /// Maximum number of runs.
+    /// Maximum number of runs to return.
     pub(crate) limit: usize,
     /// Maximum number of runs per tenant that all processes together drive at the same time.
     pub(crate) per_tenant: usize,
@@ -29,7 +29,7 @@ pub(crate) struct QueueLook<'a> {
     pub(crate) offers: &'a [String],
 }
 
-/// The numbers of a tenant's queued and driven runs.
+/// Counts of a tenant's queued and driven runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TenantLoad {
     /// Number of queued runs, including runs that a process has taken but not started.
@@ -41,7 +41,7 @@ pub(crate) struct TenantLoad {
 /// The state of the queue shared by all tenants, and of the processes that serve it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Number of runs that wait for a process.
+    /// Number of runs that are waiting for a process.
     pub waiting: u64,
     /// Time since the oldest waiting run was requested, in milliseconds.
     pub oldest_ms: u64,
@@ -130,7 +130,8 @@ impl Store {
 }
 
 /// The subqueries for the root runs that have not ended. `driven` is true if a process drives the
-/// run, and `busy` is true if a process handles its session. ?1 is the current time.
+/// run, and `busy` is true if a process handles a message of the run's session. ?1 is the current
+/// time.
 const PENDING: &str = "
     pending AS (
         SELECT tenant, id, session, made, priority, position, needs, 1 AS waits FROM queue
@@ -166,14 +167,14 @@ const FREE: &str = "
         FROM ordered)
     SELECT tenant, id FROM ranked WHERE free AND place <= ?3 ORDER BY place, made, id LIMIT ?2";
 
-/// The query for the numbers of a tenant's queued and driven runs. ?2 is the tenant.
+/// The query that counts a tenant's queued runs and its driven runs. ?2 is the tenant.
 const LOAD: &str = "
     WITH {pending}
     SELECT COUNT(CASE WHEN waits = 1 THEN 1 END), COUNT(CASE WHEN driven THEN 1 END)
     FROM marked WHERE tenant = ?2";
 
-/// The query for the number of waiting runs, the start time of the oldest waiting run, and the
-/// numbers of driven runs and live processes.
+/// The query that counts the waiting runs, the driven runs and the live processes, and that selects
+/// the creation time of the oldest waiting run.
 const STATE: &str = "
     WITH {pending}
     SELECT COUNT(CASE WHEN NOT driven THEN 1 END), MIN(CASE WHEN NOT driven THEN made END),
@@ -193,7 +194,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the numbers of the tenant's queued and driven runs.
+    /// Returns counts of the tenant's queued and driven runs.
     pub(crate) async fn load(&self) -> Result<TenantLoad, StoreError> {
         let query = LOAD.replace("{pending}", PENDING);
         self.read(move |transaction, (tenant, _)| {

@@ -1,4 +1,4 @@
-//! Reads and writes the table rows of runs, calls and events.
+//! Reading and writing of the table rows for runs, calls and events.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -66,7 +66,7 @@ pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedR
 pub(super) const CALL: &str = "turn, program, path, number, times, function, effect, digest, args, \
                                came, began, took";
 
-/// Positions in the order of a tree, reserved for new records.
+/// Positions in a tree's order that are reserved for new records.
 pub(super) struct Places {
     /// The root run of the tree.
     root: String,
@@ -99,8 +99,8 @@ impl Places {
     }
 
     /// Reserves `count` positions for a turn and its events. A turn is progress, so earlier
-    /// attempts of the run no longer count. Neither do those of its ancestors, which wait for the
-    /// run.
+    /// attempts to drive the run no longer count. The same applies to its ancestors, which wait for
+    /// the run.
     ///
     /// # Errors
     /// If there is no such run.

@@ -1,4 +1,4 @@
-//! Information about runs that can be read without reading their whole records.
+//! Queries for parts of a run's record, which avoid reading the whole record.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::journal::Status;
 use crate::ledger::FinalSeal;
 
 impl TenantStore {
-    /// Returns the final seals of the tenant's runs whose trace is in `folder`.
+    /// Returns the final seals of the tenant's runs whose traces are in `folder`.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -23,7 +23,8 @@ use crate::journal::{
 };
 use crate::tenant::Tenant;
 
-/// Maximum number of old runs that are removed when a run is opened. Servers remove the rest.
+/// Maximum number of old runs that are removed when a run is opened. Servers remove the rest in the
+/// background.
 const PRUNED: u64 = 20;
 
 /// Returns the id of the session that stores a run's own state if the run has no session. Ids of
@@ -320,7 +321,7 @@ impl Journal for TenantStore {
     }
 }
 
-/// Returns a query for the runs that match a filter, newest first, with its parameters.
+/// Returns the query, with its parameters, that selects the runs that match a filter, newest first.
 fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     let RunFilter { status, session, tree_of, before, changed_since, limit } = filter;
     let mut params = vec![tenant.to_value()];
@@ -347,8 +348,8 @@ fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     if tree_of.is_none() {
         query += " AND root IS NULL";
     }
-    // Few runs have changed, so `made + 0` makes the planner use the index on the time of change
-    // instead of the index on `made`.
+    // Usually few runs have changed. Therefore `made + 0` makes the planner use the index on the
+    // time of change instead of the index on `made`.
     query += match changed_since {
         Some(_) => " ORDER BY made + 0 DESC, id DESC",
         None => " ORDER BY made DESC, id DESC",

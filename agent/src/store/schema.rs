@@ -272,8 +272,8 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Checks the version of the file, and migrates it to the newest version. The source of a copy, and
-/// a target that has tables, must already have the newest version.
+/// Checks the file's version, and migrates the file to the newest version. The source of a copy,
+/// and a target that has tables, must already have the newest version.
 pub(super) fn prepare(connection: &mut Connection, opening: Opening) -> Result<(), Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize =

@@ -105,9 +105,9 @@ impl RecordSeal {
 }
 
 impl TenantStore {
-    /// Makes the store encrypt each record that contains a value of `mask`, such as a turn, a call
-    /// or a message. The tenant's key is in `keys`, and is created when it is first needed. Reading
-    /// a record requires the key, but not the values of `mask`.
+    /// Makes the store encrypt each record, such as a turn, a call or a message, that contains a
+    /// value from `mask`. The tenant's key comes from `keys`, and is created when it is first
+    /// needed. Reading a record requires the key, but not the values of `mask`.
     #[must_use]
     pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
         let seal = RecordSeal::new(mask, keys, self.tenant.clone());

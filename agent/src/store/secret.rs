@@ -193,8 +193,8 @@ pub struct LazySecrets {
 }
 
 impl LazySecrets {
-    /// Creates the secrets without opening the store. `open` may block. `may_exist` returns false
-    /// if there are certainly no secrets, and must not open the store.
+    /// Creates the secrets without opening the store. `open` may block. `may_exist` must not open
+    /// the store, and returns false only if there are certainly no secrets.
     pub fn new(
         may_exist: impl Fn() -> bool + Send + Sync + 'static,
         open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,

@@ -11,7 +11,7 @@ use super::seal::{open_text, seal_text};
 use super::{Owner, State, TenantStore, now, role_name};
 use crate::error::{Cause, StoreError};
 
-/// Maximum size of the history that a new run gets, in bytes. Older turns are omitted.
+/// Maximum size of the history that a new run receives, in bytes. Older turns are omitted.
 const HISTORY_BYTES: usize = 100_000;
 
 /// A description of valid session ids, for messages.
@@ -166,7 +166,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns a whole session, or `None` if there is no such session.
+    /// Returns a session with all its data, or `None` if there is no such session.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -328,7 +328,7 @@ fn read_history(
     session: &str,
 ) -> Result<Vec<Message>, Cause> {
     let mut messages = read_messages(transaction, of, session, HISTORY_BYTES)?;
-    // A history begins with a user's message, not in the middle of a turn.
+    // A history begins with a user message, not in the middle of a turn.
     let begin = messages.iter().position(|m| m.role == Role::User).unwrap_or(messages.len());
     Ok(messages.split_off(begin))
 }

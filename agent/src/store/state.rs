@@ -41,8 +41,8 @@ struct Tables {
     remove: &'static str,
     /// A query for the keys that are greater than or equal to the next parameter, in byte order.
     keys: &'static str,
-    /// A statement that locks the owner's row, creates it if missing, and updates its time of last
-    /// use, which is the next parameter.
+    /// A statement that locks the owner's row, creates it if missing, and sets the time of its last
+    /// use to the next parameter.
     lock: &'static str,
     /// A statement that adds the next parameter to the owner's size and returns the new size.
     grow: &'static str,

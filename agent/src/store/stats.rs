@@ -29,7 +29,7 @@ pub struct StoreStats {
     pub bytes: u64,
     /// Number of runs by their status: `open`, `parked` and `ended`.
     pub runs: BTreeMap<String, u64>,
-    /// Number of sessions, including those that only contain the state of one run.
+    /// Number of sessions, including sessions that only contain the state of one run.
     pub sessions: u64,
     /// Number of queued runs.
     pub queued: u64,

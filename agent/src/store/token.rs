@@ -1,4 +1,4 @@
-//! Tokens of the HTTP server. The store contains only the hash of each token's secret.
+//! Tokens for the HTTP server. The store contains only the hash of each token's secret.
 
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ impl Store {
 }
 
 impl TenantStore {
-    /// Returns the store that this tenant's part belongs to.
+    /// Returns the store that this `TenantStore` is a part of.
     #[must_use]
     pub fn file(&self) -> &Store {
         &self.store

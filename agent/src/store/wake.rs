@@ -14,7 +14,7 @@ pub(crate) enum Topic<'a> {
     Queue,
     /// A request to cancel a run.
     Cancellations,
-    /// New events of a run, by the run's id.
+    /// New events of the run with this id.
     Run(&'a str),
 }
 

@@ -36,7 +36,7 @@ pub struct Digest {
     /// Number of calls made by runs that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The tickets, oldest first; at most the newest 1,000 of each folder.
+    /// The tickets, oldest first; at most the newest 1,000 in each folder.
     pub tickets: Vec<Ticket>,
 }
 
@@ -168,7 +168,8 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     tickets
 }
 
-/// A builder for a feed. Trace steps are added one at a time. It does not keep the content of runs.
+/// A builder for a feed. Trace steps are added one at a time. The builder does not store the
+/// content of runs.
 #[derive(Default)]
 pub struct FeedBuilder {
     feed: Feed,

@@ -1,4 +1,4 @@
-//! Reconstructs the trace of a run from its events.
+//! Reconstruction of a run's trace from the run's events.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Telemetry: statistics of traces.
+//! Telemetry: statistics about traces.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
@@ -15,7 +15,7 @@ const MAX_NAMES: usize = 2_000;
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
-/// The statistics of traces.
+/// Statistics about traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Telemetry {
     /// Number of runs.

@@ -1,5 +1,5 @@
-//! The lines that an earlier process of a resumed run wrote. That process may have stopped between
-//! writing a line and recording its progress.
+//! The lines that a resumed run wrote in an earlier process. That process may have stopped after
+//! writing a line and before recording the run's progress.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

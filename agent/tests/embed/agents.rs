@@ -1,4 +1,4 @@
-//! Tests agents that are declared in code.
+//! Tests of agents that are declared in code.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Tests cancellation between and within trips (exchanges with the model).
+//! Tests of cancellation between and during trips (exchanges with the model).
 
 use std::time::Duration;
 

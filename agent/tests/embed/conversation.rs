@@ -1,4 +1,4 @@
-//! Tests conversations in which the agent changes.
+//! Tests of conversations in which the agent changes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests agents that ask other agents.
+//! Tests of agents that delegate to other agents.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests lifecycle events and their handlers.
+//! Tests of lifecycle events and their handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

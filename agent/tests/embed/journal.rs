@@ -1,4 +1,4 @@
-//! Tests runs that are recorded in a store, replayed and resumed.
+//! Tests of runs that are recorded in a store, replayed and resumed.
 
 use std::sync::Arc;
 use std::time::Duration;

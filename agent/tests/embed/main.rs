@@ -1,4 +1,5 @@
-//! Tests agents in an application: runs, reports, events, tools, middleware, delegates and streams.
+//! Tests of agents in an application: runs, reports, events, tools, middleware, delegates and
+//! streams.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,7 +30,7 @@ use wattle_agent::machine::{FunctionCall, Usage};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::prelude::*;
 
-/// The host that the tests of this file share.
+/// The host that the tests in this file share.
 static HOST: LazyLock<Host> = LazyLock::new(|| Host::built_in().unwrap());
 
 /// Returns a builder for an agent on the shared host. Its model returns these answers in order.

@@ -1,4 +1,4 @@
-//! Tests the Rust examples of docs/agents.md, each in its own function.
+//! Tests of the Rust examples in docs/agents.md, each in its own function.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests middleware.
+//! Tests of middleware.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! Tests the report of a run.
+//! Tests of the report on a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

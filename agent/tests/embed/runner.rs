@@ -1,4 +1,4 @@
-//! Tests runs that an application drives step by step.
+//! Tests of runs that an application drives step by step.
 
 use std::sync::{Arc, Mutex};
 

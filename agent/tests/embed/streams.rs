@@ -1,4 +1,4 @@
-//! Tests runs as streams.
+//! Tests of runs as streams.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tests closures as tools.
+//! Tests of closures as tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! Tests generated edits of a trace or its ledger.
+//! Tests of generated edits of a trace or its ledger.
 
 use wattle_agent::STEPS_FILE;
 use wattle_agent::ledger::{FinalSeal, LEDGER_FILE};
 
 use crate::traces::{TraceFolder, in_turn, is_valid, recorder, step_line};
 
-/// An edit of a file by lines or bytes.
+/// A line-based or byte-based edit of a file.
 #[derive(Clone, Debug)]
 enum Edit {
     Remove(usize),

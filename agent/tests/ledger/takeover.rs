@@ -1,4 +1,4 @@
-//! Tests a run that is written by two processes: one was paused, and the other took over the run.
+//! Tests of a run that two processes write: one was paused, and the other took over the run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tests every kind of tampering and the expected finding.
+//! Tests of every kind of tampering, each with the expected finding.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::STEPS_FILE;

@@ -1,4 +1,4 @@
-//! Creates folders with traces and ledgers.
+//! Helpers that create folders with traces and ledgers.
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;

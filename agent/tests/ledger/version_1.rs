@@ -1,4 +1,4 @@
-//! Tests ledgers of version 1.
+//! Tests of version 1 ledgers.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::STEPS_FILE;

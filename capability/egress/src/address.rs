@@ -27,11 +27,11 @@ pub enum Class {
     Broadcast,
     /// The unspecified address, which systems treat as this machine.
     Unspecified,
-    /// A network for benchmarks.
+    /// A network reserved for benchmarks.
     Benchmark,
-    /// A network for documentation.
+    /// A network reserved for examples in documentation.
     Documentation,
-    /// A network that the standards reserve or have not assigned.
+    /// A reserved or unassigned network.
     Reserved,
     /// An IPv6 address with an embedded IPv4 address (IPv4-compatible, 6to4, Teredo).
     Tunnel,
@@ -105,8 +105,8 @@ const V6: &[([u16; 8], u32, Class)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Multicast),
 ];
 
-/// IPv6 networks whose last 32 bits are the IPv4 address that traffic reaches. The class of the
-/// IPv4 address applies. In order: IPv4-mapped, IPv4-translated, NAT64.
+/// IPv6 networks whose addresses end in the IPv4 address to which traffic is sent. The class of
+/// that IPv4 address applies. In order: IPv4-mapped, IPv4-translated, NAT64.
 const EMBEDS_V4: &[[u16; 8]] = &[
     [0, 0, 0, 0, 0, 0xffff, 0, 0],
     [0, 0, 0, 0, 0xffff, 0, 0, 0],

@@ -22,7 +22,7 @@ impl Backend for EndpointClient {
     }
 }
 
-/// Converts a result whose secrets have already been replaced.
+/// Converts the result of a request. Secrets in it have already been replaced.
 fn incoming(result: Result<Response, EgressError>) -> Result<Incoming, Failure> {
     result.map(Incoming::cleaned).map_err(|error| Failure::new(code_of(&error), error.to_string()))
 }

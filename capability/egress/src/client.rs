@@ -28,7 +28,7 @@ use crate::resolve::{Resolver, check};
 /// A pooled connection is reused only within its reach, and it is connected to an address that the
 /// reach permits. A later change to the name's addresses therefore does not affect the connection,
 /// and the resolver need not know the port. Plain HTTP has separate clients because it needs no
-/// certificates: they start faster, and work on systems without certificates.
+/// certificates: its clients start faster, and work on systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],
@@ -40,7 +40,7 @@ impl Clients {
     }
 
     /// Sends a request to an HTTP or HTTPS URL. Returns the response once its headers have arrived.
-    /// Follows no redirect.
+    /// Does not follow redirects.
     pub(crate) async fn send(
         &self,
         reach: Reach,
@@ -80,7 +80,7 @@ impl Clients {
     }
 }
 
-/// A response whose body is not complete.
+/// A response whose body has not been read completely.
 #[derive(Debug)]
 pub(crate) struct IncompleteResponse(reqwest::Response);
 

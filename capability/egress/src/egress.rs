@@ -14,7 +14,8 @@ use crate::redirect::{self, Hop};
 use crate::request::Response;
 use crate::resolve::{Resolver, SystemResolver};
 
-/// A client that sends requests that a policy allows. Clones are cheap and share their connections.
+/// A client that sends only the requests that its policy allows. Clones are cheap and share their
+/// connections.
 #[derive(Clone)]
 pub struct Egress {
     clients: Arc<Clients>,
@@ -51,8 +52,8 @@ impl Egress {
         self.policy.admit(&redirect::parse(url)?).map(drop)
     }
 
-    /// Returns a client for a configured endpoint. The client reaches only that scheme, host and
-    /// port, even if the host is not public.
+    /// Returns a client for a configured endpoint. The client reaches only the scheme, host and
+    /// port of `url`, and reaches them even if the host is not public.
     ///
     /// # Errors
     /// If the URL has no host, a scheme other than HTTP and HTTPS, or credentials.

@@ -225,7 +225,7 @@ impl EgressError {
     }
 
     /// Returns the error for an endpoint that redirects. The message omits the query, which may
-    /// contain a secret of the request.
+    /// contain a secret from the request.
     pub(crate) fn endpoint_moved(url: &Url, location: &str) -> Self {
         let to = match url.join(location) {
             Ok(mut to) => {
@@ -266,7 +266,7 @@ impl EgressError {
         )
     }
 
-    /// Returns the error with another message.
+    /// Returns the error with `text` as its message.
     pub(crate) fn with_text(self, text: String) -> Self {
         error(self.kind, text)
     }

@@ -71,7 +71,7 @@ pub struct StreamedResponse {
 }
 
 impl StreamedResponse {
-    /// Replaces secrets in the headers now, and in each piece of the body when it is read.
+    /// Replaces secrets in the headers immediately, and in each piece of the body as it is read.
     pub(crate) fn cleaned_by(mut self, cleaner: &Cleaner) -> StreamedResponse {
         cleaner.clean_headers(&mut self.headers);
         (self.clean, self.cleaner) = (cleaner.stream(), cleaner.clone());

@@ -107,7 +107,7 @@ fn parse_host(host: &str, whole: &str) -> Result<Host, RuleError> {
     }
 }
 
-/// A pattern of an allow-list: `example.com` matches only that domain, and `*.example.com` matches
+/// A pattern in an allow-list: `example.com` matches only that domain, and `*.example.com` matches
 /// all of its subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainPattern {
@@ -171,7 +171,7 @@ fn without_final_dot(host: Host) -> Host {
     }
 }
 
-/// The error of parsing a host rule or a domain pattern.
+/// The error from parsing an invalid host rule or domain pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 

@@ -4,8 +4,8 @@
 //! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the
 //! run's guard, refuses a request that contains a secret, and replaces references to secrets with
 //! their values. Only a passage creates an `Outgoing`, and a program cannot send anything else. In
-//! the response, [`Incoming`], secrets have been replaced with references again. The operator's own
-//! clients reach one origin each, through an [`EndpointClient`].
+//! the response, an [`Incoming`], secrets have been replaced with references again. The operator's
+//! own clients reach one origin each, through an [`EndpointClient`].
 //!
 //! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
 //! host is public or allowed by the operator. A name is resolved once and every address is checked.

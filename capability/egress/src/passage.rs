@@ -9,7 +9,7 @@ use wattle_rt::{Code, Failure, Guard, PortFuture, Run, Target};
 use crate::request::{Request, Response};
 use crate::secrets::{Cleaner, KnownSecrets, Vault};
 
-/// The checks that every request from a run's programs passes. Only a passage creates an
+/// The checks that every request from a run's programs must pass. Only a passage creates an
 /// [`Outgoing`].
 #[derive(Clone)]
 pub struct Passage {
@@ -49,7 +49,7 @@ impl Passage {
         Passage { guard, vault, capability }
     }
 
-    /// Returns the passage of a run, with the guard and the vault of its grants.
+    /// Returns the passage for a run, with the guard and the vault from the run's grants.
     pub fn of(run: &Run, capability: &'static str) -> Passage {
         let grants = run.grants();
         Passage::new(
@@ -174,7 +174,7 @@ impl Outgoing {
         Outgoing(Arc::new(Inner { request, admit, known, urls }))
     }
 
-    /// Returns the request, with the references to secrets replaced with their values.
+    /// Returns the request, in which references to secrets have been replaced with values.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.0.request

@@ -15,7 +15,7 @@ use crate::host::{DomainPattern, HostRule, Target};
 pub struct Policy {
     /// Hosts that the operator allows (`--allow-host`), even if they are not public.
     pub allow: Vec<HostRule>,
-    /// If set, only these domains and the hosts of `allow` are allowed. An empty list allows no
+    /// If set, only these domains and the hosts in `allow` are allowed. An empty list allows no
     /// domain.
     pub only: Option<Vec<DomainPattern>>,
     /// The limits on each request.

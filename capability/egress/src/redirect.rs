@@ -1,4 +1,4 @@
-//! The hops of a request: its first URL, and one for each redirect.
+//! The hops of a request: one for the first URL, and one for each redirect.
 
 use bytes::Bytes;
 use url::Url;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::client::{HeaderMap, Method, StatusCode};
 
-/// An HTTP request. The host sets `Host` and the headers for the connection and the framing, and
-/// refuses a request that contains them.
+/// An HTTP request. The HTTP client sets `Host` and the headers that control the connection and the
+/// framing. A request that already contains one of these headers is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The method. CONNECT and TRACE are refused.

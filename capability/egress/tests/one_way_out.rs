@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Collects all files with a suffix in a folder and its subfolders, except for build results.
+/// Collects all files with the given suffix in a folder and its subfolders, except for build
+/// output.
 fn files(folder: &Path, suffix: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

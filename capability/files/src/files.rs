@@ -65,10 +65,10 @@ impl Files {
         Files { store: self.store.clone(), guard: self.guard.clone(), rooted: true }
     }
 
-    /// Checks that a path, as its user wrote it, names neither a folder of the operating system nor
-    /// anything in one, such as `/etc/shadow`. An absolute path starts at the root of the workdir,
-    /// so such a path is accepted if the workdir contains the folder. For writing, common folder
-    /// names such as `/bin` are accepted even if the workdir does not contain the folder.
+    /// Checks a path as the user wrote it. Rejects an absolute path into a folder of the operating
+    /// system, such as `/etc/shadow`, unless the workdir contains a folder with that name: an
+    /// absolute path starts at the root of the workdir. For writing, common names such as `/bin`
+    /// are accepted even if the workdir does not contain the folder.
     ///
     /// # Errors
     /// If the path leads out of the workdir.
@@ -103,8 +103,9 @@ impl Files {
         self.open(path)?.read_at(offset, len)
     }
 
-    /// Opens a file for reading in parts. The reader keeps reading the same file. A file in the
-    /// overlay is a snapshot, and a file in the base stays readable even if it is moved or removed.
+    /// Opens a file for reading in parts. The reader always reads the file that was opened: a file
+    /// in the overlay is read from a snapshot, and a file in the base stays readable even if it is
+    /// moved or removed.
     ///
     /// # Errors
     /// If the file does not exist or cannot be read.
@@ -256,7 +257,7 @@ impl Files {
     }
 
     /// Sets a file's modification time. Does nothing for a folder. [`Files::changes`] does not list
-    /// a change of the time.
+    /// a changed modification time.
     ///
     /// # Errors
     /// If the entry does not exist, the overlay is full, or the base does not allow it.
@@ -377,8 +378,7 @@ impl Files {
         }
     }
 
-    /// Performs an operation on a file. Rejects a path that is spelled like a folder's, such as
-    /// `a/`.
+    /// Performs an operation on a file. Rejects a path that can only name a folder, such as `a/`.
     fn on_file<T>(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! Recognizes names that a file system may treat as the name of a repository's folder.
+//! Recognition of names that a file system may treat as the name of a repository's folder.
 
 use crate::REPOSITORY;
 use crate::path::RunPath;

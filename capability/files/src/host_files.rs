@@ -25,9 +25,9 @@ const MAX_FOLDER_FILES: usize = 1_000;
 /// exploit a file that appears between refreshes.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The host's own files and folders, by their paths on the host. They need not exist yet. A folder
-/// includes everything in it. Files in a workdir are protected from its runs under every name:
-/// other spellings, links, hard links and mounts.
+/// The host's own files and folders, identified by their paths on the host. They need not exist
+/// yet. A folder includes everything in it. Files in a workdir are protected from its runs under
+/// every name: other spellings, links, hard links and mounts.
 ///
 /// ```
 /// use wattle_files::HostFiles;
@@ -57,7 +57,7 @@ impl HostFiles {
         self
     }
 
-    /// Adds the file of an SQLite database and its auxiliary files, as [`HostFiles::hide`] does.
+    /// Adds an SQLite database and its auxiliary files, in the same way as [`HostFiles::hide`].
     #[must_use]
     pub fn hide_database(self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
         let path = path.into();
@@ -220,7 +220,7 @@ impl fmt::Debug for HostFileRules {
     }
 }
 
-/// Returns true if this is the name of a file that only the host writes in a workdir's root.
+/// Returns true if `name` is the name of a file in a workdir's root that only the host writes.
 pub(crate) fn is_host_written(name: &str) -> bool {
     HOST_WRITTEN.iter().any(|(written, _)| *written == name)
 }
@@ -230,8 +230,8 @@ pub(crate) fn is_staging(path: &RunPath) -> bool {
     path.names().any(|name| name.starts_with(STAGING_PREFIX))
 }
 
-/// Adds the device and inode of a file to the list. Returns true if it is a folder, and `None` if
-/// it does not exist.
+/// Adds the device and inode of an entry to `inodes`. Returns true if the entry is a folder, and
+/// `None` if it does not exist.
 fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(path).ok()?;

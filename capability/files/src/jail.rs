@@ -1,5 +1,5 @@
-//! The handle of the workdir's folder. The operating system resolves names relative to it without
-//! following any link.
+//! An open handle to the workdir's folder. The operating system resolves names relative to it
+//! without following any link.
 //!
 //! Every path that reaches this module has passed [`resolve`](crate::tree::resolve), which follows
 //! links, treating the base and the overlay as one tree, and asks the run's guard about the
@@ -16,14 +16,14 @@ use rustix::io::Errno;
 
 use crate::path::RunPath;
 
-/// Flags to open a folder only as the starting point of a path.
+/// Flags to open a folder only as the starting point for resolving paths.
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// Flags to open an entry without following a final link, waiting for the other end of a FIFO, or
-/// acquiring a terminal.
+/// acquiring a controlling terminal.
 pub(crate) const NO_SIDE_EFFECTS: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
@@ -111,8 +111,8 @@ impl Jail {
         self.step_by_step(path, flags, mode)
     }
 
-    /// Opens an entry name by name, each relative to the previous folder. A path has no `..`, so
-    /// this cannot leave the root.
+    /// Opens an entry by resolving its path one name at a time, each relative to the previous
+    /// folder. A path has no `..`, so this cannot leave the root.
     fn step_by_step(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let mut folder = self.top.try_clone()?;
         let parents = path.names().count().saturating_sub(1);
@@ -135,7 +135,7 @@ impl Jail {
         Ok(rustix::fs::openat(&folder, name, flags, mode)?)
     }
 
-    /// Opens a folder as the starting point of a path.
+    /// Opens a folder as the starting point for resolving paths.
     pub(crate) fn folder(&self, path: &RunPath) -> io::Result<OwnedFd> {
         if path.is_top() {
             return self.top.try_clone();
@@ -152,7 +152,7 @@ impl Jail {
         }
     }
 
-    /// Opens the folder of an entry, and returns the entry's name in it.
+    /// Opens the folder that contains an entry. Returns the folder and the entry's name in it.
     pub(crate) fn parent<'a>(&self, path: &'a RunPath) -> io::Result<(OwnedFd, &'a str)> {
         let (parent, name) = path.split().ok_or_else(|| io::Error::from(Errno::ISDIR))?;
         Ok((self.folder(&parent)?, name))

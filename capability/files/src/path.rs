@@ -5,9 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wattle_lang::Target;
 
-/// Maximum size of a path in bytes: the limit of the operating system without the final NUL.
+/// Maximum size of a path in bytes: the operating system's limit, minus the final NUL.
 const MAX_PATH: usize = 4095;
-/// Maximum size of a name in bytes: the limit of the common file systems.
+/// Maximum size of a name in bytes, as in common file systems.
 const MAX_NAME: usize = 255;
 /// Maximum number of names in a path. It limits every walk and every recursion over a tree.
 const MAX_DEPTH: usize = 256;
@@ -171,7 +171,8 @@ impl RunPath {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// Returns the folder of the entry and the entry's name in it, or `None` for the root.
+    /// Returns the folder that contains the entry and the entry's name in it, or `None` for the
+    /// root.
     pub(crate) fn split(&self) -> Option<(RunPath, &str)> {
         match self.0.rsplit_once('/') {
             Some((parent, name)) => Some((RunPath(parent.to_owned()), name)),
@@ -180,12 +181,12 @@ impl RunPath {
         }
     }
 
-    /// Returns the folder of the entry, or `None` for the root.
+    /// Returns the folder that contains the entry, or `None` for the root.
     pub(crate) fn parent(&self) -> Option<RunPath> {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// Returns the ancestors of the path, outermost first and without the root, and then the path
+    /// Returns the ancestors of the path except the root, outermost first, and then the path
     /// itself.
     pub(crate) fn steps(&self) -> impl Iterator<Item = RunPath> + '_ {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
@@ -193,7 +194,7 @@ impl RunPath {
         ends.filter_map(|end| self.0.get(..end)).map(|text| RunPath(text.to_owned()))
     }
 
-    /// Returns the ancestors of the path, outermost first and without the root.
+    /// Returns the ancestors of the path except the root, outermost first.
     pub(crate) fn parents(&self) -> impl Iterator<Item = RunPath> + '_ {
         self.steps().take(self.depth().saturating_sub(1))
     }
@@ -231,7 +232,7 @@ impl<'de> Deserialize<'de> for RunPath {
     }
 }
 
-/// Formats the path for messages: `/` for the root.
+/// Formats the path for messages. The root is formatted as `/`.
 impl fmt::Display for RunPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_top() { "/" } else { &self.0 })

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::jail::Meta;
 
-/// The state of a base entry at one time.
+/// The state of a base entry at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stamp {
     Absent,
     File(FileStamp),
-    /// A folder whose content the run did not use. Every folder matches.
+    /// A folder whose content the run did not use. It matches every folder.
     Folder,
     /// A folder with everything in it, by hash.
     Tree(#[serde(with = "crate::hex")] blake3::Hash),

@@ -1,4 +1,5 @@
-//! Writing an open file: through its current path in an overlay, or through a handle in the base.
+//! Writing to an open file: through its current path in an overlay, or through a handle in the
+//! base.
 //!
 //! A file in the base is changed in place, part by part, like a file that a shell writes with `>`:
 //! other processes see it grow, and if this process is killed, the parts written so far remain. In

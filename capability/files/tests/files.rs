@@ -16,7 +16,7 @@ use wattle_files::{
 };
 use wattle_lang::Code;
 
-/// Runs a test on each type of run.
+/// Runs a test once for each type of run.
 fn each(test: impl Fn(&Files, &str)) {
     test(&Files::overlay(None, OVERLAY_LIMIT), "memory");
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Performs random operations on a simple model, on an overlay, and on a run that writes through.
-//! All three return the same results and the same trees. Both runs list the same changes, and
-//! applying the overlay's changes creates the same tree on disk.
+//! A test that performs random operations on a simple model, on an overlay, and on a run that
+//! writes through. All three must return the same results and the same trees. Both runs list the
+//! same changes, and applying the overlay's changes creates the same tree on disk.
 
 #![allow(
     clippy::unwrap_used,

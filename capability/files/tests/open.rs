@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use common::{base, kinds, names};
 use wattle_files::{ChangeKind, EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT};
 
-/// Runs a test on each type of run. The files contain `old.txt` ("old") and the folder `dir`.
+/// Runs a test once for each type of run. The files contain `old.txt` ("old") and the folder `dir`.
 fn each(test: impl Fn(&Files, &str)) {
     for kind in ["memory", "overlay", "through"] {
         let dir = tempfile::tempdir().unwrap();

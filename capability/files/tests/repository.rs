@@ -1,4 +1,5 @@
-//! Tests that a run cannot create a repository, regardless of its name and the order of its parts.
+//! Tests that a run cannot create a repository, regardless of its name and the order in which its
+//! parts are created.
 
 #![allow(
     clippy::unwrap_used,

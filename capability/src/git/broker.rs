@@ -105,7 +105,8 @@ pub struct Author {
 }
 
 impl Author {
-    /// Creates an author with the tenant's name. The default email address receives no mail.
+    /// Creates an author with the tenant's name. If `email` is missing or empty, uses a placeholder
+    /// address that receives no mail.
     #[must_use]
     pub fn of(tenant: &str, email: Option<&str>) -> Author {
         let plain = |text: &str| {
@@ -285,7 +286,8 @@ impl Sequence<'_> {
         if commits.code != Some(0) {
             return Ok("nothing to commit: the workdir is empty".to_owned());
         }
-        // The name is random, so that no configuration of the repository applies to this remote.
+        // The name is random, so that nothing in the repository's configuration applies to this
+        // remote.
         let remote = format!("wattle-{:016x}", random()?);
         let target = format!("HEAD:refs/heads/{branch}");
         let push = [
@@ -421,8 +423,8 @@ impl Sequence<'_> {
         Failure::new(Code::ETRFM, self.clean(why))
     }
 
-    /// Returns `git`'s output on one line, truncated, without the token and the workdir's absolute
-    /// path.
+    /// Returns `git`'s output as a single truncated line, without the token or the workdir's
+    /// absolute path.
     fn clean(&self, output: &str) -> String {
         let output = match &self.broker.to.token {
             Some(token) => token.scrub(output),

@@ -32,7 +32,7 @@ pub(super) struct Call<'a> {
     pub(super) deadline: Instant,
 }
 
-/// The result of a call.
+/// The exit code and the output of a call.
 #[derive(Debug)]
 pub(super) struct ProcessOutput {
     /// The exit code, or `None` if a signal ended the process.

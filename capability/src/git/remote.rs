@@ -133,8 +133,8 @@ pub struct RemoteFiles {
 }
 
 impl RemoteFiles {
-    /// Creates a value from the paths of three files: the CA certificates for https, and the
-    /// private key and the known hosts for ssh.
+    /// Validates and stores the paths of the operator's files: the CA certificates for https, and
+    /// the private key and the known hosts for ssh.
     ///
     /// # Errors
     /// If a file is missing, or if its path is relative or contains a character that is special to

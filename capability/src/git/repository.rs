@@ -1,5 +1,5 @@
-//! Checks a repository before `git` uses it: nothing in it may refer to a program, or to a location
-//! outside the repository.
+//! Safety checks on a repository before `git` uses it: nothing in the repository may refer to a
+//! program, or to a location outside the repository.
 //!
 //! A run cannot write to `.git`, so the state cannot change between the check and the end of the
 //! call. An unsafe repository is rejected, not repaired.
@@ -63,7 +63,7 @@ pub(super) enum State {
 /// Inspects the workdir and its `.git`.
 ///
 /// # Errors
-/// If the workdir cannot be committed. The error states the reason.
+/// If the workdir is not safe to commit. The error states the reason.
 pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
     let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     let mut left = MAX_ENTRIES;
@@ -95,7 +95,7 @@ pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
     Ok(State::Repository)
 }
 
-/// Rejects every entry in `.git` that is neither a file nor a folder.
+/// Rejects any entry in `.git` that is neither a file nor a folder.
 fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
         if kind.is_dir() {
@@ -130,8 +130,8 @@ fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String
 
 type Visit<'a> = &'a mut dyn FnMut(&Path, std::fs::FileType, &mut usize) -> Result<(), String>;
 
-/// Visits the entries of a folder, not recursively and without following links. `left` is the
-/// number of entries that may still be visited.
+/// Visits the direct entries of a folder, without following links. `left` is the number of entries
+/// that may still be visited.
 fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String> {
     let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {

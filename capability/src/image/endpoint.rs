@@ -41,7 +41,7 @@ impl Endpoint {
         model: Option<String>,
         key: Option<ApiKey>,
     ) -> Result<Self, EgressError> {
-        // Base64 text is a third longer than the encoded bytes.
+        // Base64 text is a third longer than the bytes that it encodes.
         let limits =
             Limits { body: MAX_IMAGE / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
         let client = egress.endpoint(base)?.with_limits(limits);

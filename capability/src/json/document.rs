@@ -22,7 +22,7 @@ pub(crate) enum Document {
     Number(Box<str>),
     Text(String),
     Array(Vec<Document>),
-    /// The fields in the order of the source. If a key is repeated, the last value is kept.
+    /// The fields, in source order. If a key is repeated, the last value is kept.
     Object(Box<IndexMap<String, Document>>),
 }
 

@@ -48,8 +48,8 @@ impl Path {
     /// Returns the value at the path.
     ///
     /// # Errors
-    /// `ENOENT` if the path does not exist. The message names the longest part of the path that
-    /// exists, and describes its value.
+    /// `ENOENT` if the path does not exist. The message names the longest prefix of the path that
+    /// exists, and describes the value at that prefix.
     pub(crate) fn find<'d>(&self, document: &'d Document) -> Result<&'d Document, Failure> {
         let mut value = document;
         let mut from = 0;
@@ -60,8 +60,8 @@ impl Path {
         Ok(value)
     }
 
-    /// Sets the value at the path. Creates missing objects and arrays on the way, and replaces
-    /// `null` with them. An index equal to the length of an array appends an item.
+    /// Sets the value at the path. Creates missing objects and arrays along the way; `null` counts
+    /// as missing. An index equal to the length of an array appends an item.
     ///
     /// # Errors
     /// `ENOENT` if a step does not fit the value that it applies to; `EPARSE` if the document would
@@ -82,8 +82,8 @@ impl Path {
                     Step::Index(_) | Step::AfterLast => Document::Array(Vec::new()),
                 };
             }
-            // The check precedes the step, because a failed step could not borrow the slot for its
-            // error message.
+            // The step is checked before it is taken, because the slot could not be borrowed for an
+            // error message afterwards.
             if !can_set(slot, step) {
                 return Err(self.missing_part(from, *to, slot));
             }
@@ -141,7 +141,8 @@ impl Path {
         Ok(())
     }
 
-    /// Creates the failure that reports the missing part of the path and the value that lacks it.
+    /// Creates the failure for a missing part of the path. The message describes the value that
+    /// lacks the part.
     fn missing_part(&self, from: usize, to: usize, at: &Document) -> Failure {
         let part = |range| self.text.get(range).unwrap_or_default();
         let missing = part(from..to).trim_start_matches('.');

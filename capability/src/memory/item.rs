@@ -38,7 +38,7 @@ impl Scope {
     }
 }
 
-/// The text of an item: 1 to 4,000 characters, without whitespace at its ends.
+/// The text of an item: 1 to 4,000 characters, without leading or trailing whitespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryText(String);
 
@@ -95,15 +95,16 @@ pub struct Item {
     pub made: i64,
 }
 
-/// Returns the failure for adding to a memory that has [`MAX_ITEMS`] items.
+/// Returns the failure for an attempt to add an item to a memory that already has [`MAX_ITEMS`]
+/// items.
 #[must_use]
 pub fn full() -> Failure {
     let message = format!("the memory is full ({MAX_ITEMS} items); remove items first");
     Failure::new(Code::EBUDGET, message)
 }
 
-/// The port to a memory, as one session sees it: the items of the tenant and of this session. A
-/// failure of the backend is reported as `EREMOTE`.
+/// The port to a memory, as one session sees it: the items of the tenant and of this session.
+/// Backend failures are reported as `EREMOTE`.
 pub trait Memory: Send + Sync {
     /// Adds an item and returns its id. If the owner already has an item with this text, returns
     /// the id of that item. A repeated `call` adds nothing and returns the same id.
@@ -119,8 +120,8 @@ pub trait Memory: Send + Sync {
     /// Returns the items with these ids, in the order of the ids. Ids without an item are skipped.
     fn items(&self, ids: Vec<i32>) -> PortFuture<'_, Vec<Item>>;
 
-    /// Returns the ids and scores of the items that match words of a query, best first, at most
-    /// [`POOL`](crate::search::POOL) of them.
+    /// Returns the ids and scores of at most [`POOL`](crate::search::POOL) items that match words
+    /// in a query, best first.
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>>;
 
     /// Returns at most `max` items that may be embedded and have no vector from the model. The

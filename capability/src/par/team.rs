@@ -54,7 +54,7 @@ impl Team {
         fits && self.running.len() < self.par.max_concurrent.get()
     }
 
-    /// Starts the program of a call. `at` identifies the call.
+    /// Starts the program of a call. `at` is the index of the call.
     pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
         let (par, grants, exclusion, context) = (
             Arc::clone(&self.par),
@@ -68,7 +68,7 @@ impl Team {
         self.handles.insert(at, handle);
     }
 
-    /// Waits for the next program to end, and adds its calls to the run's trace. Returns the number
+    /// Waits for the next program to end, and adds its calls to the run's trace. Returns the index
     /// of the call and the program's results, or `None` if no program is running.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Team {
         Ok(Some((at, result)))
     }
 
-    /// Stops the programs whose numbers are higher than `at`.
+    /// Stops the programs of all calls with an index above `at`.
     pub(crate) fn stop_after(&mut self, at: usize) {
         self.handles.range(at + 1..).for_each(|(_, handle)| handle.abort());
     }

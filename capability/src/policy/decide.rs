@@ -1,4 +1,4 @@
-//! Decisions about a program before it starts.
+//! Policy decisions about a program before it starts.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Decision {
 pub struct Question {
     /// The effect in question.
     pub touch: Touch,
-    /// The rule that an approval adds for the function.
+    /// The rule that approval adds for the function.
     pub approves: Rule,
     /// The settings change that would make the question unnecessary.
     pub remedy: String,
@@ -45,7 +45,7 @@ pub struct Touch {
     pub function: String,
     /// A description of the effect, such as `reach https://example.com/`.
     pub what: String,
-    /// The index of the call in the list of the program's function uses.
+    /// The index of the call in the program's list of function uses.
     pub at: usize,
 }
 
@@ -67,7 +67,7 @@ enum Subject {
     /// The call touches no resource.
     Nothing,
     Known(Target, Resource, String),
-    /// An unknown resource of this kind. The string is the known prefix of its name.
+    /// An unknown resource of the given kind. The string is the known prefix of its name.
     Unknown(Target, String),
 }
 

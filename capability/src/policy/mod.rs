@@ -97,7 +97,7 @@ pub struct Policy {
 /// A set of rules. Only rules in the same set are ranked against each other.
 type Set = Vec<(Rule, Verdict)>;
 
-/// A verdict with the rule that determined it, or `None` if no rule covers the effect.
+/// A verdict, and the rule that determined it. The rule is `None` if no rule covers the effect.
 #[derive(Clone, Copy, Debug)]
 struct Ruling<'p> {
     verdict: Verdict,
@@ -149,8 +149,8 @@ impl Policy {
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
 
-    /// Returns the possible rulings of each set on a call when only a prefix of the resource is
-    /// known.
+    /// Returns, for each set, the possible rulings on a call when only a prefix of the resource's
+    /// name is known.
     fn on_unknown(&self, function: &str, target: Target, prefix: &str) -> Vec<Vec<Ruling<'_>>> {
         self.sets.iter().map(|set| on_unknown(set, function, target, prefix)).collect()
     }

@@ -97,7 +97,7 @@ pub struct Preflight {
     once: Vec<Approval>,
 }
 
-/// An effect of a function that the user approved.
+/// An effect that the user approved for a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approval {
     function: String,
@@ -192,7 +192,7 @@ impl Preflight {
     }
 }
 
-/// Renders a denial of the questions, with the user's reason if there is one.
+/// Renders the user's denial of each question, with the user's reason if there is one.
 fn denial(questions: &[String], reason: &str) -> String {
     let each = questions.iter().map(|question| match reason {
         "" => format!("{question}, and the user denied it"),

@@ -1,4 +1,4 @@
-//! The resources that calls name, parsed in the same way as the host parses them.
+//! The resources that are named in calls, parsed exactly as the host parses them.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,8 @@ use wattle_rt::{Service, Target, Text};
 
 use crate::egress::Url;
 
-/// A resource outside a program.
+/// An external resource that a call accesses: a host, a path, a key, a program, an agent, a tool or
+/// a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     /// A host and a port. The host is in lowercase, without a trailing dot.
@@ -15,9 +16,9 @@ pub(super) enum Resource {
     /// A path in the run's files, relative to the workdir's root. If `whole` is true, the resource
     /// includes everything below the path.
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
-    /// A key or, if `whole` is true, all keys with that prefix.
+    /// A key or, if `whole` is true, all keys that start with `key`.
     Key { key: String, whole: bool },
-    /// A catalog program, by name. The name is empty for a program without one.
+    /// A catalog program, by name. The name is empty for a program that has no name.
     Program(String),
     /// An agent, by name.
     Agent(String),

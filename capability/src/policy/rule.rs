@@ -37,8 +37,9 @@ enum Hosts {
 }
 
 impl Hosts {
-    /// Returns the rank that a rule on these hosts has for `host` and `port`, or `None` if the rule
-    /// does not cover them. `own_port` is the rule's port, or `None` if the rule covers all ports.
+    /// Returns the rank of a rule on these hosts for `host` and `port`, or `None` if the rule does
+    /// not cover that host and port. `own_port` is the rule's port, or `None` if the rule covers
+    /// all ports.
     fn rank(&self, own_port: Option<u16>, host: &str, port: u16) -> Option<Rank> {
         if own_port.is_some_and(|own| own != port) {
             return None;
@@ -207,7 +208,7 @@ impl Rule {
         covers.then_some((0, 0, 0))
     }
 
-    /// Returns true if an approval of this rule for the function permits the effect.
+    /// Returns true if approval of this rule for the function permits the effect.
     pub(super) fn approves(
         &self,
         function: &str,
@@ -221,7 +222,7 @@ impl Rule {
         }
     }
 
-    /// Returns true if the rule covers all of a resource.
+    /// Returns true if the rule covers an entire resource.
     fn covers(&self, resource: &Resource) -> bool {
         let whole = match (&self.0, resource) {
             (

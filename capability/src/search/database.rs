@@ -1,4 +1,4 @@
-//! The database of an index: defines its tables, and opens its file, which is untrusted.
+//! The database of an index: the definition of its tables, and safe access to its untrusted file.
 
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ const VERSION: i32 = 3;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The tables of an index. A row of `file` is a snapshot: the content of a path at one time. Its
-/// `version` is that of the host's file with this content. If the version is empty, the file is
-/// always read again.
+/// `version` is the version of the file on disk that has this content. If `version` is empty, the
+/// file is always read again.
 const TABLES: &str = "
     CREATE TABLE file (
         id INTEGER PRIMARY KEY,
@@ -63,7 +63,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
         // A failure is reported when the file is opened.
         let _ = builder.create(folder);
     }
-    // If another process creates the file at the same time, the other process's file is used.
+    // If another process creates the file at the same time, that file is used.
     for _ in 0..2 {
         if std::fs::symlink_metadata(path).is_err() {
             make_private(path);

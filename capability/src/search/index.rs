@@ -3,7 +3,7 @@
 //! A row of the table `file` is a *snapshot*: the content of a path at one time. The runs of a
 //! workdir share the database of its base, but each run searches only its *view*: the snapshots of
 //! the files that it sees. An unchanged file is recognized by its version: device, inode, size and
-//! times. One of these is the time of the last status change, which programs cannot set.
+//! times. The times include the time of the last status change (ctime), which programs cannot set.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

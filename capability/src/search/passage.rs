@@ -1,4 +1,4 @@
-//! Splits a file's text into passages with line numbers.
+//! Splitting a file's text into passages with line numbers.
 
 /// Maximum length of a passage, in characters.
 const MAX_CHARS: usize = 1_200;
@@ -96,8 +96,8 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Ends a full passage at the last blank line in its second half, and keeps the lines after it in
-/// `open`. If there is no such line, all lines belong to the passage.
+/// Ends a full passage at the last blank line in its second half, and keeps the lines after that
+/// line in `open`. If the second half has no blank line, all lines belong to the passage.
 fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
     let blank =
         open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);

@@ -1,4 +1,4 @@
-//! Splits documents into words for the index, and converts queries to index expressions.
+//! Splitting documents into words for the index, and converting queries to index expressions.
 
 /// Maximum number of words in a query.
 const MAX_WORDS: usize = 48;
@@ -37,7 +37,7 @@ impl Query {
         (!terms.is_empty()).then(|| Query(terms.join(" OR ")))
     }
 
-    /// Returns the expression in the syntax of SQLite's FTS5.
+    /// Returns the expression in SQLite FTS5 syntax.
     #[must_use]
     pub fn expression(&self) -> &str {
         &self.0
@@ -49,7 +49,7 @@ impl Query {
 fn terms(word: &str) -> Vec<String> {
     let mut terms = Vec::new();
     if word.chars().any(is_ideograph) {
-        // Such text has no spaces between words, so it matches as a sequence of characters.
+        // Text in a script without spaces between words matches as a sequence of characters.
         return runs(word).into_iter().map(|run| format!("\"{run}\"")).collect();
     }
     terms.push(format!("\"{word}\""));

@@ -27,7 +27,7 @@ const UNSETTLED: i128 = 2_000_000_000;
 
 /// Time after which a snapshot is removed if no run has seen it, in seconds.
 const RETENTION: i64 = 86_400;
-/// Minimum time between two updates of a snapshot's time of last use, in seconds.
+/// Minimum time between two updates of a snapshot's last-use time, in seconds.
 const USE_PRECISION: i64 = 3_600;
 
 /// One database of the index.
@@ -327,8 +327,8 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Removes the snapshots in `gone` and those that no run has seen within [`RETENTION`]. Records the
-/// use of those in `used`.
+/// Removes the snapshots in `gone`, and any snapshots that no run has seen within [`RETENTION`].
+/// Records the use of the snapshots in `used`.
 fn clean_up(
     connection: &mut Connection,
     gone: &[i64],
@@ -364,7 +364,7 @@ fn clean_up(
     transaction.commit()
 }
 
-/// Returns the passages of the run's view that match words of the query, best first. A match in a
+/// Returns the passages of the run's view that match words in the query, best first. A match in a
 /// file's path has more weight than a match in its content.
 fn by_words(
     connection: &Connection,

@@ -1,4 +1,4 @@
-//! Ranks documents by words, without an index on disk.
+//! Ranking documents by words, without an index on disk.
 
 use rusqlite::{Connection, params};
 
@@ -9,7 +9,7 @@ use super::rank::POOL;
 const TABLE: &str = "CREATE VIRTUAL TABLE words USING fts5 (text, parts, content = '', tokenize = \
                      'porter unicode61 remove_diacritics 2')";
 
-/// Returns at most [`POOL`] documents that match words of a query, best first. The index is in
+/// Returns at most [`POOL`] documents that match words in a query, best first. The index is in
 /// memory and is dropped at the end of the call.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ pub const MAX_FILE_BYTES: u64 = 2 << 20;
 const SKIPPED_FOLDERS: &[&str] =
     &["node_modules", "target", "__pycache__", "venv", "bower_components"];
 
-/// The files of a run: all files, and the files that the search may read.
+/// The files of a run: all of them, and the subset that the search may read.
 pub(super) struct SearchedFiles<'a> {
     pub(super) all: &'a Files,
     pub(super) admitted: &'a Files,

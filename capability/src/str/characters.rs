@@ -22,8 +22,8 @@ pub(super) fn code(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
     Ok(first.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1))
 }
 
-/// Returns the byte offset of the character at an index. Counts the characters of whole blocks
-/// first, because a processor can do this for many bytes at a time.
+/// Returns the byte offset of the character at an index. Skips whole blocks first, because a
+/// processor can count the characters in many bytes at once.
 fn offset(s: &[u8], index: usize) -> Option<usize> {
     let starts = |byte: &u8| !is_continuation(Some(byte));
     let (mut left, mut at) = (index, 0);

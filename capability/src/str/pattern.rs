@@ -215,7 +215,7 @@ impl<'t> Search<'t> {
         })
     }
 
-    /// Returns the next match. Yields to other runs if the time slice is over.
+    /// Returns the next match. Yields to other runs if the time slice has expired.
     async fn next(&mut self, run: &Run) -> Result<Option<Match>, Failure> {
         if self.slice_start.elapsed() > TIME_SLICE {
             if Instant::now() >= run.deadline() {

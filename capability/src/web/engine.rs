@@ -28,7 +28,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-subscription-token");
 pub enum EngineKind {
     /// A SearXNG instance, which must allow the format `json` in its settings.
     Searxng,
-    /// The API of Brave Search, which needs a key.
+    /// The Brave Search API, which needs a key.
     Brave,
     /// A search engine's HTML page for browsers, which needs no key.
     Page,
@@ -158,7 +158,7 @@ impl Engine {
         Ok(response)
     }
 
-    /// Parses at most 8 results of a response, and returns them as JSON.
+    /// Parses at most 8 results from a response, and returns them as JSON.
     pub(super) async fn results(
         &self,
         account: &Account,

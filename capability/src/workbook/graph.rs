@@ -12,7 +12,7 @@ use crate::par::{Call, Work};
 /// Maximum number of components in a workbook.
 const MAX_COMPONENTS: usize = 256;
 
-/// The components, sorted by name and without cycles, and the exports.
+/// The components, which are sorted by name and form no cycle, and the exports.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) components: Vec<Component>,

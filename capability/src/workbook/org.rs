@@ -255,7 +255,8 @@ impl Section {
     }
 }
 
-/// Parses a headline. Returns its level, and its title without keyword and tags.
+/// Parses a headline. Returns the headline's level, and its title without the `TODO` or `DONE`
+/// keyword and the tags.
 fn level(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('*');
     let level = line.len() - title.len();

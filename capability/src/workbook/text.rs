@@ -1,4 +1,4 @@
-//! Parses a workbook, which is TOML or an Org document.
+//! Parsing of workbooks, which are either TOML or Org documents.
 
 use std::collections::BTreeMap;
 

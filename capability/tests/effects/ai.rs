@@ -1,4 +1,4 @@
-//! Tests calls to a model: questions, accepted answers and costs.
+//! Tests of calls to a model: questions, accepted answers and costs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Tests the in-place growth of strings by `append`.
+//! Tests of the in-place growth of strings by `append`.
 
 use crate::world::World;
 

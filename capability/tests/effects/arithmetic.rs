@@ -1,5 +1,5 @@
-//! Tests that arithmetic stays correct if its run-time checks are omitted because its bounds are
-//! known before the run.
+//! Tests that arithmetic stays correct if run-time checks are omitted because the bounds of the
+//! operands are known before the run.
 
 use wattle_rt::Exit;
 

@@ -1,4 +1,4 @@
-//! Tests artifacts, which are data that a program leaves for the application.
+//! Tests of artifacts: data that a program saves for the application.
 
 use wattle_rt::{Code, Exit};
 

@@ -1,4 +1,4 @@
-//! Tests the commands of `wattle.run`.
+//! Tests of the commands that `wattle.run` accepts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests values that `dbg` writes to the trace.
+//! Tests of the trace lines that `dbg` writes.
 
 use crate::world::World;
 

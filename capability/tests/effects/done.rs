@@ -1,4 +1,4 @@
-//! Tests programs that end the run.
+//! Tests of programs that end the run.
 
 use wattle_rt::{Code, Exit};
 

@@ -1,4 +1,4 @@
-//! Tests patterns that match paths of the run's files.
+//! Tests of glob patterns for the run's files.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests concurrent requests.
+//! Tests of concurrent requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

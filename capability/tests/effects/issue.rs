@@ -1,4 +1,4 @@
-//! Tests the filing of tickets.
+//! Tests of filing tickets.
 
 use wattle_rt::Code;
 

@@ -1,4 +1,4 @@
-//! Tests the atomicity and ownership of key-value state.
+//! Tests of atomic updates and ownership of key-value state.
 
 use std::sync::Arc;
 

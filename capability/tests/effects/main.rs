@@ -1,4 +1,4 @@
-//! Tests programs that use state, requests, other programs, models and the trace.
+//! Tests of programs that use state, requests, other programs, models and the trace.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests programs that start other programs.
+//! Tests of programs that start other programs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

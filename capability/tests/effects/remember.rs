@@ -1,4 +1,4 @@
-//! Tests the memory: arguments, limits, and search by meaning.
+//! Tests of the memory: arguments, limits, and search by meaning.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests shell lines: their results, and the files that they may access.
+//! Tests of shell lines: their results, and the files that they may access.
 
 use std::sync::Arc;
 use std::time::Duration;

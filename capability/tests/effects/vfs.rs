@@ -1,4 +1,4 @@
-//! Tests reading and writing whole files of the run.
+//! Tests of reading and writing the run's files as a whole.
 
 use wattle_rt::Code;
 

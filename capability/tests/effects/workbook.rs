@@ -1,4 +1,4 @@
-//! Tests workbooks: their exports, and the errors for invalid or failing workbooks.
+//! Tests of workbooks: their exports, and the errors for workbooks that are invalid or fail.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Tests workbooks that are Org documents.
+//! Tests of workbooks that are Org documents.
 
 use serde_json::json as value;
 use wattle_capability::workbook::{lint, outline};

@@ -1,4 +1,4 @@
-//! Tests pushes over https, to `git http-backend` behind a server that requires a token.
+//! Tests of pushes over https to `git http-backend` behind a server that requires a token.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -62,8 +62,8 @@ impl Server {
                         }
                     }
                     // A client with GnuTLS completes the handshake before it verifies the
-                    // certificate, and then disconnects without sending a byte. Any bytes count as
-                    // a request, even an incomplete one.
+                    // certificate, and then disconnects without sending a byte. Any bytes received
+                    // count as a request, even if it is incomplete.
                     if request.is_empty() {
                         return;
                     }

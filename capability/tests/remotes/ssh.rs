@@ -1,4 +1,4 @@
-//! Tests pushes over ssh. `sshd` runs as the user of the tests, with keys that the tests create.
+//! Tests of pushes over ssh. `sshd` runs as the user of the tests, with keys that the tests create.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! Tests attacks on the index by a run, by another user of the machine, and by anyone who can write
-//! to its file.
+//! Tests the index against attacks by a run, by another user of the machine, and by anyone who can
+//! write to the index file.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tests search in the run's files: results, changed files, skipped files and a corrupt index.
+//! Tests of search in the run's files: results, changed files, skipped files and a corrupt index.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -176,7 +176,7 @@ async fn a_broken_or_foreign_index_is_replaced() {
     foreign.execute_batch("CREATE TABLE file (x); INSERT INTO file VALUES (1)").unwrap();
     drop(foreign);
     assert_eq!(found().await, ["a.txt"]);
-    // The index has overwritten pages, and is then truncated.
+    // Some of the index file's pages are overwritten, and then the file is truncated.
     let mut bytes = std::fs::read(&index).unwrap();
     let from = bytes.len() / 4;
     bytes[from..].fill(0x5a);

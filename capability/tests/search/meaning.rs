@@ -1,4 +1,4 @@
-//! Tests search by meaning: the model's effect on results, its cost, and search without it.
+//! Tests of search by meaning: the model's effect on results, its cost, and search without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

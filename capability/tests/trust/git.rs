@@ -1,4 +1,4 @@
-//! Tests the broker's effects on real repositories, and attacks by hostile repositories.
+//! Tests the broker on real repositories, including hostile ones.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

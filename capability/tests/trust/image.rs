@@ -1,4 +1,4 @@
-//! Tests images from an endpoint: accepted images, rejected images, and the budget.
+//! Tests of images from an endpoint: accepted images, rejected images, and the budget.
 
 use std::sync::Arc;
 

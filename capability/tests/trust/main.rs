@@ -1,4 +1,4 @@
-//! Tests attacks by hostile repositories, endpoints and servers, and attacks with hostile paths and
+//! Tests the defences of trusted runs against hostile repositories, endpoints, servers, paths and
 //! requests.
 
 #![allow(

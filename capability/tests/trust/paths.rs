@@ -1,5 +1,5 @@
-//! Tests hostile paths: each path is rejected with the message in its row, both with an overlay and
-//! with direct writes, and nothing changes.
+//! Tests of hostile paths: each path is rejected with the message in its row, both with an overlay
+//! and with direct writes, and nothing changes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! Tests hostile requests: each request is rejected with the message in its row before anything is
-//! sent.
+//! Tests of hostile requests: each request is rejected with the message in its row before anything
+//! is sent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests search engines: requests, parsed responses and reported failures.
+//! Tests of search engines: requests, parsed responses and reported failures.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests page conversion and the search engines against a misbehaving server.
+//! Tests of page conversion, and of the search engines with a misbehaving server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 

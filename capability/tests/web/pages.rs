@@ -1,4 +1,4 @@
-//! Tests the conversion of pages: converts `pages/NAME.html` and compares the text with
+//! Tests of page conversion. Each `pages/NAME.html` is converted, and the text is compared with
 //! `pages/NAME.md`. `UPDATE=1` updates the Markdown files.
 
 use std::sync::Arc;

@@ -43,7 +43,7 @@ impl World {
     }
 
     pub(crate) fn with(limits: Limits) -> World {
-        // A debug build needs many seconds to compile a guest, so the tests share compiled guests.
+        // A debug build takes many seconds to compile a guest, so the tests share compiled guests.
         if let Some(folder) = option_env!("CARGO_TARGET_TMPDIR") {
             wattle_capability::guests::keep_compiled_in(folder.as_ref());
         }
@@ -314,7 +314,7 @@ impl Shell for Toy {
     }
 }
 
-/// A tracker that stores tickets.
+/// An issue tracker that keeps its tickets in memory.
 #[derive(Default)]
 pub(crate) struct TicketList(pub(crate) Mutex<Vec<Ticket>>);
 

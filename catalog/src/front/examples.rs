@@ -1,4 +1,4 @@
-//! Checks `[[example]]` tables.
+//! Validation of `[[example]]` tables.
 
 use toml::Spanned;
 use wattle_rt::Code;

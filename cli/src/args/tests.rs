@@ -1,4 +1,4 @@
-//! Tests the options and the help of every command.
+//! Tests of the options and the help of every command.
 
 use super::*;
 

@@ -119,7 +119,7 @@ async fn catalog(setup: &Setup) -> Found {
     }
 }
 
-/// Checks that the workdir can be read.
+/// Checks that the workdir is readable.
 fn root(setup: &Setup) -> Found {
     let root = &setup.config.root.value;
     let listed = Files::open_base(root).and_then(|base| Files::overlay(Some(base), 0).list("/"));
@@ -128,7 +128,7 @@ fn root(setup: &Setup) -> Found {
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
-/// Checks that the store can be written.
+/// Checks that the store is writable.
 async fn store(setup: &Setup) -> Found {
     const FIX: &str = "name another store with `--store FILE|URL`";
     let store = setup.store().map_err(|fault| wrong(fault, FIX))?;

@@ -114,7 +114,7 @@ impl Choice {
     }
 }
 
-/// Checks that the API key's variable is set.
+/// Checks that the environment variable for the API key is set.
 fn check_key(given: Option<&str>, usual: Option<&str>, needed: bool) -> Result<(), Fault> {
     let is_set = |name: &str| variable(name).is_some_and(|key| !key.trim().is_empty());
     let missing = |name: &str| {

@@ -55,8 +55,8 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
     Ok(path)
 }
 
-/// Creates the folder for artifacts. Returns the path of a file in it: if this path is declared as
-/// writable, the confinement allows writes to the whole folder.
+/// Creates the folder for artifacts. Returns a path inside it to declare as writable: the
+/// confinement then allows writes to the whole folder.
 ///
 /// # Errors
 /// If the folder cannot be created.

@@ -193,8 +193,8 @@ fn parked(run: &str, reason: &str) -> Fault {
         .hint(format!("`wattle run --resume {run} --release` tries it again"))
 }
 
-/// Returns the number of the last event before the run's last step. A user who resumes the run then
-/// sees the events of that step.
+/// Returns the number of the last event before the run's last step. When the run is resumed, its
+/// events are printed from that step on.
 async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
     let step = |event: &Event| match event {

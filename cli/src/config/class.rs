@@ -79,7 +79,7 @@ pub(super) fn no_search(given: &SearchEngine, _: &SearchEngine) -> bool {
     *given == SearchEngine::Off
 }
 
-/// Accepts `false`. Accepts `true` if the value is true even without the project file.
+/// Accepts `false`, and also `true` if the value is true even without the project file.
 pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }

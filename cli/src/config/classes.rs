@@ -28,7 +28,7 @@ pub(crate) struct ModelClass {
     /// The URL of the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base_url: Option<String>,
-    /// The variable that contains the key.
+    /// The environment variable that contains the API key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_env: Option<String>,
     /// The default reasoning effort of requests.

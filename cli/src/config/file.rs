@@ -1,4 +1,4 @@
-//! Reads settings files.
+//! Reading settings files.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Generates `docs/configuration.md` from the table of settings. `UPDATE=1` rewrites the page.
+//! Generation of `docs/configuration.md` from the table of settings. `UPDATE=1` rewrites the page.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -113,8 +113,8 @@ impl Config {
     /// before it.
     ///
     /// # Errors
-    /// If a variable or a file has an invalid value or an unknown key, or sets a key that it may
-    /// not set.
+    /// If an environment variable or a file has an invalid value or an unknown key, or sets a key
+    /// that it may not set.
     pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
@@ -204,13 +204,14 @@ impl Config {
     }
 }
 
-/// Returns the workdir, whose project file is read. A project file cannot set the workdir.
+/// Returns the workdir, which determines the project file. Therefore a project file cannot set the
+/// workdir.
 fn root(flags: &[Layer], environment: &Layer, user: &File) -> PathBuf {
     let root = flags.iter().find_map(|layer| layer.root.as_ref()).or(environment.root.as_ref());
     root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// Returns true if `text` can be the name of a variable.
+/// Returns true if `text` can be the name of an environment variable.
 fn is_variable_name(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(name)

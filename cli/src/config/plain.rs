@@ -1,5 +1,5 @@
-//! Reads files that a stranger may have created. Accepts only plain files of limited size, and
-//! never blocks.
+//! Reading files that an untrusted user may have created. Only regular files of limited size are
+//! accepted, and reading never blocks.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -17,7 +17,7 @@ pub(crate) const LARGEST: u64 = 1 << 20;
 ///
 /// # Errors
 /// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or
-/// if it cannot be read. The error names the reason.
+/// if it cannot be read. The error states the reason.
 pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
     let folder =

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 pub(crate) struct Project {
     /// The folder, with links resolved.
     pub(crate) folder: PathBuf,
-    /// The path as messages show it. Relative paths in the file start from its folder.
+    /// The path that messages show. Relative paths in the file are relative to the file's folder.
     pub(crate) path: PathBuf,
     /// The content.
     pub(crate) bytes: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
     /// The value in the file.
     pub(crate) value: Json,
-    /// The value without the file.
+    /// The value that applies without the project file.
     pub(crate) otherwise: Json,
     /// If true, the value takes effect only in a trusted folder.
     pub(crate) needs_trust: bool,
@@ -43,7 +43,7 @@ impl Project {
     /// layer.
     ///
     /// # Errors
-    /// If it is not a plain file of the allowed size, is not TOML, or sets an unknown key or one
+    /// If it is not a regular file of the allowed size, is not TOML, or sets an unknown key or one
     /// that no project file may set.
     pub(super) fn read(
         folder: &Path,

@@ -1,5 +1,5 @@
-//! The setting `secrets`: each secret has a name, a variable that contains it, and the hosts that
-//! may receive it.
+//! The setting `secrets`: each secret has a name, an environment variable that contains it, and the
+//! hosts that may receive it.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 pub(crate) struct SecretEntry {
     /// The name by which programs refer to the secret.
     pub(crate) name: String,
-    /// The variable that contains the secret.
+    /// The environment variable that contains the secret.
     pub(crate) variable: String,
     /// The hosts that may receive the secret.
     pub(crate) hosts: Vec<SecretHost>,

@@ -44,7 +44,7 @@ impl Site {
         format!("http://{}", self.address)
     }
 
-    /// Returns the rule that allows this site, and nothing else on this machine.
+    /// Returns the host rule that allows access to this site, but to nothing else on this machine.
     pub(super) fn rule(&self) -> HostRule {
         self.rule.clone()
     }

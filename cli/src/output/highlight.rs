@@ -1,4 +1,4 @@
-//! Highlights programs.
+//! Syntax highlighting for programs.
 //!
 //! The highlighter must cope with any input, complete or not. Therefore it has its own small lexer:
 //! the language's own lexer stops at the first error.

@@ -175,7 +175,7 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     plain
 }
 
-/// The sink of the log. It writes lines to stderr, with keys and secrets masked.
+/// The log sink. It writes lines to stderr, with keys and secrets masked.
 pub(crate) struct Log;
 
 impl Write for Log {

@@ -1,4 +1,5 @@
-//! The standard streams of a shell, made visible on a terminal.
+//! The standard streams of a shell. On a terminal, control characters in the output are made
+//! visible.
 
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd};

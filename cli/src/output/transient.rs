@@ -14,7 +14,7 @@ const ERASE: &[u8] = b"\r\x1b[K";
 /// written, so that no output appears in the middle of the line.
 static LINE: Mutex<String> = Mutex::new(String::new());
 
-/// Number of questions that the user is answering.
+/// Number of open questions. While there are any, no transient line is shown.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// A guard for a question. No transient line is shown until the guard is dropped.

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Width of a terminal that does not report its width, in columns.
+/// Assumed width, in columns, of a terminal that does not report its width.
 const USUAL: usize = 80;
 /// Minimum width of a layout, in columns.
 const LEAST: usize = 20;

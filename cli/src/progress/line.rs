@@ -101,7 +101,7 @@ pub(super) fn thought(content: &str, verbose: bool) -> String {
     text.lines().fold(String::new(), |lines, line| lines + &format!("  {}\n", paint(DIM, line)))
 }
 
-/// Renders a note about a run: a styled word and a text, on one line unless `verbose` is true.
+/// Renders a note about a run: a styled word and its text, on one line unless `verbose` is true.
 pub(super) fn note(style: Style, word: &str, text: &str, verbose: bool) -> String {
     let text = visible(text.trim());
     let text = if verbose { text } else { below(&text, width(word)) };

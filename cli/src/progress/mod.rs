@@ -82,7 +82,7 @@ impl Drop for Live {
 pub(crate) struct RunView {
     /// The run's id.
     pub(crate) run: Option<String>,
-    /// The calls of its steps.
+    /// The calls in the run's steps.
     pub(crate) steps: Vec<Step>,
 }
 

@@ -1,4 +1,4 @@
-//! The calls of a run's steps.
+//! The calls in a run's steps.
 
 use wattle_agent::machine::Event;
 

@@ -1,4 +1,4 @@
-//! Turns the events of one run into output.
+//! Conversion of the events of one run to output.
 
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Creates the view of a run that starts now.
+    /// Creates the view of a run, and starts the clock that measures the run's duration.
     pub(super) fn new(mode: Mode, verbose: bool) -> View {
         let now = Instant::now();
         View {

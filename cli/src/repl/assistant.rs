@@ -18,7 +18,7 @@ use crate::output::{self, BAD, DIM, NAME, highlight, paint};
 /// The line editor's helper.
 pub(super) struct Assistant {
     known: SharedKnown,
-    /// If true, the user is answering a question, and needs no help.
+    /// If true, the helper does nothing, because the user is answering a question.
     pub(super) is_idle: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Suggests completions at the cursor.
+//! Completions at the cursor.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Parses the inputs of a session.
+//! Parsing the inputs of a session.
 
 use super::commands::{self, Command};
 use super::open::QUOTES;

@@ -1,4 +1,4 @@
-//! Runs programs without the model.
+//! Running programs without the model.
 
 use std::sync::Arc;
 use std::time::Duration;

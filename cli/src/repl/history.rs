@@ -11,7 +11,7 @@ use crate::fault::Fault;
 
 /// A state of a session that `/undo` can restore.
 pub(super) struct Undo {
-    /// A description of the action that followed.
+    /// A description of the action that `/undo` reverts when it restores this state.
     pub(super) what: &'static str,
     /// The conversation.
     pub(super) messages: Vec<Message>,

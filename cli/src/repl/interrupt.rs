@@ -1,4 +1,4 @@
-//! Handles Ctrl-C. The first interrupt asks the current work to stop, and a second one soon
+//! Handling of Ctrl-C. The first interrupt asks the current work to stop, and a second one soon
 //! afterwards ends the session.
 
 use std::pin::pin;

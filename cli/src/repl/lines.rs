@@ -31,7 +31,7 @@ const PROMPT: &str = "› ";
 pub(super) enum Line {
     /// A complete input.
     Text(String),
-    /// A text to edit in the user's editor, after Ctrl-X Ctrl-E.
+    /// Text to edit in the user's editor, after Ctrl-X Ctrl-E.
     Edit(String),
     /// Ctrl-C.
     Interrupt,

@@ -100,7 +100,8 @@ async fn converse(
 }
 
 impl Repl {
-    /// Opens a text in the user's editor, if there is one, and puts the result on the next prompt.
+    /// Opens `text` in the user's editor and pre-fills the next prompt with the result. Without an
+    /// editor, the text is used unchanged.
     async fn edit(&mut self, text: String) -> Result<(), Fault> {
         let Some(mut editor) = self.editor.take() else {
             self.session.next = text;

@@ -51,7 +51,7 @@ impl OpenProgram {
         format!("{}{input}{end}", self.text)
     }
 
-    /// Returns a tape that replays the calls of the kept inputs.
+    /// Returns a tape that replays the calls that the kept inputs made.
     pub(super) fn tape(&self) -> Arc<InputTape> {
         let key = |(id, result): &(CallId, CallResult)| {
             ((id.path.to_vec(), id.number), (id.clone(), result.clone()))
@@ -94,7 +94,8 @@ pub(super) fn declares(input: &str) -> bool {
     heads(input).any(|(_, head)| words.contains(&head))
 }
 
-/// Returns true if no form of an input leaves a value or ends the program.
+/// Returns true if another input can follow: no form of this input leaves a value or ends the
+/// program.
 fn can_continue(input: &str) -> bool {
     let ends = heads(input).any(|(_, head)| ENDS.contains(&bare(head)) || head.starts_with("br"));
     let mut tops = heads(input).filter(|(depth, _)| *depth == 1).peekable();

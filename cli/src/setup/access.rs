@@ -140,7 +140,7 @@ impl Setup {
     }
 }
 
-/// Returns the file of the search index for a tenant and a workdir, or `None` if there is no cache
+/// Returns the path of the search index for a tenant and a workdir, or `None` if there is no cache
 /// folder.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
     let folder = Places::of_user().cache?.join("search").join(tenant.file_name());

@@ -1,4 +1,4 @@
-//! Handles interrupts by the user.
+//! Handling of interrupts by the user.
 
 use tokio_util::sync::CancellationToken;
 

@@ -380,7 +380,7 @@ impl Setup {
     }
 }
 
-/// Returns the limits of programs and runs.
+/// Returns the limits for programs and runs.
 fn limits(config: &Config) -> Limits {
     let bytes =
         |setting: NonZeroU32| usize::try_from(u64::from(setting.get()) << 20).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Opens models by name or by class.
+//! Opening models by name or by class.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

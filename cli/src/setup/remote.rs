@@ -1,5 +1,5 @@
-//! Creates the remote services from the settings: the model's endpoint, the search engine, and the
-//! telemetry collector.
+//! Creation of the remote services from the settings: the model's endpoint, the search engine, and
+//! the telemetry collector.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +29,7 @@ pub(super) fn endpoint_settings(config: &Config) -> EndpointSettings<'_> {
 pub(crate) const SHORT_KEY: &str =
     "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
-/// The variables whose keys have been reported as too short.
+/// The environment variables whose keys have been reported as too short.
 static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Masks an endpoint's key in everything that the process records. Warns once per variable if the

@@ -42,10 +42,11 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     })
 }
 
-/// Opens the storage for large files. The keys of a bucket come from the environment.
+/// Opens the storage for large files. A bucket's access keys come from environment variables.
 ///
 /// # Errors
-/// If the folder cannot be created, a variable of the bucket is missing, or one is invalid.
+/// If the folder cannot be created, or an environment variable for the bucket is missing or
+/// invalid.
 fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
     let failed = |error: StoreError| {
         Fault::configuration(error.to_string()).hint("name another location with `--blobs URL`")
@@ -82,8 +83,8 @@ fn blobs(location: &BlobLocation) -> Result<BlobStore, Fault> {
     BlobStore::bucket(&bucket, &Egress::new(Policy::default())).map_err(failed)
 }
 
-/// Returns the value of an environment variable without surrounding whitespace. Returns `None` if it
-/// is absent or empty.
+/// Returns the value of an environment variable without surrounding whitespace. Returns `None` if
+/// it is absent or empty.
 ///
 /// # Errors
 /// If the value cannot be part of a request's headers.
@@ -97,7 +98,7 @@ fn bucket_variable(name: &str) -> Result<Option<String>, Fault> {
 }
 
 /// Opens the store at a location. All stores that a process opens in the same database share one
-/// set of connections.
+/// connection pool.
 pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, StoreError> {
     static DATABASE: Mutex<Option<(String, Store)>> = Mutex::new(None);
     let url = match location {
@@ -181,8 +182,8 @@ pub(crate) fn may_have_secrets(config: &Config) -> bool {
             .is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
 }
 
-/// Returns the keys that seal traces. They are stored next to the store's file or, for a database,
-/// next to the default file. Returns `None` if there is no store.
+/// Returns a handle to the tenants' keys. They are stored next to the store's file or, for a
+/// database, next to the default file. Returns `None` if there is no store.
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     Some(Keys::new(location(config).ok()?.folder()?.join("keys")))
 }

@@ -25,7 +25,7 @@ pub(crate) enum State {
     NotNeeded,
     /// The user trusts its current content.
     Trusted,
-    /// The user trusted different content. Each string describes one difference.
+    /// The content has changed since the user trusted it. Each string describes one difference.
     Changed(Vec<String>),
     /// The user was asked about this content, and declined.
     Declined,
@@ -127,7 +127,8 @@ fn command(project: &Project) -> String {
     }
 }
 
-/// Lists the changes to a file, and asks the user.
+/// Lists the settings and programs that need trust, and asks the user whether to trust them. If the
+/// file has changed since it was trusted, also lists the differences.
 fn ask(project: &Project, pins: &Pins, state: &State) {
     let path = project.path.display();
     let head = match state {

@@ -32,7 +32,7 @@ pub(crate) struct Record {
     pub(crate) trusted: bool,
     /// The hashes of the content.
     pub(crate) pins: Pins,
-    /// The settings that needed trust at that time.
+    /// The settings that needed trust when the user decided.
     settings: BTreeMap<String, Json>,
 }
 

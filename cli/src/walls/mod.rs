@@ -23,10 +23,10 @@ pub(crate) use rules::{Reach, Rule};
 /// The access that a command needs in addition to the access that its settings require.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
-    /// The files that the command line names for reading.
+    /// The files named on the command line that the command reads.
     pub(crate) reads: Vec<PathBuf>,
-    /// The files that the command line names for writing. The rules allow access to their folders,
-    /// because a write replaces the file.
+    /// The files named on the command line that the command writes. The rules allow access to their
+    /// folders, because a write replaces the file.
     pub(crate) writes: Vec<PathBuf>,
     /// If true, the command changes nothing in the workdir.
     pub(crate) workdir_stays: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Needs {
     pub(crate) trusted: bool,
     /// If true, the command listens on a port.
     pub(crate) listens: bool,
-    /// If true, an administrator may save programs in the folders of the catalog.
+    /// If true, an administrator may save programs in the catalog folders.
     pub(crate) saves_programs: bool,
 }
 

@@ -87,7 +87,7 @@ const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 /// The other files that `git` and `ssh` read.
 const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
 
-/// The variables that contain the paths of the operator's certificates.
+/// The environment variables that contain the paths of the operator's certificates.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Returns the rules of a command with these settings. Creates Wattle's own folders if they are

@@ -1,4 +1,4 @@
-//! Runs one attack.
+//! Running one attack.
 
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
@@ -109,7 +109,7 @@ fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults:
     }
 }
 
-/// Starts the web server. Its pages may contain its own address.
+/// Starts the web server. Its pages may contain the server's own address.
 fn web(row: &Row, own: &std::collections::BTreeMap<String, String>) -> Provider {
     let (pages, own) = (row.page.clone(), own.clone());
     Provider::answering(move |request| {

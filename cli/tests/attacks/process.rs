@@ -1,4 +1,4 @@
-//! Runs the binary, with pipes or in a terminal.
+//! Running the binary, with pipes or in a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};

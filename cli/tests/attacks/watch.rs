@@ -85,7 +85,7 @@ struct Process {
     pid: u32,
     parent: u32,
     name: String,
-    /// If true, the process is a fork of this one that has not started its program yet.
+    /// If true, the process is a fork of the test process and has not executed its program yet.
     is_fork: bool,
     /// If true, the program of the process is known, and is not the `kill` command that the watcher
     /// itself runs.

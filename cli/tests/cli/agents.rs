@@ -1,4 +1,4 @@
-//! Tests declared agents on the command line.
+//! Command-line tests of agents that are declared in files.
 
 use serde_json::json;
 use wattle_tests::provider::{Answer, Provider};

@@ -1,4 +1,4 @@
-//! Tests the sources of settings, and the limits on files.
+//! Tests of the sources of settings, and of the limits on files.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Tests runs that outlive their process: they are killed at any moment and resumed, parked,
+//! Tests of runs that outlive their process: they are killed at random moments and resumed, parked,
 //! replayed and forked.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Tests `wattle eval`: the built-in set, with recordings and with an endpoint, and the commands
+//! Tests of `wattle eval`: the built-in set, with recordings and with an endpoint, and the commands
 //! and files of its manual page.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Tests the commands without a model: `exec`, `check`, `expand`, `parse`, `catalog`, `demo`.
+//! Tests of the commands that need no model: `exec`, `check`, `expand`, `parse`, `catalog`, `demo`.
 
 use std::io::{Read, Write};
 

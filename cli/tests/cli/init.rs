@@ -1,4 +1,4 @@
-//! Tests `wattle init`.
+//! Tests of `wattle init`.
 
 use wattle_tests::provider::{Answer, Provider};
 

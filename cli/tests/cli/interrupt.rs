@@ -1,4 +1,4 @@
-//! Tests interrupts by the user, and a closed stdout.
+//! Tests of interrupts by the user, and of a closed stdout.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests the binary from the outside: its output, its exit codes, and the files that it writes.
+//! Tests of the binary from the outside: its output, its exit codes, and the files that it writes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests `wattle memory`, and programs that find the added items.
+//! Tests of `wattle memory`, and of programs that find the added items.
 
 use crate::place::Place;
 

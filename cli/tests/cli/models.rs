@@ -1,4 +1,4 @@
-//! Tests the settings of the model: the dialect, budgets, prices, and the content guard.
+//! Tests of the model settings: the dialect, budgets, prices, and the content guard.
 
 use serde_json::{Value as Json, json};
 use wattle_tests::provider::{Answer, Provider};

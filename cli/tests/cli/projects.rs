@@ -1,5 +1,5 @@
-//! Tests project files: the settings that an untrusted folder may change, and how trust is granted
-//! and revoked.
+//! Tests of project files: the settings that an untrusted folder may change, and how trust is
+//! granted and revoked.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests the README's examples: every line of its `sh` blocks runs unchanged.
+//! Tests of the README's examples: every line of its `sh` blocks runs unchanged.
 
 use crate::place::Place;
 

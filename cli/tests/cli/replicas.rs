@@ -1,4 +1,4 @@
-//! Tests several servers that share a store in PostgreSQL. At random times, servers are killed,
+//! Tests of several servers that share a store in PostgreSQL. At random times, servers are killed,
 //! paused, stopped, drained, or cut off from the database, and the database itself is restarted or
 //! crashes. Every accepted run ends exactly once, its stream contains each event once, no effect is
 //! repeated, and the ledger can be verified.
@@ -370,8 +370,8 @@ fn wait_for_end(world: &World, random: &mut fastrand::Rng, run: &str) -> (Json, 
     }
 }
 
-/// Starts runs over a period of time, and follows some of them. Returns the runs with their forms,
-/// and the followers, which return the numbers of the events.
+/// Starts runs over a period of time, and follows some of them. Returns the form of each run, and
+/// the threads of the followers. Each thread returns its run and the numbers of the run's events.
 #[expect(clippy::type_complexity, reason = "the results of a thread")]
 fn start_runs(
     world: &Arc<World>,

@@ -1,4 +1,4 @@
-//! Tests `wattle run` with a chat-completions endpoint.
+//! Tests of `wattle run` with a chat-completions endpoint.
 
 use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider};

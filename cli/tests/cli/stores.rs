@@ -1,4 +1,4 @@
-//! Tests `wattle store` and `wattle prune`.
+//! Tests of `wattle store` and `wattle prune`.
 
 use crate::place::{Done, Place};
 

@@ -1,4 +1,4 @@
-//! Tests `wattle trace`, `telemetry`, `ledger` and `vars`: reading and verifying the records of
+//! Tests of `wattle trace`, `telemetry`, `ledger` and `vars`: reading and verifying the records of
 //! runs.
 
 use serde_json::{Value as Json, json};

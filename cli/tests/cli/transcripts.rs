@@ -1,4 +1,4 @@
-//! Tests transcripts: commands and their exact output.
+//! Tests of transcripts: commands with their exact output.
 //!
 //! A transcript in `tests/transcripts` contains calls. Each call is a line that begins with `$ `,
 //! followed by the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless

@@ -1,4 +1,4 @@
-//! Tests trusted runs and secrets, configured by an operator.
+//! Tests of trusted runs and of secrets that an operator configured.
 
 use std::process::Command;
 

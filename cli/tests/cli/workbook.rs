@@ -1,4 +1,4 @@
-//! Tests `wattle workbook` on an Org document.
+//! Tests of `wattle workbook` on an Org document.
 
 use crate::place::Place;
 

@@ -1,4 +1,4 @@
-//! Tests `wattle repl` on a pseudo-terminal.
+//! Tests of `wattle repl` on a pseudo-terminal.
 
 #![allow(
     clippy::unwrap_used,

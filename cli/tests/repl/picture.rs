@@ -1,4 +1,4 @@
-//! Renders a screen as an SVG picture.
+//! Rendering a screen as an SVG picture.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Tests the output of commands on a terminal: untrusted text in it cannot control the terminal.
+//! Tests of the output of commands on a terminal: untrusted text in it cannot control the terminal.
 
 use rexpect::reader::Options;
 use rexpect::session::spawn_with_options;

@@ -1,4 +1,4 @@
-//! Tests the session as a user sees it on a screen.
+//! Tests of the session as a user sees it on a screen.
 
 use std::process::Command;
 use std::time::Duration;

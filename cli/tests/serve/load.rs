@@ -1,4 +1,4 @@
-//! Tests a server under the load of hostile programs.
+//! Tests of a server under a load of hostile programs.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

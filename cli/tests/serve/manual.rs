@@ -1,4 +1,4 @@
-//! Tests the examples of `docs/http.md`, which `sh` runs against a real server.
+//! Tests of the examples of `docs/http.md`, which `sh` runs against a real server.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! Tests a run that kills its server.
+//! Tests of a run that kills its server.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Tests a client that follows a run while its server is killed and restarted.
+//! Tests of a client that follows a run while its server is killed and restarted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Tests a tree of agents whose server is killed repeatedly.
+//! Tests of a tree of agents whose server is killed repeatedly.
 
 use std::path::Path;
 use std::time::Duration;

@@ -32,7 +32,7 @@ const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool 
 const CONCLUDE: &str =
     "All steps are used up. Answer now with what you know; no more tools can be called.";
 
-/// Runs a task with tools until it ends. The counterpart with programs is [`wattle_agent::run`].
+/// Runs a task with tools until it ends. The counterpart for programs is [`wattle_agent::run`].
 pub(crate) async fn run(
     host: &Host,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! Host functions as JSON tools: the schemas of the tools, and the parsing of calls.
+//! Host functions as JSON tools: the schemas of the tools, and the parsing of calls to them.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::manual::schema;

@@ -1,4 +1,4 @@
-//! Removes the decoration that models put around a value: Markdown, quotes, a code fence.
+//! The removal of decoration that models put around a value: Markdown, quotes, a code fence.
 
 /// Returns a string without leading whitespace, trailing whitespace and whitespace at line ends,
 /// and with `\n` as its only line ending. All rules ignore these differences.

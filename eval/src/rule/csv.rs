@@ -31,8 +31,9 @@ pub(super) fn wrong(
     })
 }
 
-/// Returns true if a cell has the expected value. A number may be written differently, if programs
-/// can still parse it: `12.50` and `12.5`, not `12.5 EUR`. A string must match exactly.
+/// Returns true if a cell has the expected value. A number may be written differently if programs
+/// can still parse it: `12.50` matches `12.5`, but `12.5 EUR` does not. A string must match
+/// exactly.
 fn is_cell(cell: &str, item: &Item, within: f64) -> bool {
     match item {
         Item::Text(text) => cell.trim() == text.trim(),

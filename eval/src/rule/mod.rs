@@ -32,7 +32,7 @@ pub struct Rule {
     matches: Option<Pattern>,
     /// The values that a short answer must name, in order, and no others.
     says: Option<Items>,
-    /// Values that a short answer must not name in addition.
+    /// Other values that a short answer must not name.
     among: Texts,
     /// The items of a list, in order.
     list: Option<Vec<Item>>,
@@ -40,7 +40,7 @@ pub struct Rule {
     set: Option<Vec<Item>>,
     /// The rows of a table in CSV.
     csv: Option<Vec<Vec<Item>>>,
-    /// The only number in the text.
+    /// The number that the text must contain, and no others.
     number: Option<f64>,
     /// Maximum difference between a number and its expected value.
     within: f64,

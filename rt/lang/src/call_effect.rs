@@ -1,9 +1,9 @@
-//! The effect of a call outside the program.
+//! The effects that calls have outside the program.
 
 use serde::{Deserialize, Serialize};
 
-/// The effect of a host function outside the program. It determines what happens to a call when the
-/// program is run again.
+/// The effect that a host function has outside the program. It determines what happens to a call
+/// when the program is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallEffect {
@@ -23,7 +23,7 @@ pub enum CallEffect {
 }
 
 impl CallEffect {
-    /// Returns the name that tables and tapes use.
+    /// Returns the effect's name, as used in tables and tapes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// An error code. 0 is success, and any other number is a kind of failure.
 ///
-/// Codes below 16 are common to all runtimes of this kind. The others are specific to Wattle. A
-/// program may return a number without a name, for which [`Code::name`] returns `None`.
+/// Codes below 16 are shared with similar runtimes. The others are specific to Wattle. A program
+/// may return a number without a name, for which [`Code::name`] returns `None`.
 ///
 /// ```
 /// use wattle_lang::Code;
@@ -17,8 +17,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub i32);
 
-/// The meaning of a number without a name. For example, a program that pops the value and `err` in
-/// the wrong order returns a pointer.
+/// The description of a number without a name. Such a number may be a pointer, for example, if the
+/// program pops the value and `err` in the wrong order.
 const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a \
                        string that should be returned with `(ret …)`, or a value popped instead \
                        of err (err is on top of the value and is popped first)";

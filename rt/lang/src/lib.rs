@@ -48,7 +48,7 @@ pub use self::syntax::format::format;
 use self::syntax::indent;
 use self::syntax::tree::{self, Tree};
 
-/// The module of a program.
+/// The module assembled from a program.
 #[derive(Clone, Debug)]
 pub struct AssembledModule {
     /// The module in WAT. It depends only on the source, and is not affected by comments or by
@@ -59,14 +59,14 @@ pub struct AssembledModule {
     pub imports: Vec<Signature>,
     /// The first address after the static data, a multiple of 16.
     pub heap_base: u32,
-    /// Parts of the program that were fixed or ignored, in source order. At most 16.
+    /// Warnings about parts of the program that were fixed or ignored, in source order. At most 16.
     pub warnings: Vec<Diagnostic>,
 }
 
 /// A map with names as keys. Its hash function is fast and uses a new random seed in each process.
 type NameMap<K, V> = HashMap<K, V, RandomState>;
 
-/// Maximum number of warnings. Each one requires a search for its line.
+/// Maximum number of warnings. Each warning requires a search for its line number.
 const MAX_WARNINGS: usize = 16;
 
 /// Translates a program to a module, in time linear in its length.
@@ -220,14 +220,14 @@ pub fn locate_all(
     found.unwrap_or_else(|| vec![None; offsets.len()])
 }
 
-/// The results of all stages of the translation of a program.
+/// The results of all stages of translating a program.
 struct BuiltModule<'s> {
     tree: Tree<'s>,
     program: lower::program::Program<'s>,
     module: lower::module::Module,
 }
 
-/// Builds the module. If `marked` is true, records source positions.
+/// Builds the module of a program. If `marked` is true, records source positions.
 fn build<'s>(
     source: &'s str,
     host: &Signatures,

@@ -241,7 +241,7 @@ impl Signature {
     }
 
     /// Returns true if the function sorts or filters its array or map in place. The value of a form
-    /// that calls it is that array or map.
+    /// that calls such a function is that array or map.
     #[must_use]
     pub fn returns_first(&self) -> bool {
         matches!(
@@ -269,8 +269,8 @@ impl Signature {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
-    /// Asserts that the row declares the resources that its calls use. If a function waits or has
-    /// an effect, it must declare resources or name one in an argument.
+    /// Asserts that the function declares the resources that calls to it use. A function that waits
+    /// or has an effect must declare resources or have an argument that names one.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {

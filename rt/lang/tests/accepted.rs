@@ -1,4 +1,4 @@
-//! Tests programs that are valid although they use the syntax of other languages or of the first
+//! Tests of programs that are valid although they use syntax from other languages or from the first
 //! edition of this language. The programs are in `tests/accepted.txt`.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]

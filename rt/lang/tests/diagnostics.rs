@@ -1,4 +1,4 @@
-//! Tests the diagnostic of each broken program, and the program after its safe fixes.
+//! Tests of the diagnostic for each broken program, and of the program after its safe fixes.
 //! `tests/diagnostics/*.txt` contain cases of this form:
 //!
 //! ```text
@@ -56,14 +56,14 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
     assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are fixed");
 }
 
-/// The diagnostics of a program.
+/// The diagnostics for a program.
 struct Finding {
     text: String,
     is_error: bool,
     repaired: Option<String>,
 }
 
-/// Returns the diagnostics of a program, or `None` for a valid one without warnings.
+/// Returns the diagnostics for a program, or `None` for a valid one without warnings.
 fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
     let finding = explain(source, host);
     let assembled = assemble(source, host);

@@ -1,4 +1,4 @@
-//! Compares the modules of programs with the expected modules. The expected module of each
+//! Tests that programs are translated to the expected modules. The expected module of each
 //! `tests/expand/*.wat` is in the `.out` file next to it. `UPDATE=1` rewrites these files.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]

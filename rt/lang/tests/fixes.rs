@@ -1,4 +1,5 @@
-//! Tests properties of fixes: a valid program needs none, and no fix loses a literal or a call.
+//! Tests of the properties of fixes: a valid program needs none, and no fix loses a literal or a
+//! call.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,7 +1,7 @@
-//! Tests the formatter's output and its properties.
+//! Tests of the formatter's output and its properties.
 //!
-//! Each `tests/format/*.txt` contains programs, each after a line `=== title`, and followed by
-//! `---` and the expected layout. `UPDATE=1` rewrites the layouts.
+//! Each `tests/format/*.txt` contains programs. Each program follows a line `=== title`, and is
+//! followed by `---` and the expected layout. `UPDATE=1` rewrites the layouts.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

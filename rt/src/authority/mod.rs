@@ -5,7 +5,8 @@
 //! sound:
 //!
 //! - Where branches meet, the values of both branches are kept.
-//! - If memory may have been overwritten, or if the walk takes too long, nothing is known.
+//! - If memory may have been overwritten, its content is unknown. If the walk over the module takes
+//!   too long, everything is unknown.
 //! - A function whose reference is taken is assumed to be called with any arguments.
 //!
 //! Unreachable code is ignored.
@@ -60,8 +61,8 @@ pub struct Use {
 /// The known values of a call's argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// A string from this list. If the argument is none of them, it is not a valid string, and the
-    /// call fails.
+    /// A string from this list. If the argument is not one of these strings, it is not a valid
+    /// string, and the call fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,
@@ -78,13 +79,13 @@ pub enum Part {
     Literal(String),
     /// The program's argument with this index, counted from 0.
     Argument(u32),
-    /// Any string, which may be empty.
+    /// Any string, including the empty string.
     Unknown,
 }
 
 impl Authority {
-    /// Returns the authority of a module whose static data ends before `heap`. `imports` are the
-    /// host functions that it may import.
+    /// Returns the authority of a module whose static data ends before `heap`. `imports` lists the
+    /// host functions that the module may import.
     ///
     /// If the walk is aborted, the authority includes every import, with any arguments.
     pub(crate) fn of(binary: &[u8], imports: &[Signature], heap: u32) -> Authority {
@@ -123,7 +124,7 @@ impl Use {
 pub enum Reach<'a> {
     /// The resource that this argument names.
     Named(Target, &'a Argument),
-    /// Any resource of these kinds. The names are contained in an argument and are not known.
+    /// Any resource of these kinds. An argument contains the names, which are unknown.
     Any(&'static [Target]),
     /// A resource that every call to the function accesses.
     Always(Touch),
@@ -171,7 +172,7 @@ impl Text {
     }
 
     /// Replaces each argument part with the value of that argument in `args`. Returns `None` if the
-    /// string contains an argument that is missing in `args`.
+    /// string contains an argument that is missing from `args`.
     #[must_use]
     pub fn with(&self, args: &[String]) -> Option<Text> {
         let parts: Option<Vec<Part>> = self

@@ -173,7 +173,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         arguments: Vec<Value>,
     ) -> Option<Vec<Value>> {
         let mut results = vec![Value::Any; self.module.function(import)?.results().len()];
-        // A function that takes a bare address may write there.
+        // A function that takes a raw address may write to any address.
         if self.imports.get(import as usize)?.params.iter().any(|param| param.ty == Ty::Addr) {
             self.writes.add_everything();
         }
@@ -190,8 +190,8 @@ impl<'m, 'b> Walk<'m, 'b> {
         Some(results)
     }
 
-    /// Returns the result of a host function if it follows from the arguments. The outer option is
-    /// `None` if the effort is used up.
+    /// Returns the result of a host function if the result follows from the arguments. The outer
+    /// option is `None` if the effort is used up.
     fn host_result(&mut self, import: u32, arguments: &[Value]) -> Option<Option<Value>> {
         let function = self.imports.get(import as usize)?;
         Some(match ((function.module, function.name), arguments) {

@@ -1,4 +1,4 @@
-//! The runtime: compiles and runs programs.
+//! The runtime, which compiles and runs programs.
 
 mod execute;
 mod prepare;

@@ -37,7 +37,7 @@ pub struct CallId {
     pub number: u32,
     /// The function's full name, or [`PROGRAM`] or [`QUESTION`].
     pub function: Cow<'static, str>,
-    /// The effect of the call outside the program.
+    /// The effect that the call has outside the program.
     pub effect: CallEffect,
     /// A hash of all arguments.
     pub digest: [u8; 16],
@@ -105,7 +105,7 @@ pub struct Halt(pub String);
 /// The boxed future that [`Tape::flush`] returns.
 pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>;
 
-/// The tape shared by a program that a run calls and all of its nested programs, even if they
+/// The tape of a program that a run calls. All of its nested programs share the tape, even if they
 /// execute concurrently.
 pub trait Tape: Send + Sync {
     /// Records that a call begins, and decides whether it is performed.

@@ -1,4 +1,4 @@
-//! The declared agents.
+//! Routes for the declared agents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

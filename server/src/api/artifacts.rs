@@ -1,4 +1,4 @@
-//! The artifacts of runs: data that programs store for the application.
+//! The route for the artifacts of runs: data that programs store for the application.
 
 use std::sync::Arc;
 

@@ -31,7 +31,8 @@ use crate::stream::frames;
 /// Minimum interval between two reads of the store.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Maximum interval between two reads. The start or the end of a run on this server causes an
-/// earlier read. Steps and the runs of other processes are found by the next regular read.
+/// earlier read. New steps, and changes made by other processes, are found by the next regular
+/// read.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of runs in one read.
 const MAX_RUNS: u32 = 200;

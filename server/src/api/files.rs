@@ -125,7 +125,7 @@ pub(super) async fn write_all<'a>(
     save(caller, session, &files).await
 }
 
-/// Saves the changes of an open overlay to the session's files.
+/// Saves the changes in an open overlay as changes to the session's files.
 async fn save(caller: &Caller, session: &str, files: &Files) -> Result<(), ApiError> {
     if let Some(delta) = files.take_delta() {
         caller.store.add_session_files(session, delta).await?;

@@ -1,4 +1,4 @@
-//! Routes for the tenant's memory, which programs in all its sessions can search.
+//! Routes for the tenant's memory, which programs in all of the tenant's sessions can search.
 
 use std::sync::Arc;
 

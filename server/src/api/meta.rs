@@ -1,4 +1,5 @@
-//! Routes about the server: health, readiness, metrics, settings, traces, the OpenAPI document.
+//! Routes for information about the server: health, readiness, metrics, settings, traces, the
+//! OpenAPI document.
 
 use std::sync::Arc;
 

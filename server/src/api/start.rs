@@ -1,4 +1,4 @@
-//! Starts runs. Several routes share these functions.
+//! Functions with which several routes start runs.
 
 use wattle_agent::journal::Priority;
 use wattle_agent::service::{RunHandle, RunRequest};

@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The error of a failed model or run.
+/// The error response if the model or the run failed.
 pub(super) const FAILED: (u16, &str) = (502, "The run failed.");
 
 /// A request for a completion. Other fields of the API have no effect.

@@ -1,4 +1,4 @@
-//! Maps the conversations of clients, which send all messages with each request, to sessions.
+//! The mapping of clients' conversations to sessions. Clients send all messages with each request.
 //!
 //! The store keeps a digest of each session's conversation as the client sees it. A request whose
 //! earlier messages have this digest continues the session. Any other request, such as one to

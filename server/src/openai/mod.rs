@@ -93,7 +93,7 @@ enum Piece {
 struct Ended {
     text: String,
     usage: Usage,
-    /// The reason for the end; `None` if the run failed.
+    /// The reason why the run ended; `None` if it failed.
     stop: Option<Stop>,
 }
 

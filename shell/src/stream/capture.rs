@@ -1,4 +1,4 @@
-//! Captures the output of a substitution or of a whole script.
+//! Capturing the output of a substitution or of a whole script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

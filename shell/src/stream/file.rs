@@ -30,7 +30,7 @@ pub struct OpenMode {
 }
 
 impl OpenMode {
-    /// Options of `< file`.
+    /// Open options for `< file`.
     pub const READ: OpenMode = OpenMode {
         read: true,
         write: false,
@@ -39,7 +39,7 @@ impl OpenMode {
         truncate: false,
         exclusive: false,
     };
-    /// Options of `> file`.
+    /// Open options for `> file`.
     pub const WRITE: OpenMode = OpenMode {
         read: false,
         write: true,
@@ -48,7 +48,7 @@ impl OpenMode {
         truncate: true,
         exclusive: false,
     };
-    /// Options of `>> file`.
+    /// Open options for `>> file`.
     pub const APPEND: OpenMode = OpenMode {
         read: false,
         write: true,
@@ -57,7 +57,7 @@ impl OpenMode {
         truncate: false,
         exclusive: false,
     };
-    /// Options of `<> file`.
+    /// Open options for `<> file`.
     pub const READ_WRITE: OpenMode = OpenMode {
         read: true,
         write: true,
@@ -66,7 +66,7 @@ impl OpenMode {
         truncate: false,
         exclusive: false,
     };
-    /// Options of `> file` under `set -C`.
+    /// Open options for `> file` under `set -C`.
     pub const CREATE_NEW: OpenMode = OpenMode {
         read: false,
         write: true,

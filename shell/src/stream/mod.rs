@@ -152,7 +152,7 @@ impl Stream {
         opened.unwrap_or(Err(Errno::INTR.into()))
     }
 
-    /// Opens a file like [`Stream::open`]. Blocks the calling thread.
+    /// Opens a file like [`Stream::open`], but blocks the calling thread.
     pub(crate) fn open_blocking(
         files: &Arc<Files>,
         path: &str,

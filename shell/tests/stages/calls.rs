@@ -1,4 +1,4 @@
-//! Tests the host functions of preview 1 with a guest.
+//! Tests of the host functions of preview 1 with a guest.
 
 use std::sync::Arc;
 

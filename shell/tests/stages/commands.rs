@@ -1,4 +1,4 @@
-//! Tests the bundled commands as stages.
+//! Tests of the bundled commands as stages.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Tests hostile and faulty guests.
+//! Tests of hostile and faulty guests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Tests stages of pipelines: the host functions, the limits of a stage, and the bundled commands.
+//! Tests of pipeline stages: the host functions, the limits of a stage, and the bundled
+//! commands.
 
 #![allow(
     clippy::unwrap_used,

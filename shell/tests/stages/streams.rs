@@ -1,4 +1,4 @@
-//! Tests the streams behind descriptors.
+//! Tests of the streams behind descriptors.
 
 use std::io::SeekFrom;
 use std::sync::Arc;

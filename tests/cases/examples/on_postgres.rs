@@ -1,5 +1,5 @@
 //! Runs a command, such as `cargo nextest run`, with a PostgreSQL server for the store tests:
-//! `on_postgres COMMAND ARGUMENT…`. The tests share the server, which ends with the command.
+//! `on_postgres COMMAND ARGUMENT…`. The tests share the server, which stops when the command ends.
 
 use std::env::args_os;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! A PostgreSQL server for tests. It ends with the process that started it.
+//! A PostgreSQL server for tests. It stops when the process that started it ends.
 //!
 //! The server listens only on a Unix socket in a temporary folder. PostgreSQL refuses to run as
 //! root, so under root it runs as the user `postgres`.
@@ -198,7 +198,7 @@ fn programs() -> Option<PathBuf> {
     });
     let in_path = std::env::var_os("PATH").unwrap_or_default();
     let all = versions.into_iter().rev().chain(std::env::split_paths(&in_path));
-    // A folder in `PATH` may contain only a wrapper of one program.
+    // A folder in `PATH` may contain only a wrapper for one program.
     all.into_iter().find(|folder| {
         ["initdb", "postgres", "pg_isready", "psql"]
             .iter()

@@ -1,6 +1,6 @@
-//! Converts arbitrary bytes as pages, as other text and as responses of search engines, with the
-//! guest's functions. Checks that nothing panics. Also checks that stripping the tags, the fallback
-//! for pages whose structure is too complex, takes time linear in the page's length.
+//! Converts arbitrary bytes with the guest's functions: as pages, as other text, and as responses
+//! from search engines. Checks that nothing panics. Also checks that stripping the tags, the
+//! fallback for pages whose structure is too complex, takes time linear in the page's length.
 #![no_main]
 
 use std::time::{Duration, Instant};

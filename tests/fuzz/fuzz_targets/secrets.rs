@@ -1,4 +1,4 @@
-//! Removes secrets from arbitrary text. Checks that the result equals that of a simple, slow
+//! Removes secrets from arbitrary text. Checks that the result matches that of a simple, slow
 //! implementation of the same rules.
 #![no_main]
 

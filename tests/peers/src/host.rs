@@ -105,7 +105,7 @@ fn put(space: &mut impl Space, bytes: &[u8]) -> i32 {
     at as i32
 }
 
-/// Copies a string of the host into the program's memory. Returns its address and an error code.
+/// Copies a string from the host into the program's memory. Returns its address and an error code.
 fn put_held<S: Space>(space: &mut S, find: impl Fn(&mut Host) -> Option<&str>) -> (i32, i32) {
     let Some(length) = find(space.split().1).map(str::len) else { return (0, ENOENT) };
     let at = reserve(space, length + 4);

@@ -1,4 +1,4 @@
-//! Measures the durations of many runs and the memory of the process.
+//! Measurement of the durations of many runs and of the process's memory.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ const MIN_SAMPLES: usize = 5;
 
 /// A peer that is ready to run a job.
 pub trait Peer {
-    /// Runs the job once. Returns the peer's time, without the benchmark's own preparations, and
-    /// the result.
+    /// Runs the job once. Returns the result and the time that the peer took, excluding the
+    /// benchmark's own preparations.
     ///
     /// # Errors
     /// If the peer cannot run the job.
@@ -31,7 +31,7 @@ pub trait Peer {
     }
 }
 
-/// Runs a job repeatedly for this time, and returns the measurements.
+/// Runs a job repeatedly for the given time, and returns the measurements.
 ///
 /// The first run is not timed, and its result is compared with the expected result. A tenth of the
 /// time is used for warming up.
@@ -89,7 +89,7 @@ fn proc_kib(path: &str, key: &str) -> Result<u64> {
     value.ok_or_else(|| format!("{path} has no {key}").into())
 }
 
-/// Returns the average memory of a value, in KiB, measured as the growth of the process while
+/// Returns the average memory use of a value, in KiB, measured as the growth of the process while
 /// `count` values are created. An additional value is created before the measurement and is not
 /// counted.
 ///

@@ -1,4 +1,4 @@
-//! Runs jobs in Wattle: as a new program, as a cached program, and as a catalog program.
+//! Wattle itself, which runs jobs as new programs, cached programs or catalog programs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::sample::{Peer, current_kib};
 /// A program that waits longer than any measurement.
 const WAITING: &str = "(sys.sleep 60000)";
 
-/// Time within which all waiting programs are suspended.
+/// Time after which all waiting programs are assumed to be suspended.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// A way to run a job.

@@ -60,7 +60,7 @@ async fn programs_that_do_not_compile_are_counted_and_so_are_their_repairs() {
     place.record("m/general/a.jsonl", &[&good, &broken, "", &good, SAYS_ADA]);
     let attempt = place.play(Approach::Programs).await.remove(0);
     assert_eq!(attempt.verdict, Verdict::Passed, "{:?}", attempt.problems);
-    // The model is also asked again after the empty answer, so there are two repairs.
+    // The empty answer also leads to another request, so there are two repairs.
     assert_eq!((attempt.steps, attempt.programs, attempt.valid, attempt.repairs), (2, 2, 1, 2));
     assert!(attempt.tokens.estimated && attempt.tokens.input > 1_000 && attempt.tokens.output > 10);
 }

@@ -67,7 +67,7 @@ async fn errors_at_the_first_try_have_a_class_and_the_models_own_line() {
     assert_eq!(ErrorReport::of(&passed_only), []);
 }
 
-/// Returns an attempt of the model `m` at a task.
+/// Returns an attempt by the model `m` at a task.
 fn attempt(task: u32, trial: u32, passed: bool, steps: u32) -> Attempt {
     let verdict = if passed { "passed" } else { "failed" };
     serde_json::from_value(serde_json::json!({

@@ -148,7 +148,7 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// Every kind of task has plausible but wrong replies. Each of them fails for a different reason.
+/// Every kind of task has plausible but wrong replies, each of which fails for a different reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

@@ -136,7 +136,7 @@ async fn an_evaluation_has_an_agent_for_the_tasks_that_name_none() {
     assert_eq!(results(place.suite()).await, (whose(&["", "own"]), 0));
     let mut suite = place.suite();
     suite.set_agent(Arc::new(AgentSpec::parse("name = 'given'").unwrap()));
-    // Attempts by different agents are different attempts.
+    // An attempt by one agent does not count as an attempt by another.
     assert_eq!(results(suite).await, (whose(&["given", "own"]), 1));
     // An agent repeats its task after its prompt has changed.
     place.write("agents/own.toml", "name = 'own'\nprompt = 'You are another one.'");

@@ -1,5 +1,5 @@
 //! Tests that a run is parked in the journal if a call needs approval, and that another process
-//! resumes the run after the answer.
+//! resumes the run after a person has answered.
 
 use wattle_agent::capability::policy::Policy;
 use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};

@@ -10,7 +10,8 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::place::{ByTurn, Place, answer, done, status, wat};
 
-/// A model that simulates a crash: at one of its answers, it notifies `crashed` and never returns.
+/// A model that simulates a crash: instead of returning one of its answers, it notifies `crashed`
+/// and waits forever.
 struct Crashing {
     script: ByTurn,
     /// The number of the answer at which the process crashes.

@@ -92,13 +92,14 @@ async fn a_replay_runs_the_programs_again() {
     assert_eq!(answer(&ended), "done");
     let replayed = place.replay("r").await;
     assert_eq!(replayed.difference, None);
-    // The build program once, the other two programs three times each, and the model's two
-    // programs.
+    // The replay runs the build program once, the other two programs three times each, and the
+    // model's two programs once each.
     assert_eq!(replayed.programs, 9);
     assert_eq!(place.value("steps").await.as_deref(), Some("3"), "a replay has no effect");
 }
 
-/// A call of a trait's program that needs approval is refused. It never parks the run.
+/// If a trait's program makes a call that needs approval, the call is refused. The run is never
+/// parked.
 #[tokio::test]
 async fn a_program_that_needs_approval_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A model with a scripted endpoint, for runs.
+//! Helpers that create a remote model backed by a scripted endpoint.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Tests memory: items in the prompt, and items that a program recalls before the model is asked.
+//! Tests memory: items in the prompt, and items that a program recalls before the first model
+//! request.
 
 use wattle_agent::{RecallContract, Settings};
 use wattle_capability::memory::{Memory as _, MemoryText, NewItem, Scope};

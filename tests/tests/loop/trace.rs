@@ -1,4 +1,4 @@
-//! Tests that the trace contains exactly one line for each of a model's calls.
+//! Tests that the trace contains exactly one line for each call that a model makes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Fixtures: a client of a scripted endpoint, and a request.
+//! Fixtures: a client for a scripted endpoint, and a request.
 
 use std::time::Duration;
 

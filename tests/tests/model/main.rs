@@ -1,4 +1,4 @@
-//! Tests the model's client with a misbehaving endpoint.
+//! Tests the model client against misbehaving endpoints.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! A client on plain TCP that sends raw requests and reads responses and frames one at a time.
+//! A client over plain TCP that sends raw requests and reads responses and frames one at a time.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tests agents that ask other agents.
+//! Tests agents that delegate to other agents.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::TenantStore;
@@ -9,8 +9,8 @@ use wattle_server::{App, TenantParts};
 use crate::api::wat;
 use crate::world::{Question, World, store};
 
-/// Creates a folder with three agents: `boss` may ask `coder` and `clerk`, and `coder` may ask
-/// `clerk`.
+/// Creates a folder with agents: `boss` may delegate to `coder` and `clerk`, `coder` may delegate
+/// to `clerk`, and the others may not delegate.
 pub(crate) fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -181,7 +181,7 @@ async fn only_declared_agents_can_be_asked_and_not_too_deep() {
     assert!(question.last().contains("the message is empty"), "{}", question.last());
     question.say(&wat("(ret (agent.delegate \"coder\" \"one\"))"));
     office.asked("coder").await.say(&wat("(ret (agent.delegate \"clerk\" \"two\"))"));
-    // The clerk may not ask other agents.
+    // The clerk may not delegate to other agents.
     office.asked("clerk").await.say(&wat("(ret (agent.delegate \"coder\" \"three\"))"));
     let question = office.asked("clerk").await;
     assert!(question.last().contains("`agent` is not granted"), "{}", question.last());

@@ -21,8 +21,8 @@ async fn world(url: &str) -> World {
     World::on(Store::connect(url, HOUR).unwrap().tenant(&Tenant::default()), |_| {}).await
 }
 
-/// Returns a proxy for PostgreSQL and the URL of a schema through the proxy, or `None` if
-/// PostgreSQL is not installed.
+/// Returns a proxy for PostgreSQL, and the URL of a schema that is reached through the proxy.
+/// Returns `None` if PostgreSQL is not installed.
 fn proxy() -> Option<(Proxy, String)> {
     let url = postgres::url()?;
     let schema = url.rsplit_once("schema=").unwrap().1;
@@ -38,7 +38,7 @@ async fn readiness(world: &World) -> Answer {
 }
 
 /// Waits until a run has ended with an answer, and checks that the server is ready. Answers the
-/// requests to the model, because the model is asked again if its answer could not be recorded.
+/// requests to the model, because a request is repeated if its answer could not be recorded.
 async fn goes_on(world: &mut World, run: &str) {
     let mut seen = String::new();
     let done = async {

@@ -75,7 +75,7 @@ fn body(line: &str) -> String {
 #[tokio::test]
 async fn no_route_reaches_another_tenants_data() {
     let mut world = two_tenants(|_| {}).await;
-    // Creates data of alice, whose token is the server's own.
+    // Creates data that belongs to alice, whose token is the server's own.
     let run = world.start(&json!({"prompt": "alices-secret", "session_id": "alices"})).await;
     world.question().await.respond("alices-secret answer");
     world.until(&run, "done").await;

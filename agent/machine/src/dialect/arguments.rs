@@ -1,4 +1,4 @@
-//! Converts between the named arguments of functions and the positional arguments of programs.
+//! Conversion between the named arguments of functions and the positional arguments of programs.
 
 use serde_json::{Map, Value};
 

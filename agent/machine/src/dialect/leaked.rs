@@ -1,5 +1,4 @@
-//! Function calls in the text of an answer, written there by a model or by the server in front of
-//! it.
+//! Function calls that a model, or the server in front of it, wrote into the text of an answer.
 //!
 //! Calls with a marker are always recognized: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
 //! `<function=name>…</function>`, `<invoke name="…">`. JSON without a marker, fenced or bare, is a
@@ -16,7 +15,7 @@ pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
     /// The text before the calls. Never empty.
     pub(super) before: Option<String>,
-    /// If true, each of the calls is closed.
+    /// If true, every call is closed.
     pub(super) is_complete: bool,
 }
 

@@ -192,7 +192,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the syntax for running an inline program, for requests to the model.
+    /// Returns the syntax for running an inline program, as shown in requests to the model.
     pub(crate) fn wat(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Wat(…)",
@@ -200,7 +200,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the syntax of a fix, for requests to the model.
+    /// Returns the syntax of a fix, as shown in requests to the model.
     pub(crate) fn fix(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Fix(\"old text\", \"new text\", …)",

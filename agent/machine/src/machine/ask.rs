@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl State {
-    /// Asks again after an empty answer, unless the step's retries are used up.
+    /// Asks the model again after an empty answer, unless the step's retries are used up.
     pub(super) fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
             return self.retry(
@@ -30,9 +30,9 @@ impl State {
         }
     }
 
-    /// Asks again after a call in the forced last turn, but only once. After a second call, the run
-    /// ends without an answer, because the thought in an answer with a call is not meant for the
-    /// user.
+    /// Asks the model again after a call in the forced last turn, but only once. After a second
+    /// call, the run ends without an answer, because the thought that accompanies a call is not
+    /// meant for the user.
     pub(super) fn retry_call(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.retry_reason == Some(RetryReason::Called) {
             return self.end(Ending::out_of_steps(self.settings.max_steps));
@@ -41,7 +41,7 @@ impl State {
         self.retry(turn, "the steps are used up, and the answer was another call".to_owned())
     }
 
-    /// Asks again after a repair that cannot be used, such as a fix whose old text occurs twice. If
+    /// Asks the model again after an unusable repair, such as a fix whose old text occurs twice. If
     /// the step's retries are used up, the step ends with the failed program and the reason.
     pub(super) fn retry_repair(
         &mut self,
@@ -65,7 +65,7 @@ impl State {
         self.finish_step((answer, None), &planned, &[], vec![Execution::Rejected { diagnostic }])
     }
 
-    /// Asks again, unless the budget is used up.
+    /// Asks the model again, unless the budget is used up.
     pub(super) fn retry(&mut self, turn: Turn, error: String) -> Vec<Effect> {
         if let Some(ending) = self.over_budget() {
             return self.end(ending);
@@ -143,8 +143,8 @@ impl State {
     }
 
     /// Returns the user's message as the model sees it, followed by the files of the orientation
-    /// and by the run's nonce. The nonce comes after the prompt and the history, so these are
-    /// identical byte for byte in every run of a session.
+    /// and by the run's nonce. The nonce comes after the prompt and the history, so both are
+    /// byte-for-byte identical in every run of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());

@@ -1,4 +1,4 @@
-//! Runs the programs of the agent's traits before the model is asked.
+//! Running the programs of the agent's traits before a request to the model.
 
 use crate::{
     contribution::{Contribution, TraitProgram, TraitPurpose},
@@ -17,7 +17,7 @@ impl State {
         self.traits.iter().filter(is_due).cloned().collect()
     }
 
-    /// Returns the effect that runs these programs.
+    /// Returns the effect that requests the execution of these programs.
     pub(super) fn contribute(&self, programs: &[TraitProgram]) -> Effect {
         let messages = self.conversation.get(1..).unwrap_or_default();
         let calls = programs.iter().map(|one| one.call(messages, &self.nonce)).collect();

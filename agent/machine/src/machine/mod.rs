@@ -102,7 +102,7 @@ impl State {
         vec![Effect::Moderate { message }]
     }
 
-    /// Think: asks for the next action, or for the final answer if the steps are used up.
+    /// Think: asks the model for its next action, or for the final answer if the steps are used up.
     fn next_turn(&mut self) -> Vec<Effect> {
         if let Some(ending) = self.over_budget() {
             return self.end(ending);
@@ -268,8 +268,7 @@ impl State {
         effects
     }
 
-    /// Returns the ending of a run that has used up its token or cost budget, or `None` if it has
-    /// not.
+    /// Returns the ending if the run has used up its token or cost budget, and `None` otherwise.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
         let cost = self

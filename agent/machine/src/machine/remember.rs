@@ -1,4 +1,4 @@
-//! Recalls items from memory before the model is asked.
+//! Recalling items from memory before a request to the model.
 
 use crate::{
     call::{Call, Execution},

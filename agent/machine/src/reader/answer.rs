@@ -1,4 +1,4 @@
-//! Reads the final answer in `ToolCall::Response(…)`.
+//! Reading the final answer in `ToolCall::Response(…)`.
 //!
 //! A final answer may contain anything: quotes, parentheses, code, even calls. It therefore ends at
 //! the first position that closes the call *and* ends its line, outside all brackets, quotes and

@@ -1,4 +1,4 @@
-//! Reads the arguments of a call, first strictly and, if that fails, leniently.
+//! Reading the arguments of a call, first strictly and, if that fails, leniently.
 
 use serde_json::{Map, Value};
 
@@ -158,9 +158,9 @@ impl Item {
 }
 
 impl Item {
-    /// Returns the strings of a fix. In triple quotes, a string is code, and its escapes are kept,
-    /// as in a program. In other quotes, escapes are resolved, as in any argument. The other
-    /// reading is stored as an alternative, because models confuse the two.
+    /// Returns the strings of a fix. A triple-quoted string is code: its escapes are left
+    /// unresolved, as in a program. In any other string, escapes are resolved, as in any argument.
+    /// The other reading is stored as an alternative, because models confuse the two.
     fn into_fix_texts(self) -> Vec<FixText> {
         let json = (self.form == Form::Json)
             .then(|| fix::texts_of_json(serde_json::from_str(&self.value).ok()?))

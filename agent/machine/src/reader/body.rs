@@ -1,4 +1,4 @@
-//! Reads the program in `ToolCall::Wat(…)`: fenced, quoted or bare.
+//! Reading the program in `ToolCall::Wat(…)`: fenced, quoted or bare.
 
 use super::{
     Note,

@@ -1,4 +1,4 @@
-//! Reads a call, starting after its header.
+//! Reading a call, starting after its header.
 
 use super::{
     Action, Note, answer,

@@ -1,4 +1,4 @@
-//! Finds the header of a call, such as `ToolCall::Wat(`, and the decoration around a call.
+//! Finding the header of a call, such as `ToolCall::Wat(`, and the decoration around a call.
 
 use super::{
     reasoning,
@@ -214,8 +214,8 @@ pub(super) fn before(text: &str) -> &str {
             continue;
         }
         let bare = text.trim_end_matches(['*', '`', '_', '[']);
-        // Marks after a space open an emphasis around the call. Marks after a letter close an
-        // emphasis and belong to the thought.
+        // Marks after a space open emphasis around the call. Marks after a letter close emphasis
+        // and belong to the thought.
         if bare.len() < text.len() && bare.ends_with([' ', '\t']) {
             text = bare.trim_end();
             continue;

@@ -1,4 +1,4 @@
-//! Reads a model's answer in the text dialect.
+//! Reading a model's answer in the text dialect.
 //!
 //! Models often make mistakes in the format, so reading never fails: every text yields one action.
 //! The reader uses the first call outside of reasoning, drops the text after it, and adds a note
@@ -45,7 +45,7 @@ pub fn read(answer: &str) -> Reading {
 }
 
 /// Reads an answer to a request for a corrected program. If the answer contains a fenced program
-/// and no call, the program becomes the call, even with prose around it.
+/// and no call, the program becomes the call, even if prose surrounds it.
 pub(crate) fn read_repair(uncalled: Reading) -> Reading {
     uncalled::program_in_prose(uncalled)
 }

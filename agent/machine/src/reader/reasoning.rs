@@ -1,4 +1,4 @@
-//! Finds reasoning tags.
+//! Finding reasoning tags.
 
 use super::text::{byte, slice, starts};
 

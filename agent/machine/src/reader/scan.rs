@@ -1,4 +1,4 @@
-//! Finds the end of a program by the lexical rules of its language, so that strings, comments and
+//! Finding the end of a program by the lexical rules of its language, so that strings, comments and
 //! parentheses in the program do not end it.
 
 use super::{
@@ -84,7 +84,7 @@ impl Scanner<'_> {
         self.fallback_end(Scan { end, after: end, stop: Stop::Broken })
     }
 
-    /// Returns the possible end found earlier, or else `end`.
+    /// Returns the possible end that was found earlier, or `end` if there is none.
     fn fallback_end(&self, end: Scan) -> Scan {
         self.shielded.or(self.separator).unwrap_or(end)
     }

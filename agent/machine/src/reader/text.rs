@@ -1,5 +1,5 @@
-//! Functions on strings and byte offsets that never panic. For offsets beyond the end of the
-//! string, they return 0 or an empty string.
+//! Panic-free functions on strings and byte offsets. For offsets beyond the end of the string, they
+//! return 0 or an empty string.
 
 /// Returns the byte at `at`, or 0 beyond the end of the string.
 pub(super) fn byte(text: &str, at: usize) -> u8 {

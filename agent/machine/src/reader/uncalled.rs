@@ -1,4 +1,4 @@
-//! Reads an answer that contains no call.
+//! Reading an answer that contains no call.
 
 use super::{
     Action, Note, Reading, answer, body, call,

@@ -1,4 +1,4 @@
-//! Reads the values in a call's arguments.
+//! Reading the values in a call's arguments.
 
 use super::{
     Note,

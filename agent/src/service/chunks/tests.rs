@@ -1,4 +1,4 @@
-//! Tests the view with outputs that are split into pieces of every possible size.
+//! Tests of the view, with outputs that are split into pieces of every possible size.
 
 use super::*;
 

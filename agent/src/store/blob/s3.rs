@@ -25,12 +25,12 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of retries of a failed request, and the time after which no retry is started.
 const RETRIES: (usize, Duration) = (3, Duration::from_secs(20));
 
-/// An S3 bucket and its access keys. Its string forms contain no keys.
+/// An S3 bucket and its access keys. Its `Display` and `Debug` output contains no keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct S3Bucket {
     /// The bucket's name.
     pub bucket: String,
-    /// The prefix of the names of all objects. It may be empty.
+    /// The prefix of all object names. It may be empty.
     pub prefix: String,
     /// The URL of a service other than Amazon's, such as `https://minio.example:9000`.
     pub endpoint: Option<String>,
@@ -40,7 +40,7 @@ pub struct S3Bucket {
     pub key_id: String,
     /// The secret access key.
     pub secret_key: String,
-    /// The session token of temporary keys.
+    /// The session token for temporary keys.
     pub session_token: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl Connector {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
-        // The sender sets them, with the same values.
+        // The code that sends the request sets these headers, with the same values.
         headers.remove(header::HOST);
         headers.remove(header::CONTENT_LENGTH);
         let request = Request {

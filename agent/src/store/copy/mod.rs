@@ -1,4 +1,4 @@
-//! Copies whole stores, within one database engine or from one engine to the other.
+//! Copying of whole stores, within one database engine or from one engine to the other.
 //!
 //! ```text
 //! mark the target ─► each table: batch, batch, … ─► compare the hashes of both ─► remove the mark
@@ -120,7 +120,7 @@ const SAME: &str = "the source and the target are the same store\nhint: name ano
 struct Copy {
     /// The name of the source.
     from: String,
-    /// The name of the target, for errors.
+    /// The name of the target, for error messages.
     to: String,
     limits: BatchLimits,
 }
@@ -295,7 +295,7 @@ fn set_counters(transaction: &mut Transaction<'_>) -> Result<(), Cause> {
     Ok(())
 }
 
-/// A counter of the rows finished in a phase, which reports the progress. Cheap to clone.
+/// A counter of the rows finished in a phase. It reports the progress of the copy. Cheap to clone.
 #[derive(Clone)]
 struct Steps {
     phase: CopyPhase,

@@ -1,4 +1,4 @@
-//! Tests copies between the engines, with a failure at every statement.
+//! Tests of copies between the engines, with a failure injected at every statement.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -222,7 +222,8 @@ async fn a_copy_has_the_same_content_on_both_engines() {
     }
 }
 
-/// Tests that a copy that fails at any statement of the target, or of the source, can be continued.
+/// Checks that a copy can be continued, no matter at which statement of the target, or of the
+/// source, it failed.
 async fn continued(on_target: bool, new: impl Fn() -> Store) {
     let source = memory();
     fill(&source, 4).await;

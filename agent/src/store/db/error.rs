@@ -16,7 +16,7 @@ pub(in crate::store) enum FailureKind {
     Credentials,
     /// The database does not exist on the server.
     NoDatabase,
-    /// The database cannot be written: it is a standby, or its file is read-only.
+    /// The database is not writable: it is a standby, or its file is read-only.
     ReadOnly,
     /// The disk is full.
     Full,

@@ -18,8 +18,8 @@ struct Fault {
 }
 
 impl Faults {
-    /// Makes the `n`th statement from now fail, counted from 1. The end of a transaction counts as
-    /// a statement. If `cuts` is true, the failure is a lost connection.
+    /// Makes the `n`th statement from now on fail, counting from 1. The end of a transaction counts
+    /// as a statement. If `cuts` is true, the failure is a lost connection.
     pub(in crate::store) fn arm(&self, n: u32, cuts: bool) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault { after: n, cuts });
     }

@@ -6,12 +6,12 @@
 //!                               └ PostgreSQL: a bounded pool; failed transactions are repeated
 //! ```
 //!
-//! `work` is a function of a [`Transaction`]. Its SQL must work with both engines: parameters are
-//! `?1`, `?2`, …; each row is locked by an update before it is read and changed; no statement
-//! relies on a rowid, on `SELECT *`, or on a function that only one engine has. `work` may be
-//! called again if its transaction must be repeated, so it must not move captured values.
+//! `work` is a function that takes a [`Transaction`]. Its SQL must work with both engines:
+//! parameters are `?1`, `?2`, …; each row is locked by an update before it is read and changed; no
+//! statement relies on a rowid, on `SELECT *`, or on a function that only one engine has. `work`
+//! may be called again if its transaction must be repeated, so it must not move captured values.
 //!
-//! All changes of `work` are committed together when it returns. If it fails or calls
+//! All changes made by `work` are committed together when it returns. If it fails or calls
 //! [`Transaction::discard`], none of them are kept.
 
 mod error;
@@ -108,7 +108,7 @@ pub(in crate::store) trait Statements {
     /// Executes a statement, and returns the number of changed rows.
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
 
-    /// Returns the time of the database's clock, in milliseconds since 1970.
+    /// Returns the database's current time, in milliseconds since 1970.
     fn now(&mut self) -> Result<i64, DbError>;
 }
 
@@ -180,7 +180,7 @@ impl<'a> Transaction<'a> {
         Ok(self.first(sql, params)?.ok_or("the expected row is missing")?)
     }
 
-    /// Returns the time of the database's clock, in milliseconds since 1970.
+    /// Returns the database's current time, in milliseconds since 1970.
     pub(in crate::store) fn now(&mut self) -> Result<i64, DbError> {
         self.statements.now()
     }
@@ -266,8 +266,8 @@ impl Database {
         }
     }
 
-    /// Passes each transaction to `observer` from now on. Only the first observer of a database is
-    /// used.
+    /// Passes each transaction to `observer` from now on. Only the first observer registered with a
+    /// database is used.
     pub(in crate::store) fn observe(&self, observer: Box<StoreObserver>) {
         drop(self.observer.set(observer));
     }

@@ -87,7 +87,7 @@ macro_rules! params {
 }
 pub(in crate::store) use params;
 
-/// A row of a result.
+/// A row of a query's result.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Row {
     names: Arc<[String]>,

@@ -133,20 +133,20 @@ fn inner_base64(value: &str, shift: usize) -> String {
     STANDARD_NO_PAD.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
 }
 
-/// The progress of each pattern at one position of a string. Bit `k` of a pattern is set if a match
+/// The progress of each pattern at one position in a string. Bit `k` of a pattern is set if a match
 /// of its first `k + 1` positions can end here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
-    /// The bits of all patterns, consecutively.
+    /// The bits of all patterns, one pattern after another.
     all: Vec<u64>,
     /// The bits of matches that started before the last [`Set::age`].
     old: Vec<u64>,
-    /// The patterns with at least one bit.
+    /// The indexes of the patterns with at least one bit set.
     active: Vec<usize>,
 }
 
 impl Set {
-    /// Returns the indexes of the patterns that have at least one bit in the set.
+    /// Returns the indexes of the patterns that have at least one bit set.
     pub(super) fn active(&self) -> &[usize] {
         &self.active
     }
@@ -228,7 +228,7 @@ pub(super) struct Automaton {
     /// A bit for each pair of bytes that may start a match. For most inputs, this table saves most
     /// of the work.
     pairs: Vec<u64>,
-    /// The number of machine words of a set.
+    /// The number of machine words in a set.
     words: usize,
     /// Maximum length of a spelling in bytes.
     max_span: usize,
@@ -301,8 +301,8 @@ impl Automaton {
     }
 
     /// Advances the matches of `from` by a byte and adds them to `to`. A pattern may start with the
-    /// byte if `begins` returns true for the pattern's index. Returns the number of words that were
-    /// processed.
+    /// byte if `begins` returns true for the pattern's index. Returns the number of machine words
+    /// that were processed.
     pub(super) fn step(
         &self,
         from: &Set,
@@ -367,7 +367,7 @@ impl Automaton {
         pattern.words
     }
 
-    /// Returns the patterns that are completely matched in a set.
+    /// Returns the indexes of the patterns that are completely matched in a set.
     pub(super) fn matched(&self, set: &Set) -> Vec<usize> {
         let whole = |index: &usize| {
             let Some(pattern) = self.patterns.get(*index) else { return false };

@@ -1,4 +1,4 @@
-//! Escape sequences: several characters that represent a single one, such as `%2F`, `&#x2f;`,
+//! Escape sequences: several characters that represent a single character, such as `%2F`, `&#x2f;`,
 //! `\u002f`, or `\2f` in a program.
 //!
 //! An escape is parsed byte by byte, so that it may be split between two pieces of a string.
@@ -84,7 +84,7 @@ impl Unescaped {
 /// An incomplete escape.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Escape {
-    /// After `%`, with the first digit if it was read, or after `\` and the first digit.
+    /// After `%`, or after `\` and a digit. Contains the first digit if it was read.
     Percent(Option<u8>),
     /// After `\`.
     Backslash,
@@ -93,7 +93,8 @@ pub(super) enum Escape {
     Hex { missing: u8, value: u32, high: Option<u32> },
     /// After `\u{`: the value so far; `any` is true if a digit was read.
     Braced { value: u32, any: bool },
-    /// After the first half of a surrogate pair. The flag is true if the next `\` was read.
+    /// After the first half of a surrogate pair. The flag is true if the `\` of the second half was
+    /// read.
     High(u32, bool),
     /// After `&`.
     Ampersand,

@@ -1,4 +1,4 @@
-//! Masks keys and secrets in recorded text: traces, telemetry, recordings and logs.
+//! The masking of keys and secrets in recorded text: traces, telemetry, recordings and logs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -1,11 +1,11 @@
 //! Secrets by reference: a program writes `${secret:NAME}` in a header or a body, and never sees
 //! the value.
 //!
-//! When the request is sent, the host replaces the reference with the value, but only for the hosts
-//! of the secret. In the response, the host replaces values with references again, in every
-//! spelling. It does so for all secrets of the requested hosts, and for all secrets that the run
-//! has sent. A request is refused if the program itself wrote the value of a secret into it. A
-//! [`Secrets`] store keeps the secrets.
+//! When the request is sent, the reference is replaced with the value, but only if the secret may
+//! be sent to the requested host. In the response, every spelling of a value is replaced with the
+//! reference again. This applies to all secrets for the requested hosts, and to all secrets that
+//! the run has sent. A request is refused if the program itself wrote the value of a secret into
+//! it. The secrets are kept in a [`Secrets`] store.
 //!
 //! There are three mechanisms, and each finds a value in every spelling:
 //! - for requests, `KnownSecrets::refuse_request` refuses a request that contains a value;
@@ -45,8 +45,8 @@ pub use secret::{Secret, SecretError, SecretHost};
 use spellings::Spellings;
 pub(crate) use spellings::{CleanStream, Cleaner};
 
-/// Maximum number of bytes of a body that are searched together with the URL and the headers. No
-/// common spelling of a secret is longer.
+/// Maximum number of body bytes that are searched together with the URL and the headers. No common
+/// spelling of a secret is longer.
 const MAX_JOINED: usize = 64 << 10;
 
 /// Prefix of a reference.
@@ -117,9 +117,9 @@ impl Secrets for SecretChain {
 /// The secrets of a store, for the requests of one run.
 pub struct Vault {
     secrets: Arc<dyn Secrets>,
-    /// The secrets of the store, which are read at the first request.
+    /// The secrets in the store, which is read on the first request.
     known: Mutex<Option<Arc<KnownSecrets>>>,
-    /// The mask of the run's records.
+    /// The mask for the run's records.
     mask: OnceLock<Mask>,
 }
 
@@ -142,7 +142,7 @@ impl KnownSecrets {
         }
     }
 
-    /// Returns a copy that also contains `secret`, even if another secret already has its name.
+    /// Returns a copy that also contains `secret`, even if another secret has the same name.
     fn with(&self, secret: Secret) -> KnownSecrets {
         let more = KnownSecrets::new(self.secrets.iter().cloned().chain([secret]).collect());
         for (to, from) in more.sent.iter().zip(&self.sent) {
@@ -157,8 +157,8 @@ impl KnownSecrets {
             .position(|known| known.name() == secret.name() && known.reveal() == secret.reveal())
     }
 
-    /// Returns the cleaner for responses from `urls`. It replaces the secrets of those URLs and the
-    /// secrets that the run has sent.
+    /// Returns the cleaner for responses from `urls`. It replaces the secrets for the hosts of
+    /// those URLs, and the secrets that the run has sent.
     pub(crate) fn cleaner(&self, urls: &[Url]) -> Cleaner {
         let wanted = self.secrets.iter().zip(&self.sent).map(|(secret, sent)| {
             sent.load(Ordering::Relaxed) || urls.iter().any(|url| secret.is_for(url))
@@ -259,7 +259,7 @@ impl Vault {
         Vault { secrets, known: Mutex::default(), mask: OnceLock::new() }
     }
 
-    /// Adds all secrets to the mask of the run's records. A secret that is set later is added when
+    /// Adds all secrets to the mask for the run's records. A secret that is set later is added when
     /// the run sends it.
     ///
     /// # Errors
@@ -301,8 +301,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Replaces the references in a request with values. Marks headers with a value as sensitive,
-    /// so that they are not sent to another origin.
+    /// Replaces the references in a request with values. Marks headers that contain a value as
+    /// sensitive, so that they are not sent to another origin.
     pub(crate) async fn fill(&self, request: &mut Request) -> Result<FilledParts, Failure> {
         if memmem::find(request.url.as_bytes(), PREFIX).is_some() {
             let words = "a URL carries no secret: servers and proxies write URLs down; put it \
@@ -380,8 +380,8 @@ fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, text.get(at + PREFIX.len()..)?))
 }
 
-/// Splits the text after a prefix into the name of the reference and the rest. Returns `None` if
-/// the reference is incomplete.
+/// Splits the text that follows a prefix into the name in the reference and the rest. Returns
+/// `None` if the reference is incomplete.
 fn split_name(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text.iter().take(MAX_NAME + 1).position(|byte| *byte == b'}')?;
     let name = std::str::from_utf8(text.get(..end)?).ok().filter(|name| Secret::is_name(name))?;

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 8 << 10;
 /// Maximum length of a name in bytes.
 pub(super) const MAX_NAME: usize = 64;
 
-/// A secret, which is sent in requests and nowhere else. Its debug output contains only its name.
+/// A secret. It is sent only in requests, and its debug output contains only its name.
 #[derive(Clone)]
 pub struct Secret(Arc<Inner>);
 
@@ -93,7 +93,8 @@ fn is_local(url: &Url) -> bool {
 }
 
 impl Secret {
-    /// Creates a secret for some hosts. Spaces around the value are removed.
+    /// Creates a secret that may be sent to `hosts`. Leading and trailing whitespace is removed
+    /// from the value.
     ///
     /// # Errors
     /// If the name contains characters other than letters, digits, `_` and `-`, or the value is too

@@ -1,4 +1,4 @@
-//! Searches for secrets in every spelling, and replaces them with references.
+//! The search for secrets in every spelling, and their replacement with references.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) fn reference(name: &str) -> String {
 }
 
 /// The spellings of a list of secrets: plain, with any bytes escaped (`%2F`, `&#x2f;`, `&sol;`,
-/// `\u002f`, `\2f`, `\/`), in base64 at any position of a longer text, and in hex. Base64 and hex
+/// `\u002f`, `\2f`, `\/`), in base64 at any position in a longer text, and in hex. Base64 and hex
 /// may contain whitespace.
 #[derive(Debug)]
 pub(super) struct Spellings {
@@ -22,14 +22,15 @@ pub(super) struct Spellings {
 }
 
 impl Spellings {
-    /// Prepares the search for secrets, given as names and values. Each secret is replaced with its
-    /// reference.
+    /// Prepares the search for secrets, given as pairs of a name and a value. Each secret is
+    /// replaced with its reference.
     pub(super) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Spellings {
         let markers = secrets.clone().map(|(name, _)| reference(name).into_bytes()).collect();
         Spellings::marked(markers, secrets.map(|(_, value)| value))
     }
 
-    /// Prepares the search for values. Each is replaced with the marker at the same index.
+    /// Prepares the search for values. Each value is replaced with the marker that has the same
+    /// index.
     pub(super) fn marked<'a>(
         markers: Arc<[Vec<u8>]>,
         values: impl Iterator<Item = &'a str>,
@@ -65,7 +66,7 @@ impl Spellings {
 /// A cleaner, which replaces secrets with references. All other bytes remain unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleaner {
-    /// The automaton and the wanted secrets, or `None` if there are none.
+    /// The automaton and, for each secret, true if it is replaced. `None` if no secret is replaced.
     parts: Option<(Arc<Automaton>, Arc<[bool]>)>,
     markers: Arc<[Vec<u8>]>,
 }
@@ -127,7 +128,7 @@ pub(crate) struct CleanStream {
 }
 
 impl CleanStream {
-    /// Adds a piece, and appends the clean bytes to `out`.
+    /// Processes a piece, and appends the clean bytes to `out`.
     pub(crate) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         match &mut self.search {
             Some(search) => search.push(piece, &self.markers, out),
@@ -135,7 +136,7 @@ impl CleanStream {
         }
     }
 
-    /// Appends the rest to `out`. Later calls append nothing.
+    /// Appends the bytes that are still held back to `out`. Later calls append nothing.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         if let Some(search) = self.search.take() {
             search.finish(&self.markers, out);

@@ -27,16 +27,16 @@ struct Edge {
     unescaped: Unescaped,
 }
 
-/// A range of the text that contains secrets.
+/// A range of the text that contains a secret or several overlapping secrets.
 #[derive(Clone, Copy, Debug)]
 struct Match {
     start: usize,
     end: usize,
-    /// The end of the match that determines `secret`. If several matches start first, the longest
-    /// one does.
+    /// The end of the match that determines `secret`. That is the match that starts first or, among
+    /// several with the same start, the longest one.
     leading_end: usize,
     secret: usize,
-    /// If true, the reference was output.
+    /// If true, the reference that replaces this range has already been output.
     replaced: bool,
 }
 
@@ -93,7 +93,7 @@ impl Search {
         }
     }
 
-    /// Outputs the rest.
+    /// Outputs the remaining bytes.
     pub(super) fn finish(mut self, markers: &[Vec<u8>], out: &mut Vec<u8>) {
         self.end();
         self.output(self.position(), markers, out);
@@ -238,7 +238,7 @@ impl Search {
         self.recycle(from);
     }
 
-    /// Returns an empty set with words for all patterns.
+    /// Returns an empty set that has memory for all patterns.
     fn empty_set(&mut self) -> Set {
         self.spare.pop().unwrap_or_else(|| self.automaton.empty_set())
     }
@@ -289,8 +289,8 @@ impl Search {
         }
     }
 
-    /// Returns the earliest start, at or after `min_start`, of a match of the pattern that ends at
-    /// `end`.
+    /// Returns the first position, at or after `min_start`, where a match of `pattern` that ends at
+    /// `end` can start.
     fn start_of(&mut self, pattern: &Pattern, end: usize, min_start: usize) -> Option<usize> {
         let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); pattern.len() + 1];
         reached.last_mut()?.insert(end);

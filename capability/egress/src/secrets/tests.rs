@@ -1,5 +1,5 @@
-//! Compares the search for secrets with a simple implementation, and tests its limits on time and
-//! memory.
+//! Tests that compare the search for secrets with a simple implementation, and tests of its limits
+//! on time and memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests of references in requests, and of the cleaning of responses.
+//! Tests that references in requests are replaced, and that responses are cleaned.
 
 use super::*;
 use crate::client::{HeaderMap, Method};

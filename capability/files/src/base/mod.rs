@@ -1,5 +1,5 @@
-//! The workdir on disk. All access is relative to an open handle of its folder, so no path leads
-//! out of the workdir.
+//! The workdir on disk. All access is relative to an open handle to the workdir's folder, so no
+//! path leads out of the workdir.
 
 mod on_disk;
 pub(crate) mod primitives;
@@ -25,7 +25,7 @@ use crate::stamp::FileStamp;
 
 /// A host folder that a run cannot leave. The operating system resolves names relative to the
 /// folder's open handle, so neither `..` nor a link leads out, even if another process swaps in a
-/// link between a check and its use.
+/// link between the check and the use of a path.
 pub struct Base {
     pub(crate) jail: Jail,
     /// The path of the folder on the host, used to recognize absolute links that stay inside.
@@ -109,7 +109,7 @@ impl Base {
         &self.recovered
     }
 
-    /// Protects the host's own files from the runs that work on this base.
+    /// Protects the host's own files from runs that use this base.
     #[must_use]
     pub fn protecting(mut self, files: HostFiles) -> Base {
         self.host_files = HostFileRules::new(files, &self.top);
@@ -137,13 +137,14 @@ impl Base {
         Ok(())
     }
 
-    /// Returns the part of an absolute link target after the workdir's path on the host, or `None`
-    /// if the target is outside the workdir.
+    /// Returns the part of an absolute link target that follows the workdir's path on the host, or
+    /// `None` if the target is outside the workdir.
     pub(crate) fn strip_top<'a>(&self, target: &'a str) -> Option<&'a str> {
         Path::new(target).strip_prefix(&self.top).ok()?.to_str()
     }
 
-    /// Looks up an entry. Reports entries under a file and hidden entries as absent.
+    /// Looks up an entry. Reports it as absent if it is hidden, or if a parent on its path is a
+    /// file.
     pub(crate) fn entry(&self, path: &RunPath) -> io::Result<EntryInfo> {
         match self.meta(path)? {
             None => Ok(EntryInfo::Absent),
@@ -165,8 +166,8 @@ impl Base {
         }
     }
 
-    /// Opens a regular file for reading. An entry of any other type is opened without blocking,
-    /// then rejected.
+    /// Opens a regular file for reading. An entry of any other type is opened without blocking, and
+    /// is then rejected.
     pub(crate) fn open_file(&self, path: &RunPath) -> io::Result<(File, Meta)> {
         let file = self.jail.open_entry(path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty())?;
         let meta = regular_file_meta(&file)?;

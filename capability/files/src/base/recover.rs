@@ -1,4 +1,4 @@
-//! Completes changes that move an entry away from its path. The moved entry is compared with the
+//! Completing changes that move an entry away from its path. The moved entry is compared with the
 //! one that the run saw, and is restored if it differs.
 //!
 //! A *record* of each such change is written to disk before the change starts. A process that finds
@@ -30,7 +30,8 @@ const MAX_SAVED_NAMES: u32 = 1_000;
 pub(crate) struct Record {
     pub(crate) path: RunPath,
     pub(crate) staged: RunPath,
-    /// The new entry, which is at `staged` until it is moved to `path`; `None` to remove the entry.
+    /// The new entry, which is at `staged` until it is moved to `path`. `None` if the change only
+    /// removes the old entry.
     #[serde(rename = "own")]
     pub(crate) new: Option<NewEntry>,
     pub(crate) old: OldEntry,
@@ -101,8 +102,8 @@ impl OldEntry {
 }
 
 impl Record {
-    /// Returns the temporary path of the old entry on file systems that cannot exchange two
-    /// entries.
+    /// Returns the temporary path to which the old entry is moved on file systems that cannot
+    /// exchange two entries.
     pub(crate) fn set_aside_path(&self) -> io::Result<RunPath> {
         with_suffix(&self.staged, "-old")
     }

@@ -97,7 +97,7 @@ impl StagingFolder<'_> {
 }
 
 /// Returns a staging path for an entry that will be at `path`: in the staging folder, or next to
-/// `path` if that is on another file system. In the latter case, a link in the staging folder
+/// `path` if `path` is on another file system. In the latter case, a link in the staging folder
 /// points to it.
 pub(crate) fn staging_path(
     base: &Base,

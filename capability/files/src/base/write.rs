@@ -114,7 +114,7 @@ impl Base {
         Ok(rustix::fs::symlinkat(target, &parent, name)?)
     }
 
-    /// Creates a folder in an existing one, unless it exists.
+    /// Creates a folder, unless it exists. Its parent folder must exist.
     pub(crate) fn create_folder(&self, path: &RunPath) -> io::Result<()> {
         let (parent, name) = self.jail.parent(path)?;
         match rustix::fs::mkdirat(&parent, name, NEW_FOLDER) {
@@ -137,8 +137,8 @@ impl Base {
         Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
-    /// Moves an entry and replaces the one at `to`, under the operating system's rules for
-    /// renaming.
+    /// Moves an entry, and replaces any entry at `to`. The operating system's rules for renaming
+    /// apply.
     pub(crate) fn rename(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
         let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
         Ok(rustix::fs::renameat(&old, from, &new, to)?)
@@ -146,7 +146,7 @@ impl Base {
 
     /// Moves an entry to a path that does not exist.
     ///
-    /// If the file system cannot guarantee that, a file is linked and then unlinked, and a folder
+    /// If the file system has no such operation, a file is linked and then unlinked, and a folder
     /// is moved after a check.
     pub(crate) fn rename_new(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
         let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);

@@ -51,8 +51,8 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
-    /// Returns the error for a path whose links were repeatedly swapped between a check and its
-    /// use.
+    /// Returns the error for a path whose links were repeatedly swapped between the check and the
+    /// use of the path.
     pub(crate) fn unstable_links(path: &str) -> FilesError {
         let text =
             format!("links on the path `{}` keep changing while it is used", printable(path));

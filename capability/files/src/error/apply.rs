@@ -1,4 +1,4 @@
-//! Errors of applying an overlay's changes to the base, and of completing interrupted changes.
+//! Errors from applying an overlay's changes to the base, and from completing interrupted changes.
 
 use std::fmt;
 use std::io;
@@ -80,8 +80,8 @@ impl FilesError {
     }
 }
 
-/// The error returned if some changes could not be applied. They remain in the overlay and can be
-/// applied again.
+/// The error returned if some changes could not be applied. Those changes remain in the overlay, so
+/// the caller can try again.
 #[derive(Debug)]
 pub struct ApplyError {
     /// The changes that were applied, sorted by path.
@@ -101,8 +101,8 @@ impl ApplyError {
     }
 }
 
-/// Formats one line with the counts, then one line for each change; failed ones come first. Lists
-/// at most 50 of each group.
+/// Formats one line with the counts, then one line for each change, failed changes first. Lists at
+/// most 50 changes in each group.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();

@@ -1,4 +1,4 @@
-//! Errors of the operating system.
+//! Errors from the operating system.
 
 use std::io;
 

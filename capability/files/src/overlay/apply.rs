@@ -1,4 +1,4 @@
-//! Applies the overlay's changes to the base while other processes may also change it.
+//! Applying the overlay's changes to the base while other processes may also change the base.
 //!
 //! An entry that replaces another is first written to a staging path, before anything is changed.
 //! Each old entry is checked again just before its change. It is then moved out in one atomic step:
@@ -323,8 +323,8 @@ impl Step {
     }
 }
 
-/// The files that steps have moved out. A move updates the status-change time (`ctime`) of a file
-/// under all of its hard links. This does not count as a change by somebody else.
+/// The files that steps have moved out. A move updates a file's status-change time (`ctime`), which
+/// all hard links to the file share. This does not count as a change by somebody else.
 #[derive(Default)]
 struct MovedFiles(Vec<FileStamp>);
 
@@ -345,7 +345,7 @@ impl MovedFiles {
     }
 }
 
-/// Moves the new entry to its path and the old one out.
+/// Moves the new entry to its path, and moves the old one out.
 ///
 /// If the file system cannot exchange two entries, the old one is moved out first. No entry exists
 /// at the path until the new one is moved in or, if the process is killed before that, until the

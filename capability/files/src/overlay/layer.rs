@@ -2,7 +2,7 @@
 //!
 //! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder
 //! at its path when the node was created; no entry of the base is visible under an *opaque* folder;
-//! `used` is the cost of all nodes.
+//! `used` is the total cost of all nodes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ pub(super) enum Body {
     },
     Folder(Folder),
     Link(String),
-    /// A removed entry of the base.
+    /// An entry of the base that the run removed.
     Gone,
 }
 
@@ -149,7 +149,7 @@ impl Layer {
         Layer { root: Node::folder(!over_base), used: 0, limit, changed: BTreeSet::new() }
     }
 
-    /// Returns the cost of all nodes in bytes.
+    /// Returns the total cost of all nodes, in bytes.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
@@ -216,8 +216,8 @@ impl Layer {
         }
     }
 
-    /// Returns the number of bytes that a new node of `cost` at `path` would add, including missing
-    /// parents.
+    /// Returns the number of bytes that a new node at `path` with the given cost would add,
+    /// including missing parents.
     pub(super) fn growth(&self, path: &RunPath, cost: u64) -> u64 {
         let missing = path.steps().filter(|step| self.node(step).is_none()).map(|step| {
             let name = step.split().map_or(0, |(_, name)| name.len() as u64);

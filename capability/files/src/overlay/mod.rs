@@ -95,7 +95,7 @@ impl Overlay {
     }
 
     /// Returns the state of the base's entry at `path` that the run relies on. This is the state at
-    /// the run's first change of the entry. If the run has not changed the entry, it is the state
+    /// the run's first change to the entry. If the run has not changed the entry, it is the state
     /// at the last read. If the run has not read it either, it is the current state.
     fn seen(&self, path: &RunPath) -> Result<Stamp, FilesError> {
         let Some(base) = &self.base else { return Ok(Stamp::Absent) };

@@ -18,7 +18,7 @@ pub(super) struct Step {
     pub(super) action: Action,
     /// The path of the base entry that the change depends on: `path` or one of its parent folders.
     pub(super) basis: RunPath,
-    /// The state of the entry at `basis` that the run saw.
+    /// The state of the entry at `basis` when the run saw it.
     pub(super) seen: Stamp,
     /// If true, an entry of a different type must first be removed from `path` or from one of its
     /// parent folders.
@@ -57,8 +57,8 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     /// Adds the differences in a folder. `in_base` is true if the base also has the folder. `cover`
-    /// is its topmost opaque ancestor, whose stamp covers everything in it. The maximum depth of a
-    /// path limits the recursion.
+    /// is the path and the stamp of the folder's topmost opaque ancestor. That stamp covers
+    /// everything under the ancestor. The maximum depth of a path limits the recursion.
     fn folder(
         &mut self,
         path: &RunPath,

@@ -1,4 +1,4 @@
-//! Moving an entry in the overlay. Content of the base is copied into the overlay.
+//! Moving an entry in the overlay. Content from the base is copied into the overlay.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ pub(crate) fn write(tree: &mut dyn Tree, path: &RunPath, data: &[u8]) -> Result<
     tree.write_file(path, data)
 }
 
-/// Changes a part of a file and returns its new size.
+/// Changes part of a file, and returns the file's new size.
 pub(crate) fn edit(tree: &mut dyn Tree, path: &RunPath, edit: Edit<'_>) -> Result<u64, FilesError> {
     let old = file_size(tree, path)?;
     if old.is_none() && matches!(edit, Edit::Truncate(_)) {
@@ -66,13 +66,13 @@ pub(crate) fn create_file(
     tree.create_file(path)
 }
 
-/// Creates a folder that must not exist, in a folder that must exist.
+/// Creates a folder. The folder must not exist yet, and its parent must exist.
 pub(crate) fn create_folder(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     check_vacant(tree, path)?;
     tree.create_folder(path)
 }
 
-/// Creates a folder and its parents, unless it exists.
+/// Creates a folder and its missing parents, unless the folder exists.
 pub(crate) fn create_folders(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     match tree.entry(path, Intent::Write)? {
         EntryInfo::Folder { .. } => return Ok(()),
@@ -177,7 +177,7 @@ pub(crate) fn file_size(tree: &dyn Tree, path: &RunPath) -> Result<Option<u64>, 
     }
 }
 
-/// Checks that nothing exists at `path` and that its folder exists.
+/// Checks that nothing exists at `path`, and that the parent folder exists.
 fn check_vacant(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     if path.is_top() || tree.entry(path, Intent::Write)? != EntryInfo::Absent {
         return Err(FilesError::already_exists(path));

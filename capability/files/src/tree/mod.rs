@@ -1,4 +1,4 @@
-//! The interface of a tree of files, and the rules that every tree follows.
+//! The interface to a tree of files, and the rules that every tree follows.
 //!
 //! A [`Tree`] looks up entries and changes them. Its methods take resolved paths, and assume that
 //! the rules in [`change`] permit the operation. The rules are functions over a `dyn Tree`, so they
@@ -53,8 +53,8 @@ pub(crate) trait Tree {
     /// Writes a whole file and creates its missing parent folders.
     fn write_file(&mut self, path: &RunPath, data: &[u8]) -> Result<(), FilesError>;
 
-    /// Changes a part of a file of `old_size` bytes. If the file does not exist, `old_size` is 0,
-    /// and the file and its missing parent folders are created.
+    /// Changes part of a file that has `old_size` bytes. If the file does not exist, `old_size` is
+    /// 0, and the file and its missing parent folders are created.
     fn edit_file(
         &mut self,
         path: &RunPath,
@@ -62,7 +62,7 @@ pub(crate) trait Tree {
         edit: Edit<'_>,
     ) -> Result<(), FilesError>;
 
-    /// Creates an empty file. Its folder must exist.
+    /// Creates an empty file. Its parent folder must exist.
     fn create_file(&mut self, path: &RunPath) -> Result<(), FilesError>;
 
     /// Creates a folder and its missing parents.
@@ -101,7 +101,7 @@ pub(crate) enum OpenFile {
     Base { path: RunPath, file: File },
 }
 
-/// A change to a part of a file.
+/// A change to part of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Edit<'a> {
     Append(&'a [u8]),

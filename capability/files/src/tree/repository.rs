@@ -1,8 +1,8 @@
 //! Protection of repositories, whose content can make `git` start programs.
 //!
 //! A repository is a folder named `.git`, in any spelling, or any folder with the layout of a
-//! repository, which `git` accepts as a bare one. A run can neither write into such a folder nor
-//! write anything that would complete one.
+//! repository, which `git` accepts as a bare repository. A run can neither write into such a folder
+//! nor write anything that would complete one.
 
 use super::Tree;
 use crate::error::FilesError;

@@ -16,8 +16,8 @@ use crate::path::{Intent, RunPath};
 /// the use.
 pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Sync>;
 
-/// Maximum number of links that are followed on one path before it counts as a loop. Linux has the
-/// same limit.
+/// Maximum number of links that are followed on a path. A path with more links counts as a loop.
+/// Linux has the same limit.
 const MAX_LINKS: usize = 40;
 
 /// Top-level folders of operating systems.
@@ -84,8 +84,8 @@ pub(crate) fn resolve(
 }
 
 /// Rejects an absolute path into a folder of the operating system, such as `/etc/shadow`, unless
-/// the workdir has such a folder. Within the workdir, the path would name a different file from the
-/// one that its author meant.
+/// the workdir has such a folder. Without this check, the path would name a file in the workdir,
+/// which its author did not mean.
 pub(crate) fn check_inside(tree: &dyn Tree, text: &str, intent: Intent) -> Result<(), FilesError> {
     // A leading `//` results from joining a name to the root, as in `$PWD/lib`.
     if !text.starts_with('/') || text.starts_with("//") {

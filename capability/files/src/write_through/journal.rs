@@ -29,7 +29,7 @@ enum Snapshot {
 }
 
 impl Journal {
-    /// Records the state of entries that the run has not changed yet. Called before a change.
+    /// Records the state of entries that the run has not changed yet. Called before every change.
     pub(super) fn record<'a>(
         &mut self,
         base: &Base,

@@ -9,7 +9,7 @@ use wattle_files::{Base, Change, ChangeKind, EntryKind, Files};
 /// A tree on disk. The names of folders end in `/`, and the content of a link is its target.
 pub(crate) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Returns everything in a folder of the host.
+/// Returns everything in a folder on the host.
 pub(crate) fn tree(top: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![top.to_owned()];

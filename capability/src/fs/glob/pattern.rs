@@ -86,8 +86,8 @@ fn braces(text: &str) -> Result<Vec<String>, Failure> {
     Ok(done)
 }
 
-/// Finds the first closed braces that contain a comma. Returns the text before them, their
-/// alternatives, and the text after them.
+/// Finds the first pair of matching braces with a comma between them. Returns the text before the
+/// braces, the alternatives, and the text after the braces.
 fn first_brace(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     let mut chars = text.char_indices();
     // The offset of each open brace, with the offsets of its commas.
@@ -227,7 +227,8 @@ impl Token {
 }
 
 /// Returns true if the tokens match the whole name. After a mismatch, only the last `*` is extended
-/// by one character. The time is therefore at most proportional to the product of the two lengths.
+/// by one character. The time is therefore at most proportional to the product of the lengths of
+/// the pattern and the name.
 fn matches(tokens: &[Token], name: &str) -> bool {
     let (mut at, mut rest) = (0, name.chars());
     // The index of the token after the last `*`, and the text that this `*` has not consumed.

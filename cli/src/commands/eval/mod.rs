@@ -165,8 +165,8 @@ fn pairings(
     pairings
 }
 
-/// Returns true if any earlier attempt is at a task of the suite, with the model and the approach
-/// of a contender.
+/// Returns true if any earlier attempt can be compared: its task is in the suite, and a contender
+/// has the same model and approach.
 fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -> bool {
     earlier.iter().any(|attempt| {
         let same =

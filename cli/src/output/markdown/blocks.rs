@@ -1,6 +1,6 @@
-//! Finds the complete blocks of a text that is still being received.
+//! Finding the complete blocks of text that is still being received.
 
-/// A text that is received in pieces. Its complete blocks can be rendered before its end is known.
+/// Text that is received in pieces. Its complete blocks can be rendered before its end is known.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     /// The blocks that have been taken.

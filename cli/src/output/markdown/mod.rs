@@ -1,5 +1,5 @@
-//! Renders Markdown for a terminal: headings, lists, quotes, code, tables and links, wrapped to the
-//! width of the terminal.
+//! Rendering Markdown for a terminal: headings, lists, quotes, code, tables and links, wrapped to
+//! the width of the terminal.
 
 mod blocks;
 mod table;

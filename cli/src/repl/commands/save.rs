@@ -74,8 +74,8 @@ fn write(folder: &Path, path: &Path, text: &str) -> Result<(), Fault> {
     })
 }
 
-/// Opens the last input, or the program of a step, in the editor, and puts the result on the next
-/// prompt.
+/// Opens the last input, or the program of a step, in the editor, and pre-fills the next prompt
+/// with the result.
 pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     let session = &mut repl.session;

@@ -1,4 +1,5 @@
-//! A program under repair. It maps positions in the current source to the original source.
+//! A program under repair, with a mapping from positions in the current source to the original
+//! source.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::diagnose::fix::{Edit, Fix};
 pub(crate) struct Draft<'s> {
     source: &'s str,
     text: String,
-    /// The replaced ranges, in source order. They do not overlap, either in the original or in the
+    /// The replaced ranges, in source order. They overlap neither in the original nor in the
     /// current source.
     changes: Vec<Replacement>,
 }
@@ -79,7 +80,8 @@ impl<'s> Draft<'s> {
         self.changes.insert(index, Replacement { source, text: new });
     }
 
-    /// Maps a position to the original source. Exactly the first `count` changes must precede it.
+    /// Maps a position to the original source. `count` must be the number of changes that precede
+    /// the position.
     fn before(&self, at: usize, count: usize) -> usize {
         match count.checked_sub(1).and_then(|last| self.changes.get(last)) {
             Some(change) => change.source.end + (at - change.text.end),
@@ -106,7 +108,7 @@ impl<'s> Draft<'s> {
         begin..end.max(begin)
     }
 
-    /// Returns true if a range of the current source touches no replaced range.
+    /// Returns true if a range of the current source neither overlaps nor adjoins a replaced range.
     fn untouched(&self, at: &Range<usize>) -> bool {
         !self
             .changes
@@ -114,8 +116,8 @@ impl<'s> Draft<'s> {
             .any(|change| change.text.start <= at.end && at.start <= change.text.end)
     }
 
-    /// Maps a diagnostic about the current source to the original. Its fix is dropped if it touches
-    /// a replaced range.
+    /// Maps a diagnostic about the current source to the original source. Drops the diagnostic's
+    /// fix if one of the fix's edits overlaps or adjoins a replaced range.
     pub(crate) fn in_source(&self, found: Diagnostic) -> Diagnostic {
         let place = |span: &Range<u32>| span.start as usize..span.end as usize;
         let fix = found

@@ -1,4 +1,4 @@
-//! Missing parts at the end of a program, which can be added without guessing.
+//! Parts that are missing at the end of a program and can be added without guessing.
 
 use crate::Signatures;
 use crate::check::walk::{End, ParsedModule, Stop};
@@ -15,7 +15,7 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 ///
 /// A form is assumed to end before the first following line that is not indented more deeply than
 /// the form. If that line is part of the form, the program is rejected, even if a parenthesis meant
-/// for another form happens to close it.
+/// for another form happens to close the form.
 pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
     if tree.open.is_empty() {
         return Ok(None);
@@ -69,14 +69,14 @@ fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     }
 }
 
-/// Returns the indentation of a node that is the first on its line, in bytes.
+/// Returns the indentation, in bytes, of a node that is the first on its line.
 fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
     let before = tree.source.get(..tree.span(node).start).unwrap_or("");
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
     clamp(line.len() - line.trim_start_matches([' ', '\t']).len())
 }
 
-/// Returns true if the program certainly ends without its error code.
+/// Returns true if the program certainly ends without leaving its error code on the stack.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub(crate) fn lacks_code(
     }
     let written = ParsedModule::read(tree, module, host)?;
     if !tree.open.is_empty() {
-        // If several functions are faulty, returns the fault of the first unclosed one.
+        // If several functions are faulty, returns the fault in the first unclosed one.
         let faults = written.walk_helpers().filter_map(|result| match result {
             Err(Stop::Fault(fault)) => Some(fault),
             Err(Stop::Unsupported) | Ok(_) => None,
@@ -119,7 +119,7 @@ pub(crate) fn lacks_code(
     }
 }
 
-/// Maximum number of faulty functions to search for an unclosed one.
+/// Maximum number of faulty functions to examine when searching for an unclosed form.
 const MAX_FAULTS: usize = 16;
 
 /// Returns true if the program's last form shows that the program leaves a value on the stack.

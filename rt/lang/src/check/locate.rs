@@ -1,4 +1,4 @@
-//! Maps byte offsets in a module to source nodes.
+//! A mapping from byte offsets in a module to source nodes.
 
 use wasmparser::{Parser, Payload};
 use wast::core::{FuncKind, ModuleField, ModuleKind};

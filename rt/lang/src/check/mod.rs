@@ -1,4 +1,4 @@
-//! Auto-fixes a program, and finds all of its faults.
+//! Auto-fixing of a program, and the search for all of its faults.
 //!
 //! Both work in rounds on a draft: find the first fault, fix it, and find the next one.
 
@@ -23,7 +23,7 @@ use crate::syntax::tree::{NodeId, Tree};
 /// Maximum number of fixes to a program.
 const MAX_FIXES: usize = 64;
 
-/// Maximum number of bytes read in all rounds together. Each round reads the whole program.
+/// Maximum total number of bytes read in all rounds. Each round reads the whole program.
 const MAX_READ: usize = 1 << 20;
 
 /// Returns the maximum number of rounds for a program of this length.
@@ -101,7 +101,7 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
     }
 }
 
-/// Finds the faults of a program, except those that can be found only after earlier ones are fixed.
+/// Finds the faults in a program, except those that can be found only after earlier ones are fixed.
 /// Returns at most `limit` diagnostics.
 ///
 /// If the program has a single fault, the result is the diagnostic that [`explain`] returns.

@@ -50,10 +50,11 @@ pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagn
         .into_diagnostic(source, Severity::Error)
 }
 
-/// Maximum length of a source to search for the position of a missing parenthesis, in bytes.
+/// Maximum length, in bytes, of a source that is searched for the position of a missing
+/// parenthesis.
 const MAX_SEARCHED: usize = 4 << 10;
 
-/// Maximum number of positions to try.
+/// Maximum number of positions to try for a missing parenthesis.
 const MAX_TRIED: usize = 48;
 
 /// Returns the change that inserts a missing parenthesis, if exactly one position makes the program

@@ -29,7 +29,8 @@ pub enum Role {
     Added,
 }
 
-/// Maximum width of a line, in terminal columns. A longer line is truncated around the range.
+/// Maximum width of a line, in terminal columns. If a line is longer, only the part around the
+/// range is shown.
 const MAX_WIDTH: usize = 120;
 
 /// Maximum number of lines to show for a range.
@@ -146,7 +147,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A line to display, with the position and length of its underline in terminal columns.
+/// A line to display, with the position and length of its underline, both in terminal columns.
 struct MarkedLine {
     line: String,
     indent: usize,

@@ -21,15 +21,15 @@ const MAX_CHAIN: usize = 8;
 /// Maximum number of alternative readings to try.
 const MAX_READINGS: usize = 24;
 
-/// Maximum length of the code that a hint shows, in characters.
+/// Maximum length, in characters, of the code that a hint shows.
 const MAX_SHOWN: usize = 160;
 
-/// Maximum length of a source to parse again, in bytes.
+/// Maximum length, in bytes, of a source that is parsed again to search for other readings.
 const MAX_READ_AGAIN: usize = 16 << 10;
 
-/// Returns the diagnostic with its fix if the fixed source is valid at that location. Otherwise,
-/// replaces the fix with the only valid alternative reading of the source, or removes it if there
-/// is none.
+/// Returns the diagnostic with its fix if the fixed source is valid at the location of the fix.
+/// Otherwise, replaces the fix with the only valid alternative reading of the source, or removes it
+/// if there is none.
 ///
 /// If a fix requires further fixes, those are also applied. Faults elsewhere are ignored.
 pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
@@ -65,8 +65,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     })
 }
 
-/// Sets the hint to the form that results from all fixes, if the fix requires further ones. Keeps a
-/// hint that gives other advice.
+/// If the fix requires further fixes, sets the hint to the form that results from all of them. A
+/// hint that gives other advice is kept.
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
@@ -207,7 +207,8 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
     Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
 }
 
-/// A source that is valid at the location of a fix.
+/// The program text after a fix and the fixes that it required. No fault remains at the location of
+/// the first fix.
 struct Outcome {
     text: String,
     /// The number of fixes applied after the first.
@@ -242,7 +243,7 @@ impl Outcome {
 }
 
 /// Applies the fix for a fault, and any further fixes that it requires. Returns `None` if a fault
-/// remains at that location, or if the same fault is found again.
+/// remains at the location of the fix, or if the same fault is found again.
 fn outcome(
     found: &Diagnostic,
     fix: &Fix,

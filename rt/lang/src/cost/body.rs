@@ -38,7 +38,7 @@ impl<'c> Body<'c> {
         body
     }
 
-    /// Counts the function. Returns `None` if it cannot be parsed.
+    /// Computes the cost of the function. Returns `None` if the function cannot be parsed.
     pub(super) fn walk(mut self, body: &FunctionBody<'_>) -> Option<()> {
         let mut declared = 0_u64;
         for group in body.get_locals_reader().ok()? {
@@ -199,7 +199,7 @@ impl<'c> Body<'c> {
         Some(())
     }
 
-    /// Counts an instruction that uses a local.
+    /// Counts an instruction that reads or sets a local.
     fn local(&mut self, index: u32, sets: bool) {
         let at = index as usize;
         // The engine rejects functions with more locals.
@@ -224,7 +224,7 @@ impl<'c> Body<'c> {
 #[derive(Clone, Copy, Default)]
 struct Tally {
     count: u64,
-    /// The number of those locals that the enclosing frame has already counted.
+    /// The number of locals included in `count` that the enclosing frame has already counted.
     known_around: u64,
 }
 
@@ -252,9 +252,9 @@ enum BlockKind {
 /// The last uses of a local.
 #[derive(Clone, Copy, Default)]
 struct Local {
-    /// The number of the instruction that follows the last one that set the local, or 0.
+    /// The number of the instruction after the last one that set the local; 0 if none did.
     set: usize,
-    /// The number of the instruction that follows the last one that used the local, or 0.
+    /// The number of the instruction after the last one that used the local; 0 if none did.
     used: usize,
     /// The number of branches before the local's last use.
     crossed: u64,

@@ -40,7 +40,7 @@ pub enum Measure {
     /// Values that may differ where paths meet: loop parameters, block results, and each local that
     /// a block or loop sets.
     Joined,
-    /// For each local, the number of branches before its last use.
+    /// The number of branches before the last use of each local, summed over all locals.
     Crossed,
 }
 
@@ -165,7 +165,7 @@ impl Count {
         }
     }
 
-    /// Counts a section or a function. Returns `None` if it cannot be parsed.
+    /// Counts a section or a function. Returns `None` if the section or function cannot be parsed.
     fn take(&mut self, payload: Payload<'_>) -> Option<()> {
         match payload {
             Payload::TypeSection(section) => {

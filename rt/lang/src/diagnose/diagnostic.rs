@@ -76,9 +76,9 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The range in the source, in bytes.
     pub span: Range<u32>,
-    /// The line and column at which the range starts.
+    /// The line and column of the start of the range.
     pub position: Position,
-    /// The line and column at which the range ends, exclusive.
+    /// The line and column of the end of the range, exclusive.
     pub end: Position,
     /// A sentence that describes the fault.
     pub message: String,

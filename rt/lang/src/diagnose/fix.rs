@@ -7,18 +7,18 @@ use serde::Serialize;
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::truncate::excerpt;
 
-/// The certainty that a [`Fix`] produces the program that the author meant.
+/// The degree of certainty that a [`Fix`] produces the program that the author meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The fix produces the only possible reading of the source, which is invalid without it. It
-    /// may be applied without confirmation.
+    /// The fix produces the only possible reading of the source, which is otherwise invalid. Such a
+    /// fix may be applied without confirmation.
     Safe,
     /// The fix produces one of several possible readings. The author must decide.
     Likely,
 }
 
-/// The replacement of a range of the source.
+/// A replacement for a range of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The replaced range, in bytes of the source. Empty for an insertion.
@@ -68,7 +68,7 @@ pub(crate) struct ProposedFix {
     pub(crate) certainty: Certainty,
 }
 
-/// The change of a [`ProposedFix`].
+/// The change that a [`ProposedFix`] makes.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// A replacement for the range of the fault.

@@ -7,8 +7,8 @@ use crate::types::ops;
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
 
-/// Common words for functions with a different name in this language. They are compared with the
-/// last part of a name.
+/// Common names for functions that have different names in this language. The last part of an
+/// unknown name is looked up in this table.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
     ("starts_with", &["starts"]),
@@ -186,7 +186,7 @@ fn parts(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Returns the candidate that `name` is probably a typo of, if there is exactly one.
+/// If `name` is probably a typo of exactly one candidate, returns that candidate.
 pub(crate) fn certain<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -196,8 +196,8 @@ pub(crate) fn certain<'a>(
     near.all(|other| other == first).then_some(first)
 }
 
-/// Returns true if the two names differ only in spelling or by a typo. Names that differ in a digit
-/// or a plural are different names.
+/// Returns true if one name is probably a typo or a spelling variant of the other. Names that
+/// differ in a digit or a plural `s` are considered distinct.
 fn is_typo(a: &str, b: &str) -> bool {
     let plain = |name: &str| name.replace(['_', '-', '.'], "").to_ascii_lowercase();
     let (x, y) = (plain(a), plain(b));
@@ -244,7 +244,7 @@ pub(crate) fn modules(host: &Signatures) -> Option<String> {
     (!shown.is_empty()).then(|| format!("there are functions of {}", shown.join(", ")))
 }
 
-/// Returns the candidates most similar to `name`. Dissimilar ones are never returned.
+/// Returns the candidates most similar to `name`. Dissimilar candidates are never returned.
 pub(crate) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let plain = |name: &'a str| name.strip_prefix('$').unwrap_or(name);
     let own = name.strip_prefix('$').unwrap_or(name);
@@ -261,7 +261,7 @@ pub(crate) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .collect()
 }
 
-/// Returns the edit distance of two names, or `None` if they are not similar.
+/// Returns the edit distance between two names, or `None` if they are not similar.
 fn distance(a: &str, b: &str) -> Option<usize> {
     let (short, long) = if a.len() < b.len() { (a.len(), b.len()) } else { (b.len(), a.len()) };
     // Very long names are never similar, and comparing them is slow.

@@ -1,4 +1,4 @@
-//! Shortens strings for messages.
+//! Truncation of strings for messages.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub fn quote(text: &str, max_chars: usize) -> String {
 /// Maximum length of an excerpt from a program's source, in characters.
 const MAX_EXCERPT: usize = 60;
 
-/// Returns a piece of a program's source as it is quoted in messages: on one line and truncated.
+/// Formats a piece of a program's source for quoting in a message: on one line and truncated.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     truncate(&line, MAX_EXCERPT).into_owned()

@@ -5,7 +5,7 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::items;
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Words for the clause that runs if no other clause matches.
+/// Words that introduce the clause that runs if no other clause matches.
 const OTHERWISE: &[&str] = &[":else", "otherwise", "_", "default", ":default", "t", "#t", "else"];
 
 /// Returns the possible readings of a form with branches.
@@ -114,7 +114,7 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
     Some(merged(edits))
 }
 
-/// Removes the parentheses of a list and its first `words` words.
+/// Removes a list's parentheses and its first `words` words.
 fn unwrap(
     around: &Around<'_, '_>,
     edits: &mut Vec<(std::ops::Range<usize>, String)>,

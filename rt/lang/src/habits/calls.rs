@@ -66,7 +66,7 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     all
 }
 
-/// Returns the function or form that a name without a dot means as the head of a call.
+/// Returns the function or form that a name without a dot means when it is the head of a call.
 fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let own = format!("${name}");
     if around.own.contains(&own.as_str()) {
@@ -194,7 +194,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     }
 }
 
-/// Namespaces of other languages, each with its counterpart here.
+/// Namespaces of other languages, each with its counterpart in this language.
 const MODULES: &[(&str, &str)] = &[
     ("array", "arr"),
     ("datetime", "date"),

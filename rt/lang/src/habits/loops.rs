@@ -120,7 +120,8 @@ fn applied(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option
     ]))
 }
 
-/// Reads the range or the items of a loop. Returns them with the number of words that they occupy.
+/// Reads the range or the items of a loop. Returns them together with the number of words that they
+/// occupy.
 fn over(
     around: &Around<'_, '_>,
     head: &str,

@@ -12,7 +12,7 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// Alternative readings of the same source. A fix is offered only if exactly one of them is valid.
 pub(crate) struct Readings {
-    /// The form that the readings change.
+    /// The form that the readings reinterpret.
     pub(crate) form: NodeId,
     pub(crate) changes: Vec<Change>,
 }
@@ -21,12 +21,12 @@ pub(crate) struct Readings {
 /// `None` for any other name.
 pub(crate) type FormLookup = fn(&str) -> Option<bool>;
 
-/// The program that contains a fault.
+/// A program that contains a fault.
 pub(super) struct Around<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
     pub(super) host: &'a Signatures,
     pub(super) forms: FormLookup,
-    /// The functions of the program, with their `$`.
+    /// The names of the program's functions, with their `$`.
     pub(super) own: Vec<&'s str>,
 }
 
@@ -138,13 +138,13 @@ impl Around<'_, '_> {
         Change::Edits(vec![(self.tree.span(list), text)])
     }
 
-    /// Returns the source from the start of one node to the end of another.
+    /// Returns the source from the start of the first node to the end of the last one.
     pub(super) fn source(&self, first: NodeId, last: NodeId) -> &str {
         let (start, end) = (self.tree.span(first).start, self.tree.span(last).end);
         self.tree.source.get(start..end).unwrap_or("")
     }
 
-    /// Returns the source of several nodes in sequence.
+    /// Returns the source of consecutive nodes.
     pub(super) fn all(&self, nodes: &[NodeId]) -> &str {
         match (nodes.first(), nodes.last()) {
             (Some(first), Some(last)) => self.source(*first, *last),
@@ -152,7 +152,7 @@ impl Around<'_, '_> {
         }
     }
 
-    /// Returns the line breaks between two nodes, or a space.
+    /// Returns the line breaks between two nodes, or a space if there are none.
     pub(super) fn gap(&self, before: NodeId, after: NodeId) -> &str {
         let (start, end) = (self.tree.span(before).end, self.tree.span(after).start);
         let between = self.tree.source.get(start..end).unwrap_or("");

@@ -20,7 +20,7 @@ pub(crate) fn replace_head(
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
-/// Replaces WAT's `call` of a host function with a call by name.
+/// Replaces a WAT `call` to a host function with a call by name.
 pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
     let items = items(tree, call);
     let first = *items.first()?;

@@ -152,7 +152,8 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
     text
 }
 
-/// Turns an import into a comment, because functions are called by their full names here.
+/// Turns an import into a comment, because functions in this language are called by their full
+/// names.
 fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
     let outside = parent(around.tree, list).is_none();
     let is_import = matches!(name, "import" | "require" | "use" | "using" | "include" | "ns");

@@ -1,6 +1,6 @@
-//! Checks of arithmetic and arrays. A failed check calls a function in the module, which ends the
-//! program with a message. These functions have no source, so the position of the failure is that
-//! of their call.
+//! Checks for arithmetic and arrays. A failed check calls a function in the module, which ends the
+//! program with a message. Such a function has no source, so the failure is reported at the
+//! position of the call.
 
 use super::flow::Flow;
 use super::output::Wat;

@@ -14,7 +14,8 @@ use crate::types::Type;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     fns: Vec<FnFacts>,
-    /// The program's variables that functions use, identified by the nodes that declare them.
+    /// The variables of the program that its functions use, identified by the nodes that declare
+    /// them.
     shared: Fact<BTreeSet<NodeId>>,
     /// The string variables that `append` may extend in place, identified by the nodes that declare
     /// them.
@@ -124,8 +125,8 @@ impl Facts {
         *self.fns.get(at)?.params.get(nth)?.read()
     }
 
-    /// Returns the type of a function's parameter, for a number literal passed as the argument. If
-    /// no earlier argument determined the type, returns `None`, and the number determines it.
+    /// Returns the type that earlier arguments determined for a function's parameter. Called when
+    /// the argument is a number literal: if the result is `None`, the literal determines the type.
     pub(crate) fn param_so_far(&self, at: usize, nth: usize) -> Decided {
         let param = self.fns.get(at)?.params.get(nth)?;
         param.value.and_then(|_| *param.read())
@@ -153,8 +154,9 @@ impl Facts {
         *self.fns.get(at)?.result.read()
     }
 
-    /// Returns the type of a function's result, for a number literal that is returned. If no
-    /// earlier value determined the type, returns `None`, and the number determines it.
+    /// Returns the type that earlier values determined for a function's result. Called when the
+    /// returned value is a number literal: if the result is `None`, the literal determines the
+    /// type.
     pub(crate) fn result_so_far(&self, at: usize) -> Decided {
         let result = &self.fns.get(at)?.result;
         result.value.and_then(|_| *result.read())

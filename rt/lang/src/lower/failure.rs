@@ -24,9 +24,9 @@ impl<'s> Lowering<'_, 's> {
         self.fail_if(form, tested)
     }
 
-    /// Generates instructions that fail if `test` is not 0, like
-    /// [`end_on_error`](Self::end_on_error). The variable for error codes must contain the error
-    /// code.
+    /// Generates instructions that fail if `test` is not 0, as those of
+    /// [`end_on_error`](Self::end_on_error) do for an error code. The hidden variable for error
+    /// codes must already contain the code.
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
@@ -39,7 +39,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::list(form, "if", [test, then]))
     }
 
-    /// Generates instructions that fail with the error code in the variable for error codes.
+    /// Generates instructions that fail with the stored error code: they jump to the enclosing
+    /// handler or, if there is none, return the code from the current function.
     pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {
             handler.is_used = true;
@@ -125,8 +126,8 @@ impl<'s> Lowering<'_, 's> {
         (Some(set), Wat::list(form, ["local.get ", &name].concat(), []))
     }
 
-    /// Wraps code in a block with this label, which leaves a value of type `ty`. If `ty` is `None`,
-    /// the block leaves no value.
+    /// Wraps code in a block with this label. The block leaves a value of type `ty`, or no value if
+    /// `ty` is `None`.
     pub(crate) fn typed_block(
         &self,
         form: NodeId,

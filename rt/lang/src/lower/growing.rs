@@ -78,7 +78,7 @@ impl<'s> Lowering<'_, 's> {
         Some(Resolved { text: name.into(), node: None, at: None, ..variable.clone() })
     }
 
-    /// Returns the name of the companion of the variable declared by a node.
+    /// Returns the name of the companion of the variable that a node declares.
     pub(super) fn companion_name(&self, node: NodeId) -> String {
         self.label("own", node.0 as usize)
     }

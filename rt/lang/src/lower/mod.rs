@@ -1,4 +1,4 @@
-//! Lowers a program to WAT. Types are inferred at the same time, one function after another.
+//! Lowering of a program to WAT. Types are inferred at the same time, one function after another.
 //!
 //! A list's head determines how the list is lowered: as a form (`forms`), as a call to a function
 //! by name (`forms::call`), or as a WAT instruction (`plain`). Each produces a piece of [`Wat`]
@@ -63,7 +63,7 @@ pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
 /// chain of calls.
 const MAX_ROUNDS: usize = 12;
 
-/// The host function that ends a program with a message, which the checks of forms call.
+/// The host function that the checks of forms call to end a program with a message.
 pub const TRAP: &str = "sys.trap";
 
 /// The host function that the form `fail` calls with its code and reason.
@@ -142,9 +142,9 @@ pub(crate) struct Lowering<'a, 's> {
     pub(crate) func: FuncState<'s>,
     /// The functions that are waiting for the current one to be lowered, outermost first.
     outer: Vec<FuncState<'s>>,
-    /// If true, the lowering of the function at this index has begun.
+    /// For each function, true if its lowering has begun.
     begun: Vec<bool>,
-    /// If true, lowered code refers to the function at this index.
+    /// For each function, true if lowered code refers to it.
     used: Vec<bool>,
     /// The functions that have been lowered.
     done: Vec<Option<LoweredFunc<'s>>>,
@@ -190,7 +190,7 @@ impl<'a, 's> Lowering<'a, 's> {
         let last = self.program.funcs.len().saturating_sub(1);
         // The program is lowered first, because its calls determine the types of parameters.
         self.lower_func(last)?;
-        // A function that is used only by a later one is lowered after it.
+        // A function that only later functions use is lowered after one of them.
         while let Some(at) = (0..last).find(|at| self.is_needed(*at)) {
             self.lower_func(at)?;
         }

@@ -187,7 +187,7 @@ fn is_block(head: Option<&str>) -> bool {
     matches!(head, Some("block" | "loop" | "if" | "then" | "else"))
 }
 
-/// A printer of WAT, with the text so far, its literals and the source of each piece.
+/// A WAT printer, with the text printed so far, its literals and the source of each piece.
 pub(crate) struct Printer<'a, 's> {
     tree: &'a Tree<'s>,
     pub(super) out: String,
@@ -356,7 +356,7 @@ impl<'a, 's> Printer<'a, 's> {
         self.out.push(')');
     }
 
-    /// Prints the end of a function. Returns the position before it.
+    /// Prints the end of a function, and returns the position of that end in the text.
     pub(super) fn close(&mut self) -> usize {
         self.depth = self.depth.saturating_sub(1);
         let end = self.out.len();

@@ -5,7 +5,7 @@ use crate::syntax::tree::{NodeId, Nodes, Tree};
 
 /// The pieces for consecutive nodes, such as the operands of an instruction.
 pub(crate) struct Pieces<'s> {
-    /// The nodes, starting at the first one.
+    /// All nodes, including those that are not lowered yet.
     nodes: Nodes,
     /// The pieces so far, or `None` if each one is a list that is printed unchanged.
     changed: Option<Vec<Wat<'s>>>,
@@ -50,8 +50,7 @@ impl<'s> Pieces<'s> {
     }
 }
 
-/// Returns true if each piece is the corresponding node, and each node is a list that is printed
-/// unchanged.
+/// Returns true if the nodes are lists and the pieces are exactly these lists, printed unchanged.
 pub(crate) fn are_unchanged(tree: &Tree<'_>, mut nodes: Nodes, pieces: &[Wat<'_>]) -> bool {
     pieces.iter().all(|piece| nodes.next(tree).is_some_and(|node| piece.is_unchanged(node)))
         && nodes.next(tree).is_none()

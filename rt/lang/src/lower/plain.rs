@@ -182,7 +182,7 @@ impl<'s> Lowering<'_, 's> {
         if wrong { Err(self.returned_value(list, value, ty)) } else { Ok(()) }
     }
 
-    /// Warns about a load or store at the address of a string that does not skip the string's
+    /// Warns about a load or store that uses the address of a string without skipping the string's
     /// 4-byte length field.
     fn warn_of_address(&mut self, list: NodeId, head: &str, address: NodeId) {
         if !head.contains(".load") && !head.contains(".store") {
@@ -237,7 +237,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns true if an `if` has no arms, types or label: `(if C A B)`.
+    /// Returns true if an `if` is like `(if C A B)`: it has two or three operands, and no `then`,
+    /// `else` or types.
     pub(super) fn is_choice(&self, list: NodeId) -> bool {
         let tree = self.tree;
         let mut nodes = tree.children(list);
@@ -311,8 +312,8 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Returns the name of an instruction in the module. If the instruction accesses a variable
-    /// that functions share, returns the name of the corresponding instruction for globals.
+    /// Returns the name to emit for an instruction. If a `local.get` or `local.set` accesses a
+    /// variable that functions share, returns `global.get` or `global.set`.
     fn changed_name(
         &self,
         instruction: &Instruction,

@@ -284,8 +284,8 @@ fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
 }
 
 impl<'s> Program<'s> {
-    /// Drops the import declaration of a known function but keeps the name that it defines. `field`
-    /// is the import itself or the function that contains it.
+    /// Drops the import declaration for a known function but keeps the name that the declaration
+    /// defines. `field` is the import itself or the function that contains it.
     fn import(
         &mut self,
         tree: &Tree<'s>,

@@ -65,7 +65,7 @@ impl<'s> Variable<'s> {
         *self.ty.read()
     }
 
-    /// Sets the type known so far. Returns true if code depends on a different one.
+    /// Sets the type known so far. Returns true if code depends on a different type.
     pub(crate) fn set_ty(&mut self, ty: Type) -> bool {
         self.ty.set(ty)
     }

@@ -18,7 +18,7 @@ use crate::types::instruction::instruction;
 /// [`tree::MAX_DEPTH`]: crate::syntax::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
-/// Maximum number of instructions after a value to search for a use of the value.
+/// Maximum number of instructions after a value that are searched for a use of the value.
 const LOOK_AHEAD: usize = 16;
 
 /// The use of the last value in a sequence.

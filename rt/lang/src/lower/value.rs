@@ -137,7 +137,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Lowers a condition: an int that is 0 for false.
+    /// Lowers a condition, which is an int; 0 means false.
     pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> LowerResult<Lowered<'s>> {
         let out = self.value(form, node, Want::Any)?;
         let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);
@@ -170,8 +170,8 @@ impl<'s> Lowering<'_, 's> {
         if let Some(code) = Code::from_name(text) {
             return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
         }
-        // If an error code is expected, the name of another system's code denotes the nearest code
-        // here.
+        // If an error code is expected, the name of a code on another system denotes its nearest
+        // equivalent.
         if want == Want::Type(Type::Code)
             && let Some(code) = Code::meant(text)
         {
@@ -310,7 +310,8 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Returns true if `list` is `(head nodes…)` and the code is its nodes, printed unchanged.
+/// Returns true if `list` is `(head nodes…)` and the code consists of these nodes, printed
+/// unchanged.
 fn is_arm(tree: &Tree<'_>, list: NodeId, head: &str, wat: &Wat<'_>) -> bool {
     let mut inside = tree.children(list);
     tree.head(list) == Some(head) && inside.next(tree).is_some() && wat.is_source(inside)

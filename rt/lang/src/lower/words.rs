@@ -14,7 +14,7 @@ pub(crate) struct Words<'a, 's> {
 }
 
 impl<'a, 's> Words<'a, 's> {
-    /// Creates the facts about a program, none of them derived yet.
+    /// Creates the facts about a program. No fact has been derived yet.
     pub(crate) fn of(tree: &'a Tree<'s>) -> Words<'a, 's> {
         let (prefix, raw, wat_variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Words { tree, prefix, raw, wat_variables }
@@ -28,8 +28,7 @@ impl<'a, 's> Words<'a, 's> {
         })
     }
 
-    /// Returns true if the program accesses memory itself, which means that a number may be an
-    /// address.
+    /// Returns true if the program accesses its memory directly, so a number may be an address.
     pub(crate) fn raw(&self) -> bool {
         *self.raw.get_or_init(|| self.tree.dotted_atoms().any(accesses_memory))
     }

@@ -152,7 +152,7 @@ fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     Some(Change::Edits(vec![(start..end, format!("(fmt {}{values})", quoted(&text)))]))
 }
 
-/// Replaces typographic quotes around a string with plain ones. Both quotes must be on the same
+/// Replaces typographic quotes around a string with straight ones. Both quotes must be on the same
 /// line.
 fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let closing: &[char] = match opening {
@@ -244,7 +244,7 @@ fn inside_atom(c: char) -> bool {
 /// Proposes a position for the missing closing quote of the string at `start`.
 ///
 /// The position is before the closing parentheses at the end of the line. Returns `None` unless
-/// these close exactly the lists that the line opens.
+/// these parentheses close exactly the lists that the line opens.
 pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);
     let body = rest.trim_end().trim_end_matches(')').trim_end();
@@ -265,7 +265,8 @@ fn line_from(source: &str, at: usize) -> &str {
     source.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("")
 }
 
-/// Puts a string in plain quotes. Keeps escapes, and escapes plain quotes inside the string.
+/// Puts a string in straight double quotes. Keeps escapes, and escapes double quotes inside the
+/// string.
 fn quoted(inner: &str) -> String {
     let plain = inner.replace("\\\"", "\"").replace("\\'", "'").replace('"', "\\\"");
     format!("\"{plain}\"")

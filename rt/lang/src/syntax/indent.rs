@@ -1,5 +1,5 @@
-//! Finds forms that are closed before lines whose indentation suggests that they belong to the
-//! form.
+//! Detection of forms that are closed too early, judging by the indentation of the lines that
+//! follow them.
 
 use crate::diagnose::diagnostic::Position;
 use crate::diagnose::fix::Change;

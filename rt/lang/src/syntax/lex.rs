@@ -145,7 +145,7 @@ impl<'s> Lexer<'s> {
         rest.iter().position(|byte| !wanted(*byte)).unwrap_or(rest.len())
     }
 
-    /// Returns the end of the atom that starts at `start`, and true if the atom contains a dot. A
+    /// Returns the end of the atom that starts at `start`, and whether the atom contains a dot. A
     /// code fence may follow the atom without a space.
     fn atom_end(&self, start: usize) -> (usize, bool) {
         let bytes = self.source.as_bytes();
@@ -164,8 +164,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Returns the end of the atom in a range of the source that may end with a code fence, and
-    /// true if the atom contains a dot.
+    /// Returns the end of the atom at the start of a range that may also contain a code fence, and
+    /// whether the atom contains a dot.
     #[cold]
     fn before_fence(&self, start: usize, end: usize) -> (usize, bool) {
         let all = self.source.get(start..end).unwrap_or("");
@@ -286,7 +286,7 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
 
-    /// Skips whitespace that is not ASCII. Any other character is a fault.
+    /// Skips whitespace that is not ASCII. Any other character is reported as a fault.
     #[cold]
     fn skip_unusual(&mut self, start: usize) -> Result<(), Box<Fault>> {
         let Some(c) = self.rest(start).chars().next() else { return Ok(()) };

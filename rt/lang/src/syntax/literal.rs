@@ -93,7 +93,7 @@ fn hex(digit: u8) -> Option<u32> {
     char::from(digit).to_digit(16)
 }
 
-/// Returns the type of a number without context, or `None` if `text` is not a number.
+/// Returns the type that a number literal has by default, or `None` if `text` is not a number.
 pub(crate) fn number_type(text: &str) -> Option<Val> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {

@@ -57,8 +57,8 @@ pub(crate) struct Tree<'s> {
     pub(crate) open: Vec<NodeId>,
 }
 
-/// Returns true if an unmatched `)` can be removed safely. It must directly follow a form at the
-/// top level, and that form must not be indented more than the first one.
+/// Returns true if an unmatched `)` can be removed safely. The parenthesis must directly follow a
+/// form at the top level, and that form must not be indented more than the first one.
 fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
     let indentation = |at: u32| {
         let before = source.get(..at as usize).unwrap_or("");
@@ -269,7 +269,7 @@ pub(crate) struct Nodes {
 impl Nodes {
     pub(crate) const NONE: Nodes = Nodes { at: 0, end: 0 };
 
-    /// Returns the next sibling, and advances.
+    /// Returns the next sibling and advances past it.
     pub(crate) fn next(&mut self, tree: &Tree<'_>) -> Option<NodeId> {
         while self.at < self.end {
             let id = NodeId(self.at);
@@ -282,12 +282,12 @@ impl Nodes {
         None
     }
 
-    /// Returns the nodes before `after`, which must be a suffix of these nodes.
+    /// Returns the part of this range before `after`, which must be a suffix of the range.
     pub(crate) fn until(self, after: Nodes) -> Nodes {
         Nodes { at: self.at, end: after.at }
     }
 
-    /// Returns the nodes starting at `first`, which must precede these nodes.
+    /// Returns this range, extended backward to start at `first`. `first` must precede the range.
     pub(crate) fn starting_at(self, first: NodeId) -> Nodes {
         Nodes { at: first.0, end: self.end }
     }

@@ -203,7 +203,7 @@ impl Type {
         self.is_int() || matches!(self, Type::Long | Type::Float)
     }
 
-    /// Returns true if the type does not determine the meaning of a value.
+    /// Returns true if the type alone does not determine the meaning of a value.
     pub(crate) const fn is_vague(self) -> bool {
         matches!(self, Type::I32 | Type::Any)
     }
@@ -225,8 +225,8 @@ impl Type {
         }
     }
 
-    /// Returns the type that values of both types can be converted to without loss, or `None` if
-    /// there is none.
+    /// Returns the type to which values of both types can be converted without loss, or `None` if
+    /// there is no such type.
     pub(crate) fn join(self, other: Type) -> Option<Type> {
         Some(match (self, other) {
             _ if self == other => self,

@@ -330,8 +330,8 @@ pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
-/// Returns the only instruction that an unknown name can mean. The name may be an old name, or may
-/// lack its sign suffix. In the latter case, the signed instruction is meant, as with the
+/// Returns the only instruction that an unknown name can mean. The name may be outdated or lack a
+/// sign suffix. If the suffix is missing, the signed instruction is meant, as it is by the
 /// operators.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];

@@ -5,7 +5,7 @@ use wasmparser::{BlockType, Operator, ValType};
 use super::{Effort, Walk};
 use crate::authority::value::Value;
 
-/// The known values at one point of a function: the locals, and the values that a branch carries.
+/// The known values at one point in a function: the locals, and the values that a branch carries.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     locals: Vec<Value>,

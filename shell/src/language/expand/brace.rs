@@ -171,7 +171,8 @@ impl Range {
 }
 
 /// Formats a number with leading zeros, at least `width` characters wide. The standard library's
-/// formatting is not used, because the script sets the width, and it panics at widths over 65,535.
+/// formatting is not used because it panics at widths over 65,535, and a script can request any
+/// width.
 fn zero_padded(value: i128, width: usize) -> String {
     let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
     let zeros = width.saturating_sub(sign.len() + digits.len());

@@ -1,4 +1,4 @@
-//! Builds the fields of a word. Expanded values are split at field separators. Each field records
+//! Building the fields of a word. Expanded values are split at field separators. Each field records
 //! which parts of its text are quoted.
 
 use crate::language::pattern::Fragment;
@@ -159,7 +159,7 @@ pub(super) fn text(field: Vec<Fragment>) -> String {
     text
 }
 
-/// The rule for expanding the parts of a word.
+/// The quoting context in which parts of a word are expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoting {
     /// Outside quotes.

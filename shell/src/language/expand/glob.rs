@@ -1,4 +1,4 @@
-//! Globbing: finds the files of the run that a pattern matches, sorted by the bytes of their paths.
+//! Globbing: finding the files of the run that match a pattern, sorted by the bytes of their paths.
 
 use std::sync::Arc;
 

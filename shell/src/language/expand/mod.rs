@@ -1,5 +1,5 @@
-//! Expands words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing, in
-//! the order of bash.
+//! Word expansion: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing,
+//! in the order of bash.
 
 mod brace;
 mod fields;

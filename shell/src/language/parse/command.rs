@@ -1,4 +1,4 @@
-//! Parses lists, chains, pipelines, simple commands and functions.
+//! Parsing lists, chains, pipelines, simple commands and functions.
 
 use std::sync::Arc;
 

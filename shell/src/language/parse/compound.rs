@@ -1,4 +1,4 @@
-//! Parses compound commands: groups, conditions, loops, `case`.
+//! Parsing compound commands: groups, conditions, loops, `case`.
 
 use std::sync::Arc;
 

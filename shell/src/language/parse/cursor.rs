@@ -1,4 +1,4 @@
-//! Moves through the script: characters, spaces, comments, newlines, and the here-documents that
+//! Moving through the script: characters, spaces, comments, newlines, and the here-documents that
 //! follow a newline.
 
 use super::{Document, MAX_NESTING, Mark, ParseResult, Parser, SyntaxError};

@@ -1,4 +1,4 @@
-//! Parses expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
+//! Parsing expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Parses redirections and assignments.
+//! Parsing redirections and assignments.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Compiles patterns, and the regular expressions of `[[ =~ ]]`.
+//! Compilation of patterns, and of the regular expressions of `[[ =~ ]]`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

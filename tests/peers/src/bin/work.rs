@@ -35,7 +35,7 @@ fn perform(work: &str, times: &str) -> Result<()> {
         }
         "warm" => {
             let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-            // More instances would reserve more address space than valgrind has.
+            // More instances would reserve more address space than valgrind provides.
             let limits = Limits { instances: 1, ..Limits::default() };
             let (runtime, grants) = wattle::runtime(limits)?;
             tokio.block_on(async {

@@ -1,4 +1,5 @@
-//! Converts errors of the driver and the server, and classifies them by how they are handled.
+//! Conversion of errors from the driver and the server, and their classification by how they are
+//! handled.
 
 use std::error::Error as _;
 
@@ -8,7 +9,7 @@ use tokio_postgres::error::SqlState;
 
 use super::super::error::{DbError, FailureKind};
 
-/// Converts the error of a pool that cannot provide a connection.
+/// Converts the error that a pool returns if it cannot provide a connection.
 pub(super) fn of_pool(error: PoolError) -> DbError {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
@@ -24,7 +25,7 @@ pub(super) fn of_pool(error: PoolError) -> DbError {
     }
 }
 
-/// Converts the error of a failed attempt to connect.
+/// Converts the error from a failed attempt to connect.
 pub(super) fn no_connection(error: &Error) -> DbError {
     let failed = describe(error);
     match (failed.kind, error.code()) {
@@ -33,7 +34,7 @@ pub(super) fn no_connection(error: &Error) -> DbError {
     }
 }
 
-/// Converts the error of a statement.
+/// Converts the error from a failed statement.
 pub(super) fn describe(error: &Error) -> DbError {
     let kind = match error.code() {
         _ if creates_twice(error) => FailureKind::Conflict,
@@ -44,7 +45,7 @@ pub(super) fn describe(error: &Error) -> DbError {
     DbError::new(kind, text(error))
 }
 
-/// Describes a failure with its causes. The driver's messages contain no password.
+/// Describes an error and its causes. The driver's messages never contain the password.
 fn text(error: &Error) -> String {
     if let Some(error) = error.as_db_error() {
         return format!("{} ({})", error.message(), error.code().code());

@@ -1,14 +1,14 @@
 //! PostgreSQL, and servers that speak its protocol.
 //!
-//! The driver is tokio-postgres and not sqlx, for two reasons. sqlx and rusqlite both link
-//! libsqlite3, which only one crate may do. The statements of the store are strings for both
-//! engines, and queries that are checked at compile time would be checked for one engine only.
+//! The driver is tokio-postgres and not sqlx, for two reasons. First, sqlx and rusqlite both link
+//! libsqlite3, and only one crate in a build may link it. Second, the store's statements are
+//! strings that both engines execute, and compile-time checks would cover only one engine.
 //!
 //! **Retries.** A transaction has no effect if it conflicts with another transaction (40001,
 //! 40P01), or if its connection is lost before its commit is sent. It is then repeated with an
 //! increasing delay. If the connection is lost after the commit was sent, the outcome of the
-//! transaction is unknown. The server is then asked for the status of the transaction by its
-//! number, and the transaction is repeated only if it was rolled back. If a server does not number
+//! transaction is unknown. The store then asks the server for the transaction's status by its
+//! number, and repeats the transaction only if it was rolled back. If a server does not number
 //! transactions, the transaction is not repeated, and the caller gets an error.
 //!
 //! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
@@ -51,12 +51,12 @@ const WAIT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(20);
 /// Maximum number of attempts at a transaction.
 const ATTEMPTS: u32 = 8;
-/// Time after which a failed transaction is not retried.
+/// Time after which a failed transaction is no longer retried.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The delay before the first retry of a transaction. It doubles with each retry.
 const FIRST_DELAY: Duration = Duration::from_millis(10);
 
-/// The settings of each session: the timeouts of statements, of waiting for locks, and of idle
+/// The settings of each session: the timeouts for statements, for waiting for locks, and for idle
 /// transactions, in milliseconds.
 const LIMITS: &str = "SET statement_timeout = 10000; SET lock_timeout = 8000; \
                       SET idle_in_transaction_session_timeout = 10000";
@@ -67,7 +67,7 @@ pub(in crate::store) struct Postgres(Arc<Inner>);
 
 struct Inner {
     pool: Pool,
-    /// The settings of the connection that receives notifications.
+    /// The settings for the connection that receives notifications.
     connection: (Config, Tls),
     /// The notifications, started on first use.
     notices: OnceLock<Notices>,
@@ -97,7 +97,7 @@ enum Attempt<T> {
 }
 
 impl Postgres {
-    /// Creates the connection pool of a database. The first transaction opens a connection.
+    /// Creates the connection pool for a database. The first transaction opens a connection.
     ///
     /// # Errors
     /// If the URL is invalid, or the certificates that it names cannot be read.
@@ -240,8 +240,8 @@ impl Postgres {
         self.0.server.get_or_try_init(prepare).await.copied()
     }
 
-    /// Returns true if a transaction whose commit was sent has been committed. The server is asked
-    /// for its status by `number`.
+    /// Returns true if a transaction whose commit was sent has been committed. Asks the server for
+    /// the transaction's status by `number`.
     async fn has_landed(&self, number: Option<String>, cause: &DbError) -> Result<bool, DbError> {
         let unknown = |why: &str| {
             let message = format!("the connection was lost during a commit, and {why}: {cause}");
@@ -260,7 +260,7 @@ impl Postgres {
             match row.try_get::<_, Option<&str>>(0) {
                 Ok(Some("committed")) => return Ok(true),
                 Ok(Some("aborted")) => return Ok(false),
-                // The server has not noticed the loss of the connection yet.
+                // The server has not yet noticed that the connection is lost.
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
-//! Wakes up other processes with the server's notifications.
+//! Wake-ups of other processes through the server's notifications.
 //!
 //! Notifications only save time. All state is in the tables, which each process also polls. If a
-//! notification is lost, or the server does not support them, a reader is delayed until it polls
-//! again.
+//! notification is lost, or the server does not support notifications, a reader is delayed until it
+//! polls again.
 //!
 //! The server serializes all commits with notifications. Therefore topics are collected for a few
 //! milliseconds, and sent outside the transactions that they belong to.
@@ -25,8 +25,8 @@ const COLLECT: Duration = Duration::from_millis(5);
 const RECONNECT: Duration = Duration::from_secs(2);
 /// Maximum length of a notification, in bytes. The server accepts fewer than 8,000.
 const MAX_BYTES: usize = 7_900;
-/// Maximum number of topics by which a reader may lag behind. A slower reader loses topics and
-/// polls the tables.
+/// Maximum number of topics by which a reader may lag behind. A slower reader loses topics, and
+/// polls the tables instead.
 const BEHIND: usize = 1_024;
 
 /// The notifications for a schema.

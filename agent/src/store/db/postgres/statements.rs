@@ -44,7 +44,7 @@ impl<'a> Open<'a> {
         self.failed
     }
 
-    /// Waits for the response to a request, and records a failure.
+    /// Waits for the response to a request. If the request fails, marks the transaction as failed.
     fn ask<T>(&mut self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, DbError> {
         let answer = within(self.handle, answer);
         self.failed |= answer.is_err();

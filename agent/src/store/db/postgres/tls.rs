@@ -22,12 +22,12 @@ use crate::error::Cause;
 /// The server name in the TLS handshake if the server's address contains no host name.
 const NO_NAME: &str = "localhost";
 
-/// A factory of TLS connections.
+/// A factory for TLS connections.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Creates a factory of TLS connections. Reads the trusted certificates if the server's
+    /// Creates a factory for TLS connections. Reads the trusted certificates if the server's
     /// certificate must be verified.
     pub(super) fn new(settings: &TlsSettings) -> Result<Tls, Cause> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

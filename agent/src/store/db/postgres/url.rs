@@ -45,7 +45,7 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// Parses a URL. No error contains the password.
+    /// Parses a URL. Errors never contain the password.
     pub(super) fn parse(text: &str) -> Result<Location, Cause> {
         let mut url = Url::parse(text).map_err(|error| format!("the URL is invalid: {error}"))?;
         let shown = masked(&url);

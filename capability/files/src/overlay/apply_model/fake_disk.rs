@@ -22,11 +22,12 @@ pub(super) enum Node {
 pub(super) enum Event {
     /// The user overwrites a file with the same number of bytes.
     Edit(String),
-    /// The user overwrites a file as in [`Event::Edit`] and then restores its modification time.
+    /// The user overwrites a file as in [`Event::Edit`], and then restores the file's modification
+    /// time.
     EditKeepingTime(String),
     /// The user saves a file as editors do: a new file replaces the entry.
     Save(String),
-    /// The user removes the entry. Its content may be lost.
+    /// The user removes the entry. Its content may then be lost.
     Delete(String),
     /// The user moves the entry away.
     Move(String),

@@ -1,4 +1,4 @@
-//! Determines the operands and results of each instruction from its name and immediates.
+//! The operands and results of each instruction, determined from its name and immediates.
 
 use super::stack::{Continuation, Frame, InstructionEffect};
 use super::{Stop, Walk, WalkResult};
@@ -12,7 +12,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::ops::{self, Immediate, Val};
 
 impl<'s> Walk<'_, 's> {
-    /// Reads the immediates of an instruction and returns its effect. `first` is its name.
+    /// Reads the immediates of an instruction and returns its effect. `first` is the node that
+    /// contains the instruction's name.
     pub(crate) fn effect(
         &mut self,
         at: NodeId,

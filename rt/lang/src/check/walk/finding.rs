@@ -21,8 +21,8 @@ use crate::types::ops::{self, Val};
 const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
-    /// Reports an unused value, together with the instruction that produced it. Stack values from
-    /// index `first` on are results.
+    /// Reports an unused value, together with the instruction that produced it. The stack values
+    /// from index `first` on are the results of the frame.
     pub(crate) fn report_unused<T>(&self, entry: &Entry, first: usize) -> WalkResult<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
@@ -257,8 +257,8 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Reports a name that is not an instruction. Stops the walk at a rare instruction that it does
-    /// not support.
+    /// Reports a name that is not an instruction. If the name is a rare instruction that the walk
+    /// does not support, stops the walk instead.
     pub(crate) fn report_unknown<T>(
         &self,
         at: NodeId,
@@ -353,7 +353,7 @@ impl<'s> Walk<'_, 's> {
         )
     }
 
-    /// Returns the names of the program's own locals.
+    /// Returns the names of the locals that the program declares, except generated ones.
     pub(crate) fn local_names(&self) -> impl Iterator<Item = &'s str> {
         self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
     }

@@ -118,7 +118,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
     }
 }
 
-/// The state of a walk.
+/// The state of a walk over the text-format tree of a program.
 pub(crate) struct Walk<'a, 's> {
     pub(crate) tree: &'a Tree<'s>,
     program: &'a Program<'s>,
@@ -141,7 +141,7 @@ impl<'s> Walk<'_, 's> {
         Err(Stop::Fault(Fault::new(span, message)))
     }
 
-    /// Returns the source node that a node was emitted for.
+    /// Returns the source node for which a node was emitted.
     pub(crate) fn origin(&self, node: NodeId) -> Option<NodeId> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }

@@ -20,8 +20,8 @@ pub(crate) struct Entry {
     pub(crate) from: NodeId,
     /// The index of the value among that instruction's results.
     pub(crate) nth: usize,
-    /// The instruction for which this value is a surplus operand: its node, its usage, and the
-    /// expected and actual numbers of operands.
+    /// Set if the value is a surplus operand of an instruction: that instruction's node, its usage,
+    /// and the expected and actual numbers of operands.
     pub(crate) surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 
@@ -174,7 +174,7 @@ impl<'s> Walk<'_, 's> {
         Ok(Some(frame))
     }
 
-    /// Pushes values.
+    /// Pushes values of the given types, all produced by the instruction `from`.
     pub(crate) fn push(&mut self, types: &[Val], from: NodeId) {
         self.stack.extend(types.iter().enumerate().map(|(nth, ty)| Entry {
             ty: *ty,

@@ -14,8 +14,8 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns true if `text` is a Clojure keyword, such as `:name`, other than one that introduces the
-/// last clause of a `cond`, such as `:else`.
+/// Returns true if `text` is a Clojure keyword, such as `:name`. Keywords that introduce the last
+/// clause of a `cond`, such as `:else`, are excluded.
 fn is_keyword(text: &str) -> bool {
     let word = text.strip_prefix(':');
     word.is_some_and(|word| !matches!(word, "" | "else" | "default" | "otherwise") && is_word(word))
@@ -142,8 +142,7 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
     }
 }
 
-/// Reports the name of an error code that does not exist here. `nearest` is the nearest existing
-/// code.
+/// Reports an unknown error code. `nearest` is the known error code that was probably meant.
 pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
     let message = message("unknown-code", format!("`{}` is not an error code", excerpt(text)));
     if let Some(name) = nearest.and_then(Code::name) {

@@ -123,7 +123,7 @@ pub(crate) fn unknown_function(
         )
 }
 
-/// Returns the message for a head such as `foo.bar`, which can only be a host function.
+/// Reports an unknown head such as `foo.bar`, which can only be the name of a host function.
 pub(crate) fn unknown_head(name: &str, host: &Signatures) -> Message {
     let plain = name.trim_start_matches('$').trim_end_matches('?');
     let near = nearest::functions(plain, host, &[]).or_else(|| nearest::modules(host));

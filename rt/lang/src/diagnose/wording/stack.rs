@@ -179,7 +179,8 @@ pub(crate) fn value_left(from: &str, ty: Val) -> Message {
         .hint("use the value, or drop it")
 }
 
-/// Reports a function, block or arm that ends without its results. `what` names it.
+/// Reports a function, block or arm that ends without its results. `what` is its description, such
+/// as `the block`.
 pub(crate) fn missing_frame_result(what: &str, wanted: &[Val], found: &[Val]) -> Message {
     let found = if found.is_empty() { "nothing".to_owned() } else { list_types(found) };
     message(
@@ -189,7 +190,8 @@ pub(crate) fn missing_frame_result(what: &str, wanted: &[Val], found: &[Val]) ->
     .hint("put the result last")
 }
 
-/// Reports a function, block or arm that ends with a result of a different type. `what` names it.
+/// Reports a function, block or arm that ends with a result of a different type. `what` is its
+/// description, such as `the block`.
 pub(crate) fn wrong_result(
     what: &str,
     wanted: Val,
@@ -216,8 +218,8 @@ pub(crate) fn invalid(text: &str) -> Message {
     message("invalid", text.lines().next().unwrap_or("").trim())
 }
 
-/// Returns the hint to convert a value with an instruction. If the conversion loses information,
-/// the hint says what is lost.
+/// Returns a hint that suggests converting a value with the instruction `name`. If the conversion
+/// loses information, the hint says what is lost.
 fn converting(name: &str) -> String {
     let lost = match name {
         "i32.wrap_i64" => "drops the upper 32 bits",

@@ -36,7 +36,7 @@ pub(crate) fn other_quotes(found: &str) -> Message {
         .hint("write a string in plain quotes: \"…\"")
 }
 
-/// Reports a template in backquotes.
+/// Reports a template in backticks.
 pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
 }
@@ -126,8 +126,8 @@ pub(crate) fn not_utf8() -> Message {
         .hint("write a backslash as `\\\\`: `\\bf` and similar are hexadecimal bytes")
 }
 
-/// Reports an unmatched `)`. If `extra` is true, its removal is a safe fix. Otherwise, an earlier
-/// form may be closed too early.
+/// Reports an unmatched `)`. If `extra` is true, removing the parenthesis is a safe fix. Otherwise,
+/// an earlier form may be closed too early.
 pub(crate) fn stray_close(extra: bool) -> Message {
     message("stray-paren", "unmatched `)`")
         .hint("remove it, or look for an earlier form that is closed too early")

@@ -138,7 +138,7 @@ pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second:
     }
 }
 
-/// Reports branches whose values have no common type.
+/// Reports that the values of branches have no common type.
 pub(crate) fn branches(first: Type, found: Type, line: u32) -> Message {
     message(
         "value-type",
@@ -151,7 +151,7 @@ pub(crate) fn branches(first: Type, found: Type, line: u32) -> Message {
     .hint("let all branches return values of one type")
 }
 
-/// Reports a variable that is set to a value of a different type.
+/// Reports that a variable is set to a value of a different type.
 pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Message {
     let name = excerpt(name);
     let message = message(
@@ -251,7 +251,7 @@ pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
     }
 }
 
-/// Reports arguments for the same parameter that have no common type.
+/// Reports that arguments for the same parameter have no common type.
 pub(crate) fn two_arguments(
     param: &str,
     name: &str,
@@ -276,7 +276,7 @@ pub(crate) fn two_arguments(
     ))
 }
 
-/// Reports results of a function that have no common type.
+/// Reports that the results of a function have no common type.
 pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
     message(
         "value-type",
@@ -326,7 +326,7 @@ pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message 
     }
 }
 
-/// Reports functions whose types depend on each other, so that they cannot be inferred.
+/// Reports functions whose types cannot be inferred because they depend on each other.
 pub(crate) fn unsettled() -> Message {
     message("value-type", "the types of this function's parameters cannot be inferred")
         .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
@@ -361,7 +361,7 @@ pub(crate) fn address_of_length(text: &str) -> Message {
     .hint(format!("`(str.byte {text} I)` returns a byte"))
 }
 
-/// Reports the wrong number of operands of an `if` without `then`.
+/// Reports the wrong number of operands for an `if` without `then`.
 pub(crate) fn if_operands(found: usize) -> Message {
     message(
         "form-operands",
@@ -370,7 +370,7 @@ pub(crate) fn if_operands(found: usize) -> Message {
     .hint("write `(if C (then …) (else …))` for several forms, or `(when C …)`")
 }
 
-/// Reports the wrong number of operands of `map`.
+/// Reports the wrong number of operands for `map`.
 pub(crate) fn map_operands(found: usize) -> Message {
     message(
         "form-operands",
@@ -379,7 +379,7 @@ pub(crate) fn map_operands(found: usize) -> Message {
     .hint("write `(map K V …)`")
 }
 
-/// Reports group names that are not a list.
+/// Reports group names that are not in a list.
 pub(crate) fn group_names(found: &str) -> Message {
     message(
         "form-operands",
@@ -465,7 +465,7 @@ pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message
     }
 }
 
-/// Reports the name of an unknown variable.
+/// Reports an unknown variable.
 pub(crate) fn unknown_variable(name: &str) -> Message {
     message("unknown-local", format!("no variable `{}`", excerpt(name)))
 }

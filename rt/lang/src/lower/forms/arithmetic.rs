@@ -42,7 +42,7 @@ pub(super) fn arithmetic<'s>(
 }
 
 /// Lowers operands and converts them to their widest type. Number literals get the type of the
-/// other operands, or the type from `want` if there are none.
+/// other operands, or the type from `want` if all operands are literals.
 pub(super) fn numbers<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -14,8 +14,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare variables and set
-/// them, in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
+/// Lowers `(let $x V)`, `(let $x long V)` and `(let $x V $y W)`, which declare and set variables,
+/// in order. `(let ($a $b) ARR)` sets the variables to the items of an array.
 pub(super) fn declare<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -103,7 +103,8 @@ fn declare_one<'s>(
     Ok(Lowered::none(variable.write(list, Some(value.wat))))
 }
 
-/// Returns the type of the variable with this name, if the number can have that type.
+/// Returns the type expected of a number that a variable is set to: the variable's current type, if
+/// that is a long or a float and the number can have that type.
 fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     let known = lowering.func.scope.get(name).map(Variable::ty);
     let text = lowering.tree.text(node);

@@ -35,7 +35,7 @@ impl Callee<'_> {
 }
 
 /// Resolves the head of a list: the full name of a host function, optionally followed by a mark, or
-/// the name of a function of the program.
+/// the name of one of the program's functions.
 pub(crate) fn called<'s>(lowering: &Lowering<'_, 's>, head: &str) -> Option<Callee<'s>> {
     if head.starts_with('$') {
         if let Some((name, at)) = lowering.program.defined.get_key_value(head) {

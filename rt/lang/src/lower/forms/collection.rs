@@ -66,7 +66,8 @@ fn collection<'s>(
     lowering.value(list, node, Want::Any)
 }
 
-/// Handles a form that does not accept the type of its first operand.
+/// Reports that a form does not accept the type of its first operand. If the type is not yet known,
+/// returns a placeholder.
 fn not_taken<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -117,8 +118,8 @@ pub(super) fn len<'s>(
     Ok(Lowered::one(wat, Type::Int))
 }
 
-/// Lowers `(at X I)`: an item of an array, the value for a map's key, or an element of a number
-/// array. `(at X I D)` is D if there is no such item or key.
+/// Lowers `(at X I)`, which returns an item of an array, the value for a map's key, or an element
+/// of a number array. `(at X I D)` returns D if there is no such item or key.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -141,7 +142,7 @@ pub(super) fn at<'s>(
     failure::value_or(lowering, list, tried, *other)
 }
 
-/// Lowers an item of an array or the value for a map's key.
+/// Lowers the lookup of an array's item or of the value for a map's key.
 fn item<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -30,7 +30,7 @@ pub(super) fn when<'s>(
     Ok(Lowered::none(Wat::list(list, "if", [test, then])))
 }
 
-/// Lowers `(if C A B)`: the value of A if C is true, and that of B otherwise.
+/// Lowers `(if C A B)`: its value is A if C is true, and B otherwise.
 pub(crate) fn choose<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -307,7 +307,7 @@ fn branch<'s>(
     Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
 }
 
-/// Lowers `(do …)`: runs several forms. Its value is that of the last one.
+/// Lowers `(do …)`, which runs several forms and has the value of the last one.
 pub(super) fn sequence<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -1,5 +1,5 @@
-//! `each` loops over the items of arrays, maps and number arrays, and over the characters of
-//! strings.
+//! The form `each`, which loops over the items of arrays, maps and number arrays, and over the
+//! characters of strings.
 
 use super::binding::{binding_list, target_name};
 use super::control::{reject_loop_word, statements};
@@ -79,8 +79,8 @@ fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> 
     }
     let Some(found) = lowering.resolve(name) else { return true };
     match found.ty {
-        // The name of a string may be the collection, or may be redeclared. In the latter case, a
-        // collection follows.
+        // The name of a string variable may be the collection, or a loop variable that redeclares
+        // it. In the latter case, a collection follows.
         Type::Str => lowering.leaves(third) == Leaves::Value,
         Type::Arr | Type::Map | Type::Numbers(_) | Type::I32 | Type::Any => false,
         _ => true,

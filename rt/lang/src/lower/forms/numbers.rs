@@ -171,8 +171,9 @@ pub(super) fn put<'s>(
     Ok(Lowered::none(Wat::sequence(list, pieces)))
 }
 
-/// Lowers an index. The sum of a number and a constant may wrap around. The check of the index then
-/// fails, because the wrapped sum is negative or far above the length of any array.
+/// Lowers an index. If the index is a value plus or minus a constant, it may wrap around. The
+/// bounds check then fails, because the wrapped index is negative or far above the length of any
+/// array.
 fn position<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -271,7 +271,7 @@ fn rewrite_placeholders(
     (!edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// Splits `x:.2f` into the name and the digits.
+/// Splits `x:.2f` into the name and the number of digits.
 fn named_digits(inside: &str) -> Option<(&str, u32)> {
     let (name, format) = inside.split_once(':')?;
     let digits = format.strip_prefix('.')?.trim_end_matches('f').parse().ok()?;

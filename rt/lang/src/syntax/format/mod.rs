@@ -32,9 +32,9 @@ const STEP: usize = 2;
 /// ```
 ///
 /// # Errors
-/// If the source cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if a
-/// list is not closed, or is closed before lines that are indented like its body. The meaning of
-/// the program is not checked.
+/// If the source cannot be parsed, returns the diagnostic that [`assemble`](crate::assemble)
+/// returns. Also fails if a list is not closed, or is closed before lines that are indented like
+/// its body. The meaning of the program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     let pieces =
         Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
@@ -93,8 +93,8 @@ impl Layout {
     fn pieces(&mut self, pieces: &[Piece<'_>], frame: &Frame) {
         // The nesting depth of flat `block … end` instructions.
         let mut depth = 0_usize;
-        // If true, nothing may follow the previous piece on its line, which was a comment or a list
-        // over several lines.
+        // If true, the previous piece was a comment or a list that spans several lines, so nothing
+        // may follow it on its line.
         let mut ended = false;
         for (at, piece) in pieces.iter().enumerate() {
             let word = piece.atom().filter(|_| at > 0 || frame.lead == 0);
@@ -239,8 +239,8 @@ fn end_of(text: &str, column: usize) -> usize {
     }
 }
 
-/// Returns the number of pieces that always stay on the first line of a list: its head, its
-/// subject, and the words after it.
+/// Returns the number of pieces that always stay on the first line of a list: the head, such as
+/// `func`, and the words or operands that belong to it, such as a name and a type.
 fn lead(pieces: &[Piece<'_>]) -> usize {
     let Some(head) = pieces.first().and_then(Piece::atom) else { return 1 };
     let behind = |from: usize, stays: &dyn Fn(&Piece<'_>) -> bool| {
