@@ -36,9 +36,9 @@ use call::CallState;
 pub(crate) use contribute::run_catalog;
 pub use job::Job;
 
-/// Drives a job to completion: asks the model, reads the answer, runs its calls and returns the
-/// observations, until the model answers or a limit is reached. Failures inside the run are part of
-/// the report.
+/// Drives a job to completion: sends requests to the model, executes the calls in its replies, and
+/// returns the observations to it, until the model gives its answer or a limit is reached. Failures
+/// inside the run are recorded in the report.
 pub async fn run(
     host: &Host,
     model: &dyn Model,
@@ -49,7 +49,7 @@ pub async fn run(
     run_as(journal::new_id(), host, model, settings, job, sink).await
 }
 
-/// Drives a job like [`run`], under the given id.
+/// Drives a job as [`run`] does, with the given run id.
 pub(crate) async fn run_as(
     run_id: String,
     host: &Host,
@@ -62,7 +62,7 @@ pub(crate) async fn run_as(
         host.mask_run(model, &job.grants).await;
         let job = job.with_delegates(&run_id, settings);
         let setup = setup(host, model, settings, &job).await;
-        // On the heap, since a run's future is large and its callers' stacks may be small.
+        // Boxed, because a run's future is large and the caller's stack may be small.
         Box::pin(drive(host, model, settings, (job, setup), sink, (&run_id, None))).await
     });
     match driven.await {
@@ -109,7 +109,7 @@ pub(crate) async fn drive(
         let mut task = Task::Nothing;
         for effect in effects {
             match effect {
-                // Its event was emitted when the turn was recorded.
+                // The event was already emitted when the turn was recorded.
                 Effect::Emit(_) => {}
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
@@ -131,7 +131,7 @@ pub(crate) async fn drive(
                 Effect::Contribute { step, calls } => task = Task::Contribute { step, calls },
                 Effect::Validate { text } => task = Task::Validate { text },
                 Effect::Finish(ending) => {
-                    let sealed = performer.trace.end(&ending);
+                    let sealed = performer.trace.end(&ending).await;
                     if let Some(spans) = &performer.spans {
                         spans.end(&ending);
                     }
@@ -216,7 +216,7 @@ async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) 
     }
 }
 
-/// The task that the machine waits for.
+/// The task that the machine is waiting for.
 enum Task {
     Moderate { message: String },
     Ask(Ask),
@@ -230,7 +230,7 @@ enum Task {
 /// The context in which one run's tasks are performed.
 struct Performer<'a> {
     host: &'a Host,
-    /// The catalog when the run began, with the programs that traits added.
+    /// The catalog at the start of the run, including the programs that traits added.
     catalog: Catalog,
     /// The programs of the agent's traits.
     traits: Vec<TraitProgram>,
@@ -344,7 +344,7 @@ impl<'a> Performer<'a> {
     }
 
     /// Emits the events of the turn during which the run was stopped, unless they are already
-    /// recorded. New events follow the recorded ones.
+    /// recorded. New events are numbered after the recorded ones.
     fn emit_again(&self, resumed: &ResumePoint) {
         let mut events = self.stamp.number(events_of(&resumed.effects));
         events.retain(|event| event.seq > resumed.recorded);
@@ -363,7 +363,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Performs a task. The error lists the approvals that the run waits for.
+    /// Performs a task. The error lists the approvals that the run is waiting for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
         Ok(match task {
             Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {

@@ -36,6 +36,11 @@ struct SealedChain {
     head: Option<Hash>,
     /// If true, another process has sealed the end of the run.
     has_ended: bool,
+    /// A position in the trace and the number of the run's lines before it, all of which are
+    /// sealed. `None` if no such position is known yet.
+    sealed_to: Option<(u64, u64)>,
+    /// If true, the trace may have unsealed lines of the run after `sealed_to`.
+    is_behind: bool,
     /// The byte position up to which the ledger has been read, or `None` if nothing has been read
     /// yet.
     read: Option<u64>,
@@ -43,8 +48,8 @@ struct SealedChain {
 
 impl Recorder {
     /// Opens the trace of a run in `folder`. Without a signer, the trace is not sealed. If the run
-    /// is resumed, lines that the previous process wrote but did not seal are sealed now and marked
-    /// as late.
+    /// is resumed, lines that the previous process wrote but did not seal are sealed and marked as
+    /// late, as soon as the ledger can be locked.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -61,6 +66,8 @@ impl Recorder {
             count: 0,
             head: None,
             has_ended: false,
+            sealed_to: None,
+            is_behind: false,
             read: None,
         });
         Recorder { folder: folder.to_owned(), lines: 0, chain }
@@ -106,12 +113,14 @@ impl Recorder {
                     position = lines.position();
                 }
             }
-            recorder.seal_late(
-                &ledger,
-                &steps,
-                unsealed.unwrap_or((position, recorder.lines)),
-                each,
-            )?;
+            let lines = recorder.lines;
+            if let Some(chain) = &mut recorder.chain {
+                (chain.sealed_to, chain.is_behind) =
+                    (Some(unsealed.unwrap_or((position, lines))), true);
+                drop(recorder.lock(each).or_else(when_locked)?);
+            } else {
+                truncate_partial_line(&steps)?;
+            }
         }
         // A run can continue after its end was sealed if the store did not record the end.
         if let Some(chain) = &mut recorder.chain {
@@ -120,39 +129,45 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Seals the lines that the previous process wrote but did not seal. `from` is the position of
-    /// a line and the number of the run's lines before it. Passes lines that were written in the
-    /// meantime to `each`.
-    fn seal_late(
-        &mut self,
-        ledger: &Path,
-        steps: &Path,
-        from: (u64, u64),
-        each: &mut dyn FnMut(&[u8]),
-    ) -> io::Result<()> {
-        let Some(chain) = &mut self.chain else { return truncate_partial_line(steps) };
-        // While the file is locked, no other process writes lines or seals.
-        let mut ledger = LockedLedger::open(ledger)?;
+    /// Locks the ledger, reads the seals that other processes have added, and seals the lines that
+    /// were written while the ledger could not be locked. Passes lines of the run that other
+    /// processes have written in the meantime to `each`. Returns `None` if the trace is not sealed.
+    fn lock(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<Option<LockedLedger>> {
+        let Some(chain) = &mut self.chain else { return Ok(None) };
+        let steps = self.folder.join(TRACE_FILE);
+        // The search of the whole trace comes first, so that the lock is not held meanwhile.
+        let from = match chain.sealed_to {
+            Some(from) => from,
+            None if chain.is_behind => (first_line(&steps, &chain.run)?, 0),
+            None => (0, 0),
+        };
+        // While the file is locked, no other process seals.
+        let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
         chain.catch_up(&mut ledger)?;
-        truncate_partial_line(steps)?;
-        let Some(file) = open_lines_to_read(steps)? else { return Ok(()) };
-        let (position, mut number) = from;
-        let mut lines = LineReader::from(file, position)?;
-        while let Some((_, line)) = lines.next()? {
-            let Line::Whole(line) = line else { continue };
-            if !belongs_to(line, &chain.run) {
-                continue;
+        if chain.is_behind {
+            truncate_partial_line(&steps)?;
+            let (mut position, mut number) = from;
+            if let Some(file) = open_lines_to_read(&steps)? {
+                let mut lines = LineReader::from(file, position)?;
+                while let Some((_, line)) = lines.next()? {
+                    if let Line::Whole(line) = line
+                        && belongs_to(line, &chain.run)
+                    {
+                        number += 1;
+                        if number > self.lines {
+                            self.lines = number;
+                            each(line);
+                        }
+                        if number > chain.count {
+                            chain.add(&mut ledger, line, Subject::Late(of(line)))?;
+                        }
+                    }
+                    position = lines.position();
+                }
             }
-            number += 1;
-            if number > self.lines {
-                self.lines = number;
-                each(line);
-            }
-            if number > chain.count {
-                chain.add(&mut ledger, line, Subject::Late(of(line)))?;
-            }
+            (chain.sealed_to, chain.is_behind) = (Some((position, number)), false);
         }
-        Ok(())
+        Ok(Some(ledger))
     }
 
     /// Returns the number of the run's lines in the trace.
@@ -161,45 +176,45 @@ impl Recorder {
         self.lines
     }
 
-    /// Appends a line and seals it. If sealing fails, the line is still written, but later lines of
-    /// the run are not sealed, and verification reports that. Nothing is written after another
-    /// process has taken the run over and sealed its end.
+    /// Appends a line and seals it. If another process keeps the ledger locked, or sealing fails,
+    /// the line is still written. It is sealed when the next line is written, or at the end of the
+    /// run, and marked as late. Nothing is written after another process has taken the run over and
+    /// sealed its end.
     ///
     /// # Errors
-    /// If a file cannot be written, or another process has ended the run.
+    /// If a file cannot be written, or another process has ended the run. A locked ledger is not an
+    /// error.
     pub fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
         let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(TRACE_FILE));
-        self.lines += 1;
-        let Some(chain) = &mut self.chain else { return append(&steps, &bytes) };
         // The lock is held for both writes, so that lines and seals have the same order.
-        let opened = LockedLedger::open(&self.folder.join(LEDGER_FILE)).and_then(|mut ledger| {
-            chain.catch_up(&mut ledger)?;
-            Ok(ledger)
-        });
-        let sealed = match opened {
-            // The process that took over the run has already written this line.
-            Ok(_) if chain.has_ended => Err(io::Error::other("another process has ended the run")),
-            Ok(mut ledger) => {
-                append(&steps, &bytes)?;
-                chain.add(&mut ledger, &bytes, Subject::Line(of(&bytes)))
-            }
-            Err(error) => append(&steps, &bytes).and(Err(error)),
+        let locked = self.lock(&mut |_| {});
+        let Some(chain) = &mut self.chain else {
+            append(&steps, &bytes)?;
+            self.lines += 1;
+            return Ok(());
         };
-        if sealed.is_err() && !chain.has_ended {
-            self.chain = None;
+        // The process that took over the run has already written this line.
+        if chain.has_ended {
+            return Err(io::Error::other("another process has ended the run"));
         }
-        sealed
+        chain.is_behind = true;
+        append(&steps, &bytes)?;
+        self.lines += 1;
+        let Some(mut ledger) = locked.or_else(when_locked)? else { return Ok(()) };
+        chain.add(&mut ledger, &bytes, Subject::Line(of(&bytes)))?;
+        (chain.sealed_to, chain.is_behind) = (Some((steps.metadata()?.len(), chain.count)), false);
+        Ok(())
     }
 
     /// Seals the end of the run, unless another process has already done so. Returns the final
     /// seal, or `None` if the run is not sealed.
     ///
     /// # Errors
-    /// If the ledger cannot be written.
+    /// If the ledger cannot be written. With [`io::ErrorKind::WouldBlock`], another process keeps it
+    /// locked, and the call can be repeated.
     pub fn end(&mut self) -> io::Result<Option<FinalSeal>> {
+        let Some(mut ledger) = self.lock(&mut |_| {})? else { return Ok(None) };
         let Some(chain) = &mut self.chain else { return Ok(None) };
-        let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
-        chain.catch_up(&mut ledger)?;
         let head = match (chain.has_ended, chain.head) {
             (true, Some(head)) => head,
             _ => chain.write(&mut ledger, Subject::End)?,
@@ -252,7 +267,7 @@ impl SealedChain {
         let previous = PreviousLine::of(ledger.last()?.as_deref());
         let head = next(&self.head(&previous), line);
         self.append(ledger, (self.count + 1, head), subject, previous)?;
-        (self.count, self.head) = (self.count + 1, Some(head));
+        (self.count, self.head, self.has_ended) = (self.count + 1, Some(head), false);
         Ok(())
     }
 
@@ -279,6 +294,27 @@ impl SealedChain {
         self.read = Some(ledger.append(&serde_json::to_vec(&seal)?)?);
         Ok(())
     }
+}
+
+/// Turns the error that the ledger is locked by another process into `None`.
+fn when_locked<T>(error: io::Error) -> io::Result<Option<T>> {
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
+}
+
+/// Returns the position of the run's first line in the trace, or of the end of the trace.
+fn first_line(steps: &Path, run: &str) -> io::Result<u64> {
+    let Some(file) = open_lines_to_read(steps)? else { return Ok(0) };
+    let mut lines = LineReader::of(file);
+    let mut position = 0;
+    while let Some((_, line)) = lines.next()? {
+        if matches!(line, Line::Whole(line) if belongs_to(line, run)) {
+            break;
+        }
+        if lines.is_ended() {
+            position = lines.position();
+        }
+    }
+    Ok(position)
 }
 
 /// Returns true if the line belongs to the run.

@@ -13,8 +13,10 @@ mod steps;
 mod telemetry;
 mod written;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -49,6 +51,11 @@ const FIX_CHARS: usize = 1_000;
 /// Maximum number of fixes in a line.
 const MAX_FIXES: usize = 100;
 
+/// Maximum time that the end of a run waits for the ledger if another process keeps it locked.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// Interval between attempts to lock the ledger.
+const LOCK_RETRY: Duration = Duration::from_millis(100);
+
 /// A call that a run made, and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -67,7 +74,7 @@ pub struct Step {
     pub model: String,
     /// `wat` for an inline program, otherwise the catalog program's name.
     pub tool: String,
-    /// The arguments by name; for an inline program `body` and `args`. An array if the program is
+    /// The arguments by name; for an inline program, `body` and `args`. An array if the program is
     /// unknown, or has fewer parameters than the call has arguments.
     pub args: Json,
     /// The output of the program.
@@ -79,7 +86,7 @@ pub struct Step {
     /// The fixes that were applied to the program before it ran.
     #[serde(rename = "mended", skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<String>,
-    /// Duration, measured by a monotonic clock, in milliseconds.
+    /// Duration, measured with a monotonic clock, in milliseconds.
     pub dur_ms: u64,
     /// Time when the call ended, in milliseconds since 1970.
     pub ts: u64,
@@ -135,8 +142,8 @@ struct Files {
 }
 
 impl<'a> Trace<'a> {
-    /// Opens the trace of a run. Keys and secrets are masked in it. Without a workdir, nothing is
-    /// written. If `resumed` is true, the existing trace of the run is continued.
+    /// Opens the trace of a run. Keys and secrets are masked in the trace. Without a workdir,
+    /// nothing is written. If `resumed` is true, the existing trace of the run is continued.
     pub(crate) fn open(
         run_id: &'a str,
         author: Author<'a>,
@@ -206,11 +213,30 @@ impl<'a> Trace<'a> {
     }
 
     /// Writes the end of the run. Returns the final seal, or `None` if the trace is not sealed.
-    pub(crate) fn end(&self, ending: &Ending) -> Option<FinalSeal> {
-        let mut files = self.files.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        let sealed = files.recorder.end();
-        log_failure(Path::new(EVENTS_FILE), files.org.end(&self.mask.text(ending.text())));
-        log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
+    /// While another process keeps the ledger locked, for example because it is paused, this waits
+    /// for at most 60 s.
+    pub(crate) async fn end(&self, ending: &Ending) -> Option<FinalSeal> {
+        let files = self.files.as_ref()?;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            let sealed = {
+                let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+                let sealed = files.recorder.end();
+                let is_locked =
+                    sealed.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+                if !is_locked || Instant::now() >= deadline {
+                    let written = files.org.end(&self.mask.text(ending.text()));
+                    log_failure(Path::new(EVENTS_FILE), written);
+                    Some(sealed)
+                } else {
+                    None
+                }
+            };
+            if let Some(sealed) = sealed {
+                return log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten();
+            }
+            tokio::time::sleep(LOCK_RETRY).await;
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests that every kind of tampering with a trace is detected and named.
+//! Tests that every kind of tampering with a trace is detected and identified.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -171,24 +171,56 @@ fn an_incomplete_seal_is_removed_before_the_next_one() {
     assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
-#[test]
-fn a_locked_ledger_does_not_stop_a_run() {
-    let (traces, _) = in_turn(&["a"]);
+/// Locks the ledger of a trace, as a process does that is paused while it writes a seal.
+fn lock_ledger(traces: &TraceFolder) -> std::fs::File {
     let locked = std::fs::File::open(traces.folder.path().join(LEDGER_FILE)).unwrap();
     locked.lock().unwrap();
-    let mut run = Recorder::begin(
-        traces.folder.path(),
-        "b",
-        Some(traces.keys.signer(TENANT).unwrap().into()),
-    );
-    assert!(
-        run.line(&step_line("b", 1))
-            .unwrap_err()
-            .to_string()
-            .contains("another process keeps it locked")
-    );
-    run.line(&step_line("b", 2)).unwrap();
+    locked
+}
+
+fn begin(traces: &TraceFolder, run: &str) -> Recorder {
+    let signer = traces.keys.signer(TENANT).unwrap();
+    Recorder::begin(traces.folder.path(), run, Some(signer.into()))
+}
+
+#[test]
+fn lines_that_are_written_while_the_ledger_is_locked_are_sealed_later() {
+    let (traces, _) = in_turn(&["a"]);
+    let (mut first, mut second) = (begin(&traces, "b"), begin(&traces, "c"));
+    second.line(&step_line("c", 1)).unwrap();
+    let locked = lock_ledger(&traces);
+    for step in 2..4 {
+        first.line(&step_line("b", step - 1)).unwrap();
+        second.line(&step_line("c", step)).unwrap();
+    }
+    assert_eq!(first.end().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    let findings: Vec<_> =
+        traces.verified(&[]).runs.into_iter().map(|run| run.finding.is_some()).collect();
+    assert_eq!(findings, [false, true, true]);
     drop(locked);
-    assert_eq!(traces.read(STEPS_FILE).len(), 5);
-    assert_eq!(traces.verified(&[]).runs[1].finding, Some(Finding::NoSeals { line: 4 }));
+    // One run continues; the other one ends.
+    second.line(&step_line("c", 4)).unwrap();
+    let ends = [first.end().unwrap().unwrap(), second.end().unwrap().unwrap()];
+    assert_eq!(ends.each_ref().map(|end| end.lines), [2, 4]);
+    let verified = traces.verified(&ends);
+    assert!(is_valid(&verified), "{verified:?}");
+    assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 2, 2]);
+}
+
+#[test]
+fn a_run_that_is_resumed_while_the_ledger_is_locked_is_sealed_later() {
+    let (traces, _) = in_turn(&["a"]);
+    begin(&traces, "b").line(&step_line("b", 1)).unwrap();
+    let locked = lock_ledger(&traces);
+    // The process is killed before it can seal its second line.
+    let mut killed = recorder(&traces.folder, &traces.keys, "b");
+    killed.line(&step_line("b", 2)).unwrap();
+    let mut resumed = recorder(&traces.folder, &traces.keys, "b");
+    assert_eq!(resumed.lines(), 2);
+    resumed.line(&step_line("b", 3)).unwrap();
+    drop(locked);
+    let end = resumed.end().unwrap().unwrap();
+    let verified = traces.verified(&[end]);
+    assert!(is_valid(&verified), "{verified:?}");
+    assert_eq!((verified.runs[1].sealed, verified.runs[1].late), (3, 2));
 }

@@ -91,7 +91,7 @@ fn words(verdict: &Verdict) -> String {
         }
         None => {
             let late = if verdict.late > 0 {
-                format!(", {} sealed after a restart", verdict.late)
+                format!(", {} sealed late", verdict.late)
             } else {
                 String::new()
             };
