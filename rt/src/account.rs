@@ -52,8 +52,26 @@ struct Inner {
     /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
     received: AtomicU64,
-    /// A notifier that wakes the tasks waiting for memory.
+    /// A notifier that wakes the tasks waiting for memory, and the number of these tasks. Without
+    /// waiters, releasing memory takes no lock.
     released: Notify,
+    waiters: AtomicUsize,
+}
+
+/// A guard that counts a task as waiting for memory of an account until it is dropped.
+struct Waiting<'a>(&'a Inner);
+
+impl<'a> Waiting<'a> {
+    fn of(inner: &'a Inner) -> Waiting<'a> {
+        inner.waiters.fetch_add(1, SeqCst);
+        Waiting(inner)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_sub(1, SeqCst);
+    }
 }
 
 /// The account whose limit a charge would exceed.
@@ -80,6 +98,7 @@ impl Account {
             cpu: AtomicU64::new(0),
             received: AtomicU64::new(0),
             released: Notify::new(),
+            waiters: AtomicUsize::new(0),
         }))
     }
 
@@ -125,12 +144,12 @@ impl Account {
     }
 
     /// Waits until `bytes` can be held with `spare` bytes left over for others, and then holds
-    /// them. The caller must not hold memory from an earlier call of this function. Otherwise, two
-    /// waiters could block each other.
+    /// them. The caller must not hold memory from an earlier call to this function, because two
+    /// such waiters could deadlock.
     ///
     /// # Errors
-    /// `ENOMEM` if the account can never hold this much memory, or cannot before the deadline
-    /// `until`.
+    /// `ENOMEM` if the limits never permit holding this much memory, or if it cannot be held before
+    /// the deadline `until`.
     pub async fn wait_to_hold(
         &self,
         bytes: usize,
@@ -146,9 +165,10 @@ impl Account {
             if bytes.saturating_add(spare) > full.0.limits.memory {
                 return Err(failure);
             }
+            let _waiting = Waiting::of(&full.0);
             let mut released = pin!(full.0.released.notified());
             released.as_mut().enable();
-            // Memory may have been released before this waiter listened.
+            // Memory may have been released before this waiter started to listen.
             if self.take(bytes, spare).is_ok() {
                 return Ok(MemoryCharge { account: self.clone(), bytes, used: bytes });
             }
@@ -175,7 +195,9 @@ impl Account {
             return;
         }
         self.0.held.fetch_sub(bytes, SeqCst);
-        self.0.released.notify_waiters();
+        if self.0.waiters.load(SeqCst) > 0 {
+            self.0.released.notify_waiters();
+        }
         if let Some(parent) = &self.0.parent {
             parent.release(bytes);
         }
@@ -225,7 +247,7 @@ impl Account {
         self.cpu() > self.0.limits.cpu
     }
 
-    /// Returns the message for a run that used up its processor time.
+    /// Returns the message for a run that has used up its processor time.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
         format!(
@@ -310,7 +332,7 @@ fn amount(bytes: u64) -> String {
     }
 }
 
-/// Returns the CPU time that this thread has used.
+/// Returns the processor time that this thread has used.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))

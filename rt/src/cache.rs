@@ -67,6 +67,11 @@ impl Programs {
         }
     }
 
+    /// Returns the program for a source if it is cached.
+    pub(crate) fn cached(&self, text: &str) -> Option<PrepareResult> {
+        self.texts.get(text)
+    }
+
     /// Returns the program for a source. If it is not cached, prepares it with `prepare`.
     /// Concurrent requests for an uncached source prepare it only once, unless the attempt has to
     /// be retried.
@@ -75,9 +80,6 @@ impl Programs {
         text: &str,
         prepare: impl Future<Output = Preparation>,
     ) -> PrepareResult {
-        if let Some(prepared) = self.texts.get(text) {
-            return prepared;
-        }
         match self.texts.get_value_or_guard_async(text).await {
             Ok(prepared) => prepared,
             Err(guard) => {

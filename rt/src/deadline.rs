@@ -37,10 +37,9 @@ impl Clock {
 }
 
 impl Deadline {
-    /// Creates a deadline that passes after `time`, or together with the parent program's deadline,
-    /// whichever is earlier.
-    pub(crate) fn new(time: Duration, parent: Option<Deadline>) -> Deadline {
-        let now = Instant::now();
+    /// Creates a deadline that passes `time` after `now`, or together with the parent program's
+    /// deadline, whichever is earlier.
+    pub(crate) fn new(now: Instant, time: Duration, parent: Option<Deadline>) -> Deadline {
         let remaining = parent.as_ref().map_or(Duration::MAX, Deadline::remaining);
         let time = time.min(remaining);
         let end = now.checked_add(time).unwrap_or(now);
@@ -48,7 +47,7 @@ impl Deadline {
         Deadline(Arc::new(Inner { parent, time, clock, moved: Notify::new() }))
     }
 
-    /// Returns the time that the program had when it started.
+    /// Returns the running time that the program was granted at its start.
     pub(crate) fn time(&self) -> Duration {
         self.0.time
     }
@@ -86,8 +85,7 @@ impl Deadline {
         }
     }
 
-    /// Stops the clock of this deadline, and those of all parent programs, until the pause is
-    /// dropped.
+    /// Suspends this deadline, and those of all parent programs, until the pause is dropped.
     pub(crate) fn pause(&self) -> Pause {
         let now = Instant::now();
         let mut each = Some(self);
@@ -109,7 +107,7 @@ impl Deadline {
     }
 }
 
-/// A pause of a deadline. Dropping it ends the pause and moves the deadline by the paused time.
+/// A pause of a deadline. Dropping it ends the pause and extends the deadline by its duration.
 #[must_use]
 pub struct Pause(Deadline);
 
@@ -137,13 +135,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_deadline_passes() {
-        Deadline::new(Duration::ZERO, None).passed().await;
+        Deadline::new(Instant::now(), Duration::ZERO, None).passed().await;
     }
 
     #[test]
     fn a_pause_stops_the_clocks_of_all_programs_above() {
-        let outer = Deadline::new(Duration::from_secs(100), None);
-        let inner = Deadline::new(Duration::from_secs(900), Some(outer.clone()));
+        let now = Instant::now();
+        let outer = Deadline::new(now, Duration::from_secs(100), None);
+        let inner = Deadline::new(now, Duration::from_secs(900), Some(outer.clone()));
         assert!(inner.remaining() <= Duration::from_secs(100));
         let (first, second) = (inner.pause(), outer.pause());
         let remaining = outer.remaining();

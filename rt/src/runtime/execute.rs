@@ -1,7 +1,8 @@
-//! Runs prepared programs and returns their outcomes.
+//! Execution of prepared programs.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use crate::run::FailedCall;
 use crate::tape::{CallId, PriorEnd, TapeCursor};
 use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
-/// The settings of one run of a program, except the program and its grants.
+/// The settings of one run of a program, other than the program and its grants.
 struct Launch {
     args: Vec<String>,
     /// Maximum running time.
@@ -40,6 +41,13 @@ struct Offsets {
     trap: Vec<Option<usize>>,
     /// The offset of the host call that explains the exit.
     failed_call: Option<usize>,
+}
+
+impl Offsets {
+    /// Returns true if there is an offset.
+    fn any(&self) -> bool {
+        self.failed_call.is_some() || self.trap.iter().any(Option::is_some)
+    }
 }
 
 impl Runtime {
@@ -124,7 +132,10 @@ impl Runtime {
         let grants = self.guarded(program, grants, &launch, opened.as_ref()).await?;
         let (mut outcome, offsets) =
             self.inner.execute(program, grants, launch, opened.as_ref()).await?;
-        self.add_positions(program, &mut outcome, offsets).await;
+        if offsets.any() {
+            // This future is large. Boxing it keeps it out of the futures that contain this one.
+            Box::pin(self.add_positions(program, &mut outcome, offsets)).await;
+        }
         let halted = matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Halted);
         if let Some((tape, id)) = opened.filter(|_| !halted) {
             tape.close(&id, &outcome);
@@ -184,7 +195,7 @@ impl Inner {
             None => None,
         };
         let started = Instant::now();
-        let deadline = Deadline::new(launch.time.min(self.limits.time), launch.deadline);
+        let deadline = Deadline::new(started, launch.time.min(self.limits.time), launch.deadline);
         let time = deadline.time();
         let account = launch.account.clone();
         let nested = NestedContext {
@@ -194,11 +205,14 @@ impl Inner {
             account: launch.account,
         };
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
-        let call = AssertUnwindSafe(call_run(&mut store, program.compiled())).catch_unwind();
-        let call = account.metered(call);
+        let ended = {
+            // Pinned here, because moving this future costs as much as it is large.
+            let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
+            account.metered(pin!(call.catch_unwind())).await
+        };
         // After a panic, the store may be in any state. Only the name of the last function called
         // is read from it before it is dropped.
-        let ended = call.await.map_err(|payload| self.bug(store.data(), payload))?;
+        let ended = ended.map_err(|payload| self.bug(store.data(), payload))?;
         let duration = started.elapsed();
         let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
         let (exit, trap) = match (halt, ended) {
@@ -242,8 +256,8 @@ impl Inner {
         self.functions.get(function).map_or("", |f| f.name)
     }
 
-    /// Converts an error from the engine into a trap, and returns the offsets of its innermost
-    /// frames. An error that is not a trap is a failure of the host itself.
+    /// Converts an error from the engine into a trap, and returns it with the offsets of the
+    /// innermost frames. An error that is not a trap is a failure of the host itself.
     fn trapped(
         &self,
         store: &Store<Run>,
@@ -333,7 +347,7 @@ impl Inner {
         let function = Some(self.name(function)).filter(|name| *name != FAIL);
         if let Some(before) = before.filter(|_| function.is_none()) {
             let name = self.name(before.function);
-            // A program may pass on the reason of an earlier failure.
+            // A program may pass on the reason for an earlier failure.
             if name != FAIL && !failure.reason.contains(&before.failure.reason) {
                 failure.reason += &format!(" (before that, `{name}` failed: {})", before.failure);
             }
@@ -364,7 +378,7 @@ fn out_of_time(time: Duration) -> String {
     format!("the program ran out of its {} ms", time.as_millis())
 }
 
-/// Describes a trap of the engine to the program's author.
+/// Describes an engine trap for the program's author.
 fn describe(trap: wasmtime::Trap, time: Duration) -> (TrapKind, String) {
     use wasmtime::Trap as T;
     let (kind, message) = match trap {

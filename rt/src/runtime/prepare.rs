@@ -1,5 +1,5 @@
-//! Prepares programs: compiles and links a source, and maps positions in the module back to the
-//! source.
+//! Preparation of programs: compiling and linking a source, and mapping positions in the module
+//! back to the source.
 
 use std::sync::Arc;
 
@@ -36,7 +36,11 @@ impl Runtime {
     /// source. The code `host-busy` does not mean that the source is invalid: the same source can
     /// be submitted again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
-        self.inner.programs.text(source, self.prepare_uncached(source)).await
+        match self.inner.programs.cached(source) {
+            Some(prepared) => prepared,
+            // This future is large. Boxing it keeps it out of the futures that contain this one.
+            None => Box::pin(self.inner.programs.text(source, self.prepare_uncached(source))).await,
+        }
     }
 
     async fn prepare_uncached(&self, source: &str) -> Preparation {
@@ -155,9 +159,6 @@ impl Runtime {
         program: &Program,
         offsets: Vec<Option<usize>>,
     ) -> Vec<Option<Position>> {
-        if offsets.iter().all(Option::is_none) {
-            return vec![None; offsets.len()];
-        }
         let known: Vec<usize> = offsets.iter().flatten().copied().collect();
         let locate = move |inner: &Inner, source: &str| {
             wattle_lang::locate_all(source, &inner.signatures, &known)
@@ -193,8 +194,8 @@ impl Inner {
         compiled().map_err(|error| self.explain(source, &error))
     }
 
-    /// Compiles a module if that takes at most a few milliseconds. Returns `None` if it may take
-    /// longer or fails.
+    /// Compiles a module if that takes at most a few milliseconds. Returns `None` if compilation
+    /// may take longer or fails.
     fn compile_if_quick(&self, assembled: &AssembledModule) -> Option<Arc<CompiledCode>> {
         let binary = assembled.encode().ok()?;
         cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
