@@ -68,7 +68,7 @@ pub struct TenantParts {
     pub workdir: Option<PathBuf>,
     /// The key that seals the traces.
     pub signer: Option<Arc<Signer>>,
-    /// The secrets that requests made by runs may refer to.
+    /// The secrets to which a run's requests may refer.
     pub secrets: Option<Arc<dyn Secrets>>,
     /// The components of trusted runs. If `None`, every run is a plain run.
     pub trusted: Option<Trusted>,
@@ -153,8 +153,8 @@ impl App {
         self.with(|parts| parts.policy = policy)
     }
 
-    /// Enables semantic search in files and memory. `name` is the embedding model at the model's
-    /// endpoint.
+    /// Enables semantic search in files and memory. `name` is the name of an embedding model that
+    /// the model's endpoint also serves.
     #[must_use]
     pub fn with_embed_model(self, name: Option<String>) -> App {
         self.with(|parts| parts.embed_model = name)
@@ -242,7 +242,7 @@ impl App {
                 tracing::warn!(session, %error, "failed to join the file changes of a session");
             }
         }
-        // Restored files are not changes of the next run.
+        // Restored files are not changes made by the next run.
         drop(files.take_delta());
         Ok(files)
     }
@@ -252,7 +252,7 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.may_trust())
     }
 
-    /// Returns the components of the agent in a run's origin.
+    /// Returns the components of the agent that a run's origin specifies.
     pub(crate) fn agent_parts(&self, origin: &RunOrigin) -> Result<AgentParts, String> {
         let default = AgentSpec::default();
         let agent = origin.agent.as_ref().unwrap_or(&default);
@@ -266,7 +266,7 @@ impl App {
     }
 
     /// Returns the grants for an agent's programs in a session, with access to these files. The
-    /// programs may ask `model`, and `meter` counts the usage.
+    /// programs may send questions to `model`, and `meter` counts the usage.
     pub(crate) fn grants(
         &self,
         agent: &AgentParts,
@@ -395,7 +395,8 @@ impl RunAssembler for App {
     /// Returns the requirements that a server must meet to drive the run, as a string.
     fn needs(&self, origin: &Json) -> String {
         let Some(origin) = RunOrigin::of_server(origin) else { return "other".to_owned() };
-        needs(origin.exec, self.0.base.is_some(), origin.model.as_deref())
+        let classes = self.0.models.classes();
+        needs(origin.exec, self.0.base.is_some(), origin.required_model(&classes))
     }
 
     fn offers(&self) -> Vec<String> {
@@ -407,7 +408,7 @@ impl RunAssembler for App {
     }
 }
 
-/// An error from opening a session's files.
+/// The reason why a session's files cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FilesFault {
     #[error(transparent)]

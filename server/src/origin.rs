@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_agent::agents::AgentSpec;
+use wattle_agent::model::CLASS_PREFIX;
 use wattle_agent::output::OutputSchema;
 
 use crate::error::ApiError;
@@ -95,16 +96,51 @@ impl RunOrigin {
         (origin.by == "serve").then_some(origin)
     }
 
+    /// Returns the name of the model that only some servers may have: the one that the request
+    /// names, or the agent's, if it is one of the `classes` of this server. A run whose agent names
+    /// another model may be driven by any server.
+    pub(crate) fn required_model(&self, classes: &[String]) -> Option<&str> {
+        let of_agent = self.agent.as_ref().and_then(|agent| agent.model.as_deref());
+        let is_class = |name: &&str| {
+            let class = name.strip_prefix(CLASS_PREFIX);
+            class.is_some_and(|class| classes.iter().any(|known| known == class))
+        };
+        self.model.as_deref().or_else(|| of_agent.filter(is_class))
+    }
+
     /// Returns the origin as JSON for the journal.
     pub(crate) fn json(&self) -> Json {
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// Returns the requirements for driving a run as a string: support for trusted runs, a base folder
-/// for all sessions, and the model named in the request.
+/// Returns a string that lists the requirements for driving a run: support for trusted runs, a base
+/// folder for all sessions, and the model named in the request.
 pub(crate) fn needs(exec: bool, base: bool, model: Option<&str>) -> String {
     let (exec, base) = (if exec { " exec" } else { "" }, if base { " root" } else { "" });
     let model = model.map(|name| format!(" model={name}")).unwrap_or_default();
     format!("serve{exec}{base}{model}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_requires_the_model_of_the_request_or_the_class_of_its_agent() {
+        let classes = ["fast".to_owned()];
+        for (asked, of_agent, required) in [
+            (None, None, None),
+            (Some("m"), None, Some("m")),
+            (Some("m"), Some("class:fast"), Some("m")),
+            (None, Some("class:fast"), Some("class:fast")),
+            (None, Some("class:deep"), None),
+            (None, Some("fast"), None),
+        ] {
+            let named = |name: Option<&str>| name.map(str::to_owned);
+            let agent = AgentSpec { model: named(of_agent), ..AgentSpec::default() };
+            let origin = RunOrigin { model: named(asked), ..RunOrigin::of_agent(&agent, None, 10) };
+            assert_eq!(origin.required_model(&classes), required, "{asked:?} {of_agent:?}");
+        }
+    }
 }
