@@ -1,8 +1,8 @@
 //! Agents: models that answer each step with a program, and the runtime that runs the program.
 //!
-//! [`run`] drives the loop of `wattle_machine` to completion. It asks the [`model`], runs the
-//! requested programs on the shared [`Host`] with the grants of the [`Job`], and reports each event
-//! to the [`Sink`].
+//! [`run`] drives the loop of `wattle_machine` to completion. It sends requests to the [`model`],
+//! runs the requested programs on the shared [`Host`] with the grants of the [`Job`], and reports
+//! each event to the [`Sink`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -99,10 +99,10 @@ pub use sink::{Sink, now_ms};
 pub use span::Span;
 pub use store::{
     BlobStore, CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection,
-    Integration, LazyMemory, LazySecrets, LazyState, Privacy, Pruned, QueueState, Retention,
-    S3Bucket, SESSION_ID, SessionFiles, SessionLine, State, StateValue, Store, StoreAddress,
-    StoreCopy, StoreStats, StoreTransaction, StoredMemory, StoredSecrets, TableStats, TenantStore,
-    TokenLine, copy_store, is_session_id, own_session, privacy,
+    Integration, LazyMemory, LazySecrets, LazyState, Privacy, PruneError, Pruned, QueueState,
+    Retention, S3Bucket, SESSION_ID, SessionFiles, SessionLine, State, StateValue, Store,
+    StoreAddress, StoreCopy, StoreStats, StoreTransaction, StoredMemory, StoredSecrets, TableStats,
+    TenantStore, TokenLine, copy_store, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};

@@ -24,16 +24,16 @@ const SLICE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Interval between a server's sweeps.
 const SWEEP: Duration = Duration::from_secs(600);
-/// The name of the lock on sweeping. The lock belongs to the default tenant.
-const LOCK: &str = "store:sweep";
+/// The name of the lock that a sweep holds. The lock belongs to the default tenant.
+pub(super) const LOCK: &str = "store:sweep";
 
-/// The retention periods of ended runs. `None` means forever.
+/// The retention periods for ended runs and their events. `None` means forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Time for which a run is kept after its end, with its turns, calls and events.
+    /// Time for which a run, with its turns, calls and events, is kept after its end.
     pub runs: Option<Duration>,
-    /// Time for which the events of a run are kept after its end. Its last event is kept as long as
-    /// the run.
+    /// Time for which a run's events are kept after its end. The last event is kept as long as the
+    /// run.
     pub events: Option<Duration>,
 }
 
@@ -44,17 +44,27 @@ impl Default for Retention {
     }
 }
 
-/// The numbers of runs and sessions that were removed, or would be removed.
+/// Counts of the data that was removed, or would be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// Number of runs, with their turns, calls and events.
+    /// Number of runs. Their turns, calls and events are removed with them.
     pub runs: u64,
-    /// Number of runs whose events are removed, except the last event of each run.
+    /// Number of runs from which all events but the last are removed.
     pub runs_without_events: u64,
-    /// Number of sessions, with their messages, state, files and memory.
+    /// Number of sessions. Their messages, state, files and memory are removed with them.
     pub sessions: u64,
     /// Number of objects outside the database whose files no longer belong to any run or session.
     pub objects: u64,
+}
+
+/// The reason why the removal of old data ended early.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct PruneError {
+    /// The data that was removed before the error.
+    pub removed: Pruned,
+    /// The cause.
+    pub cause: StoreError,
 }
 
 /// The condition for the root run of a tree that ended before ?1. A run also counts as a root if an
@@ -76,7 +86,7 @@ pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
          AND (queue.session = session.id OR 'run/' || queue.id = session.id))";
 
 impl Store {
-    /// Sets the retention periods of ended runs.
+    /// Sets the retention periods for ended runs and their events.
     #[must_use]
     pub fn keeping(self, retention: Retention) -> Store {
         Store { retention, ..self }
@@ -85,9 +95,17 @@ impl Store {
     /// Removes old runs, events and sessions of all tenants, according to the retention periods.
     ///
     /// # Errors
-    /// If the store cannot be written. Data that was removed before the error stays removed.
-    pub async fn prune(&self) -> Result<Pruned, StoreError> {
+    /// If the store or the location of its objects cannot be written. The error contains what was
+    /// removed before.
+    pub async fn prune(&self) -> Result<Pruned, PruneError> {
         let mut pruned = Pruned::default();
+        match self.prune_into(&mut pruned).await {
+            Ok(()) => Ok(pruned),
+            Err(cause) => Err(PruneError { removed: pruned, cause }),
+        }
+    }
+
+    async fn prune_into(&self, pruned: &mut Pruned) -> Result<(), StoreError> {
         let unused = cutoff(Some(self.ttl));
         while let Some(at) = unused {
             let count = self.write(move |transaction| prune_sessions(transaction, at)).await?;
@@ -115,9 +133,9 @@ impl Store {
             tokio::time::sleep(PAUSE).await;
         }
         if let Some(old) = cutoff(Some(GRACE)) {
-            pruned.objects = self.remove_unused_objects(old).await?;
+            self.remove_unused_objects(old, &mut pruned.objects).await?;
         }
-        Ok(pruned)
+        Ok(())
     }
 
     /// Counts the data that [`prune`](Store::prune) would remove. Changes nothing.
@@ -145,7 +163,7 @@ impl Store {
                 prunable.runs = count(&COUNT_RUNS.replace("ENDED", ENDED), &[at])?;
             }
             if let Some(at) = events {
-                // Events of runs that are themselves removed are not counted.
+                // Runs that are themselves removed are not counted a second time.
                 let from = runs.unwrap_or(i64::MIN);
                 let query = COUNT_EVENTS.replace("ENDED", ENDED).replace("FIRST", FIRST);
                 prunable.runs_without_events = count(&query, &[at, from])?;
@@ -171,10 +189,13 @@ impl Store {
         }
     }
 
-    async fn sweep(&self) -> Result<(), StoreError> {
+    pub(super) async fn sweep(&self) -> Result<(), StoreError> {
         let of: TenantStore = self.tenant(&Tenant::default());
         let Some(_lock) = super::lease::acquire(of, LOCK.to_owned()).await? else { return Ok(()) };
-        let pruned = self.prune().await?;
+        let (pruned, result) = match self.prune().await {
+            Ok(pruned) => (pruned, Ok(())),
+            Err(PruneError { removed, cause }) => (removed, Err(cause)),
+        };
         if pruned != Pruned::default() {
             let Pruned { runs, runs_without_events, sessions, objects } = pruned;
             tracing::info!(
@@ -185,15 +206,15 @@ impl Store {
                 "removed what is not kept any longer"
             );
         }
-        Ok(())
+        result
     }
 }
 
-/// The query for the number of runs in trees that ended before ?1.
+/// The query that counts the runs in trees that ended before ?1.
 const COUNT_RUNS: &str = "SELECT COUNT(*) + CAST(COALESCE(SUM((SELECT COUNT(*) FROM run AS child
      WHERE child.tenant = run.tenant AND child.root = run.id)), 0) AS BIGINT) FROM run WHERE ENDED";
 
-/// The query for the number of runs with several events in trees that ended before ?1 but not
+/// The query that counts the runs with more than one event, in trees that ended before ?1 but not
 /// before ?2.
 const COUNT_EVENTS: &str = "SELECT COUNT(*) FROM run
      JOIN event ON event.tenant = run.tenant AND event.root = run.id
@@ -214,7 +235,7 @@ fn prune_sessions(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cau
     Ok(transaction.execute(&delete, params![at])?)
 }
 
-/// Removes at most `most` runs, of one tenant or of all tenants, whose trees ended before `at`.
+/// Removes at most `most` runs whose trees ended before `at`, for one tenant or for all tenants.
 /// Returns the number of removed runs.
 pub(super) fn prune_runs(
     transaction: &mut Transaction<'_>,
@@ -297,7 +318,7 @@ mod tests {
     use super::super::db::Access;
     use super::*;
 
-    /// Adds `runs` runs to a store, all of which ended at time 0.
+    /// Adds `runs` runs to a store. All of them ended at time 0.
     async fn fill(store: &Store, runs: i64) {
         let fill = move |transaction: &mut Transaction<'_>| {
             for number in 0..runs {

@@ -1,11 +1,11 @@
 //! The store: sessions with their key-value state, the state and the memory of tenants, and the
-//! journal of runs. It is either an SQLite file, which several processes on one machine can share,
-//! or a schema of a PostgreSQL database, which several machines can share.
-//! Large files can be objects outside the database; see [`BlobStore`].
+//! journal of runs. The store is either an SQLite file, which several processes on one machine can
+//! share, or a schema of a PostgreSQL database, which several machines can share. Large files can
+//! be objects outside the database; see [`BlobStore`].
 //!
-//! A [`Store`] is the database; its content belongs to tenants. [`Store::tenant`] returns a
-//! [`TenantStore`], which has the functions that access a tenant's data. Therefore these functions
-//! cannot be called without a tenant.
+//! A [`Store`] represents the database, whose content belongs to tenants. [`Store::tenant`] returns
+//! a [`TenantStore`], which has the functions that access a tenant's data. Therefore these
+//! functions cannot be called without a tenant.
 
 mod address;
 mod blob;
@@ -59,7 +59,7 @@ pub use copy::{CopiedTable, CopyPhase, CopyProgress, StoreCopy, copy_store};
 pub use db::StoreTransaction;
 pub use files::SessionFiles;
 pub use inspect::{Finding, Inspection};
-pub use keep::{Pruned, Retention};
+pub use keep::{PruneError, Pruned, Retention};
 pub use memory::{LazyMemory, StoredMemory};
 pub use private::{Privacy, privacy};
 pub use replica::QueueState;
@@ -165,7 +165,7 @@ impl Store {
     }
 
     /// Passes each finished transaction to `observer`, to measure the database. Only the first
-    /// observer of a store is used.
+    /// observer registered with a store is used.
     pub fn observe(&self, observer: impl Fn(StoreTransaction) + Send + Sync + 'static) {
         self.db.observe(Box::new(observer));
     }
@@ -266,7 +266,7 @@ impl fmt::Debug for TenantStore {
 }
 
 impl TenantStore {
-    /// Checks that the store can be written.
+    /// Checks that the store is writable.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -281,7 +281,8 @@ impl TenantStore {
     }
 }
 
-/// Returns true if a failure was caused by the state of the database, and not by its content.
+/// Returns true if a failure was caused by an outage of the database or of the objects' location,
+/// and not by the stored data.
 pub(crate) fn is_outage(cause: &Cause) -> bool {
     db::kind_of(cause) != FailureKind::Other
 }
@@ -293,7 +294,7 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Returns the current time in the unit of the database: milliseconds since 1970.
+/// Returns the current time in the unit that the database uses: milliseconds since 1970.
 fn now() -> i64 {
     i64::try_from(crate::now_ms()).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Tests that each function that writes makes either all of its changes or none, no matter which
-//! statement fails.
+//! Atomicity tests: each function that writes makes either all of its changes or none, no matter
+//! which statement fails.
 
 use std::time::Duration;
 
@@ -110,7 +110,8 @@ fn error(error: StoreError) -> String {
 
 type Step = fn(&TenantStore) -> BoxFuture<'_, Result<(), String>>;
 
-/// The functions that write, in an order in which each of them changes something.
+/// One step for each function that writes. The steps are ordered so that each of them changes
+/// something.
 const STEPS: &[(&str, Step)] = &[
     ("extend", |of| {
         let messages = vec![Message::user("q"), Message::assistant("zero \u{0}")];
@@ -249,11 +250,39 @@ async fn a_function_whose_connection_is_lost_is_repeated_and_changes_everything_
     let Some(undisturbed) = store() else { return };
     let expected = with_cuts(undisturbed, None).await;
     for n in [1, 2, 3, 5, 8] {
-        // Numbers that the server assigns have gaps, so only the number of rows is compared.
+        // Numbers that the server assigns have gaps, so only the row count is compared.
         let content = with_cuts(store().unwrap(), Some(n)).await;
         let tables = |rows: &[String]| -> Vec<String> {
             rows.iter().filter_map(|row| row.split(' ').next().map(str::to_owned)).collect()
         };
         assert_eq!(tables(&content), tables(&expected), "statement {n}");
     }
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_sweeps_a_shared_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = wattle_cases::postgres::url();
+    let open = || match &postgres {
+        Some(url) => Store::connect(url, Duration::ZERO).unwrap(),
+        None => Store::open(&folder.path().join("store"), Duration::ZERO).unwrap(),
+    };
+    let (first, second) = (open(), open());
+    let of = first.tenant(&Tenant::default());
+    of.add_session_files("s", "[]".to_owned()).await.unwrap();
+    let sessions = async || second.prunable().await.unwrap().sessions;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let lock = lease::acquire(of, keep::LOCK.to_owned()).await.unwrap().unwrap();
+    second.sweep().await.unwrap();
+    assert_eq!(sessions().await, 1, "the first process sweeps");
+    drop(lock);
+    // The lock is released in the background.
+    for _ in 0..500 {
+        second.sweep().await.unwrap();
+        if sessions().await == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the lock is not released");
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use wattle_agent::Pruned;
+use wattle_agent::{PruneError, Pruned, StoreError};
 
 use crate::args::PruneArgs;
 use crate::config::{Config, Layer, Places};
@@ -28,12 +28,15 @@ struct Freed {
 pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> {
     let named = Layer { store: args.store.map(Some), ..Layer::default() };
     let config = Config::gather(&[named, outer])?;
-    let pruned = match setup::store_if_there(&config)? {
-        Some(store) if args.dry_run => store.file().prunable().await,
-        Some(store) => store.file().prune().await,
-        None => Ok(Pruned::default()),
+    let failed = |cause: StoreError| Fault::failed(cause.to_string());
+    let (pruned, result) = match setup::store_if_there(&config)? {
+        Some(store) if args.dry_run => (store.file().prunable().await.map_err(failed)?, Ok(())),
+        Some(store) => match store.file().prune().await {
+            Ok(pruned) => (pruned, Ok(())),
+            Err(PruneError { removed, cause }) => (removed, Err(failed(cause))),
+        },
+        None => (Pruned::default(), Ok(())),
     };
-    let pruned = pruned.map_err(|error| Fault::failed(error.to_string()))?;
     let cache = Places::of_user().cache;
     let of = |list: fn(&Path) -> Vec<PathBuf>| {
         let files = cache.as_deref().map(list).unwrap_or_default();
@@ -55,7 +58,7 @@ pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> 
             output::note("nothing was removed");
         }
     }
-    Ok(Exit::Done)
+    result.map(|()| Exit::Done)
 }
 
 fn as_text(pruned: Pruned, compiled: Freed, indexes: Freed) -> String {
@@ -84,7 +87,7 @@ fn indexes(cache: &Path) -> Vec<PathBuf> {
     tenants.flat_map(|tenant| files(&tenant.path())).collect()
 }
 
-/// Returns the plain files in a folder.
+/// Returns the regular files in a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));

@@ -18,7 +18,7 @@ mod tests;
 
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,13 +44,18 @@ pub(super) const GRACE: Duration = Duration::from_secs(3_600);
 
 const READ: &str = "read";
 
-/// The name of the empty object with which a location is checked.
-const PROBE: &str = "wattle";
+/// The name of the empty object that marks a location. It is written before the store's first
+/// object. Without it, a missing bucket or a file system that is not mounted would look like a
+/// location without objects.
+const MARKER: &str = "wattle";
+
+/// Maximum number of incomplete files that an object may leave in a folder.
+const MAX_INCOMPLETE: usize = 16;
 
 /// Maximum size of an object, in bytes.
 const MAX_OBJECT: usize = 512 << 20;
 
-/// Maximum number of objects that one transaction of the sweep looks at.
+/// Maximum number of objects that the sweep examines in one transaction.
 const PAGE: i64 = 500;
 
 /// A folder or a bucket for the texts of files that are too large for rows of the database. Cheap
@@ -61,6 +66,8 @@ const PAGE: i64 = 500;
 pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
+    /// The folder, if the location is one.
+    folder: Option<Arc<Path>>,
     shown: Arc<str>,
 }
 
@@ -76,7 +83,8 @@ impl BlobStore {
             Ok(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true))
         };
         let opened = open().map_err(|cause| StoreError::at("open", Some(shown.to_string()), cause));
-        Ok(BlobStore { objects: Arc::new(opened?), prefix: ObjectPath::default(), shown })
+        let (objects, prefix) = (Arc::new(opened?), ObjectPath::default());
+        Ok(BlobStore { objects, prefix, folder: Some(folder.into()), shown })
     }
 
     /// Opens an S3 bucket. Nothing is sent until an object is read or written.
@@ -88,7 +96,7 @@ impl BlobStore {
         let opened = s3::open(bucket, egress);
         let opened = opened.map_err(|cause| StoreError::at("open", Some(shown.to_string()), cause));
         let (objects, prefix) = opened?;
-        Ok(BlobStore { objects: Arc::new(objects), prefix, shown })
+        Ok(BlobStore { objects: Arc::new(objects), prefix, folder: None, shown })
     }
 
     fn path(&self, object: &str) -> ObjectPath {
@@ -101,7 +109,7 @@ impl BlobStore {
         let at = &self.shown;
         let message = format!("failed to {what} the object `{object}` in `{at}`: {error}");
         match (what, error) {
-            // A missing object is lost; it is not the location that fails.
+            // A missing object is lost, but the location itself works.
             (READ, Error::NotFound { .. }) => message.into(),
             _ => DbError::new(FailureKind::Objects, message).into(),
         }
@@ -115,7 +123,13 @@ impl BlobStore {
     /// Reads an object, and checks its content.
     async fn get(&self, object: &str) -> Result<Bytes, Cause> {
         let failed = |error| self.failed(READ, object, &error);
-        let found = self.objects.get(&self.path(object)).await.map_err(failed)?;
+        let found = match self.objects.get(&self.path(object)).await {
+            Err(error @ Error::NotFound { .. }) => {
+                self.check_marker().await?;
+                return Err(failed(error));
+            }
+            found => found.map_err(failed)?,
+        };
         let content = found.bytes().await.map_err(failed)?;
         let hashed = content.clone();
         let hash = move || Ok(blake3::hash(&hashed).to_hex());
@@ -130,23 +144,50 @@ impl BlobStore {
     async fn has(&self, object: &str) -> Result<bool, Cause> {
         match self.objects.head(&self.path(object)).await {
             Ok(_) => Ok(true),
-            Err(Error::NotFound { .. }) => Ok(false),
+            Err(Error::NotFound { .. }) => self.check_marker().await.map(|()| false),
             Err(error) => Err(self.failed(READ, object, &error)),
         }
     }
 
-    /// Checks that the location can be written: a missing bucket looks like missing objects.
-    async fn probe(&self) -> Result<(), Cause> {
-        let written = self.objects.put(&self.prefix.clone().join(PROBE), PutPayload::new()).await;
-        written.map(drop).map_err(|error| self.failed("write", PROBE, &error))
+    /// Prepares for a change: marks a new location, and otherwise checks that it is marked.
+    async fn enter(&self, is_new: bool) -> Result<(), Cause> {
+        if !is_new {
+            return self.check_marker().await;
+        }
+        let written = self.objects.put(&self.prefix.clone().join(MARKER), PutPayload::new()).await;
+        written.map(drop).map_err(|error| self.failed("write", MARKER, &error))
+    }
+
+    /// Checks that the location is the marked one.
+    async fn check_marker(&self) -> Result<(), Cause> {
+        match self.objects.head(&self.prefix.clone().join(MARKER)).await {
+            Ok(_) => Ok(()),
+            Err(Error::NotFound { .. }) => {
+                let message = format!(
+                    "`{}` has no object `{MARKER}`, which marks the location of the objects\nhint: \
+                     check that the location is the right one, that a folder is mounted, and that \
+                     a bucket exists",
+                    self.shown
+                );
+                Err(DbError::new(FailureKind::Objects, message).into())
+            }
+            Err(error) => Err(self.failed(READ, MARKER, &error)),
+        }
     }
 
     /// Removes an object. A missing object is not an error.
     async fn remove(&self, object: &str) -> Result<(), Cause> {
         match self.objects.delete(&self.path(object)).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.failed("remove", object, &error)),
+            Ok(()) | Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(self.failed("remove", object, &error)),
         }
+        if let Some(folder) = &self.folder {
+            let path = folder.join(self.path(object).as_ref());
+            // A process that crashed during a write left an incomplete file.
+            let incomplete = |at: usize| PathBuf::from(format!("{}#{at}", path.display()));
+            let _ = (1..=MAX_INCOMPLETE).try_for_each(|at| std::fs::remove_file(incomplete(at)));
+        }
+        Ok(())
     }
 }
 
@@ -190,8 +231,8 @@ impl StoredText {
         }
     }
 
-    /// Marks the object as used now, so that it is not removed. Must be called within the
-    /// transaction that adds a row with this text.
+    /// Updates the time of the object's last use, so that the object is not removed. Must be called
+    /// within the transaction that adds a row with this text.
     ///
     /// # Errors
     /// If the object was removed because the writer took too long.
@@ -222,12 +263,22 @@ impl Store {
     }
 
     /// Removes unreferenced objects that were last used before `old`. The first call that finds a
-    /// completely uploaded object marks it as unused, and a later call removes it. Returns the
-    /// number of removed objects.
-    pub(super) async fn remove_unused_objects(&self, old: i64) -> Result<u64, StoreError> {
-        let Some(blobs) = &self.blobs else { return Ok(0) };
+    /// completely uploaded object marks it as unused, and a later call removes it. Adds the number
+    /// of removed objects to `removed`.
+    pub(super) async fn remove_unused_objects(
+        &self,
+        old: i64,
+        removed: &mut u64,
+    ) -> Result<(), StoreError> {
+        let Some(blobs) = &self.blobs else { return Ok(()) };
         let failed = |cause| self.failed("write", cause);
-        let (mut after, mut removed, mut is_probed) = (String::new(), 0, false);
+        // The location is checked before any object is taken for removal, so an object that is being
+        // removed was in a marked location.
+        if self.unused_objects(old).await? > 0 {
+            let is_new = self.read(has_no_objects).await?;
+            blobs.enter(is_new).await.map_err(failed)?;
+        }
+        let mut after = String::new();
         loop {
             let page =
                 move |transaction: &mut Transaction<'_>| take_unused(transaction, &after, old);
@@ -235,20 +286,16 @@ impl Store {
             // crashes.
             let (last, objects) = self.db.run(Access::Durable, page).await.map_err(failed)?;
             for object in objects {
-                if !is_probed {
-                    blobs.probe().await.map_err(failed)?;
-                    is_probed = true;
-                }
                 blobs.remove(&object).await.map_err(failed)?;
                 let forget = move |transaction: &mut Transaction<'_>| {
                     let delete = "DELETE FROM blob WHERE object = ?1 AND status = 'removing'";
                     Ok(transaction.execute(delete, params![object])?)
                 };
-                removed += self.write(forget).await?;
+                *removed += self.write(forget).await?;
             }
             match last {
                 Some(last) => after = last,
-                None => return Ok(removed),
+                None => return Ok(()),
             }
         }
     }
@@ -287,27 +334,30 @@ impl Store {
 }
 
 impl TenantStore {
-    /// Returns the stored form of a text. Uploads a large text, unless an object contains it
-    /// already.
+    /// Returns the stored form of a file's text. Uploads a large text, unless an object already
+    /// contains it.
     pub(super) async fn store_text(&self, text: String) -> Result<StoredText, StoreError> {
         let failed = |cause| self.store.failed("write", cause);
         let (size, seal) = (text.len(), self.seal.clone());
         if size > MAX_OBJECT {
             return Err(failed("the changed files have more than 512 MiB".into()));
         }
+        let blobs = self.store.blobs.as_ref().filter(|_| size > INLINE);
+        let is_object = blobs.is_some();
         let seal = move || {
             let stored = seal_text(seal.as_deref(), text)?;
-            Ok((blake3::hash(stored.as_bytes()).to_hex().to_string(), stored))
+            let digest = is_object.then(|| blake3::hash(stored.as_bytes()).to_hex().to_string());
+            Ok((digest, stored))
         };
         let (digest, stored) = off_the_runtime(size, seal).await.map_err(failed)?;
-        let blobs = match &self.store.blobs {
-            Some(blobs) if size > INLINE => blobs,
-            _ => return Ok(StoredText::Inline(stored)),
+        let Some((blobs, digest)) = blobs.zip(digest) else {
+            return Ok(StoredText::Inline(stored));
         };
         let (object, size) = (format!("{digest}-{}", ulid::Ulid::generate()), stored.len());
         let new = object.clone();
         let known = self.write(move |transaction, of| {
             let known = find_content(transaction, of, &digest)?;
+            let is_new = known.is_none() && has_no_objects(transaction)?;
             if known.is_none() {
                 let size = i64::try_from(size).unwrap_or(i64::MAX);
                 transaction.execute(
@@ -316,15 +366,17 @@ impl TenantStore {
                     params![new, of.0, digest, size, now()],
                 )?;
             }
-            Ok(known)
+            Ok((known, is_new))
         });
-        if let Some(known) = known.await? {
+        let (known, is_new) = known.await?;
+        if let Some(known) = known {
             // Writing a lost object again repairs all rows that refer to it.
             if !blobs.has(&known).await.map_err(failed)? {
                 blobs.put(&known, stored.into()).await.map_err(failed)?;
             }
             return Ok(StoredText::Object(known));
         }
+        blobs.enter(is_new).await.map_err(failed)?;
         blobs.put(&object, stored.into()).await.map_err(failed)?;
         let new = object.clone();
         let finished = self.write(move |transaction, _| {
@@ -353,7 +405,7 @@ impl TenantStore {
         }
     }
 
-    /// Loads a text from its stored form.
+    /// Loads a file's text from its stored form.
     pub(super) async fn load_text(&self, stored: StoredText) -> Result<String, StoreError> {
         let load = async {
             let stored = match stored {
@@ -368,7 +420,7 @@ impl TenantStore {
     }
 }
 
-/// Runs `work` on a text of `size` bytes. If the text is large, `work` runs on a thread where
+/// Runs `work`, which processes `size` bytes. If `size` is large, `work` runs on a thread where
 /// blocking is allowed.
 async fn off_the_runtime<T: Send + 'static>(
     size: usize,
@@ -380,7 +432,8 @@ async fn off_the_runtime<T: Send + 'static>(
     }
 }
 
-/// Returns the object whose content has this digest, if there is one, and marks it as used now.
+/// Returns the object whose content has this digest, if there is one, and updates the time of its
+/// last use.
 fn find_content(
     transaction: &mut Transaction<'_>,
     (tenant, _): Owner<'_>,
@@ -392,6 +445,13 @@ fn find_content(
                  AND status IN ('ready', 'unused') RETURNING object";
     let found = transaction.first(query, params![tenant, digest, now()])?;
     found.map(|row| row.get(0)).transpose()
+}
+
+/// Returns true if no object of the store was ever uploaded completely, as far as its rows show, so
+/// that the location may be new.
+fn has_no_objects(transaction: &mut Transaction<'_>) -> Result<bool, Cause> {
+    let query = "SELECT 1 FROM blob WHERE status <> 'uploading' LIMIT 1";
+    Ok(transaction.first(query, params![])?.is_none())
 }
 
 /// The condition for an object that was last used before ?1 and to which no row refers.
@@ -408,9 +468,9 @@ fn count_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<u64, Caus
     Ok(transaction.one(&query, params![old])?.get::<i64>(0)?.cast_unsigned())
 }
 
-/// Marks unreferenced objects that were last used before `old`: ready objects as unused, and
-/// objects that are already unused or were never uploaded completely as being removed. Returns the
-/// objects to remove.
+/// Updates the status of unreferenced objects that were last used before `old`. Ready objects
+/// become unused. Objects that are already unused, or were never uploaded completely, become
+/// objects to remove. Returns the objects to remove.
 fn take_unused(
     transaction: &mut Transaction<'_>,
     after: &str,

@@ -1,4 +1,4 @@
-//! Tests the objects of a store on both engines.
+//! Tests of the objects outside the database, with both engines.
 
 use wattle_machine::{Input, Usage};
 
@@ -33,7 +33,7 @@ impl Fixture {
     /// Returns the paths of all objects.
     fn objects(&self) -> Vec<std::path::PathBuf> {
         let folders = std::fs::read_dir(self.folder.path().join("blobs")).unwrap();
-        // The object with which the location is checked is not in a folder.
+        // The object that marks the location is not in a folder.
         let folders = folders.map(|folder| folder.unwrap().path()).filter(|path| path.is_dir());
         let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap());
         files.map(|file| file.unwrap().path()).collect()
@@ -66,7 +66,9 @@ impl Fixture {
 
     /// Removes all objects without references, regardless of their age.
     async fn sweep(&self) -> u64 {
-        self.store.remove_unused_objects(i64::MAX).await.unwrap()
+        let mut removed = 0;
+        self.store.remove_unused_objects(i64::MAX, &mut removed).await.unwrap();
+        removed
     }
 
     async fn problems(&self) -> Vec<String> {
@@ -173,6 +175,51 @@ async fn a_changed_or_missing_object_is_an_error() {
         let without = Store { blobs: None, ..fixture.store.clone() }.tenant(&Tenant::default());
         let error = without.session_files("s").await.unwrap_err().to_string();
         assert!(error.contains("hint: name the location of the objects with `--blobs`"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_location_without_its_marker_is_an_outage_and_no_loss() {
+    for fixture in Fixture::each() {
+        let blobs = fixture.folder.path().join("blobs");
+        fixture.of.add_session_files("s", large('a')).await.unwrap();
+        // The file system with the objects is not mounted.
+        let mounted = fixture.folder.path().join("mounted");
+        std::fs::rename(&blobs, &mounted).unwrap();
+        std::fs::create_dir(&blobs).unwrap();
+        let reading = fixture.of.session_files("s").await.unwrap_err();
+        let repeating = fixture.of.add_session_files("s", large('a')).await.unwrap_err();
+        let adding = fixture.of.add_session_files("s", large('b')).await.unwrap_err();
+        for error in [reading, repeating, adding] {
+            assert!(error.is_outage(), "{error}");
+            assert!(error.to_string().contains("has no object `wattle`"), "{error}");
+        }
+        fixture.execute("DELETE FROM session_file").await;
+        fixture.execute("UPDATE blob SET used = 0").await;
+        let mut removed = 0;
+        for _ in 0..2 {
+            let swept = fixture.store.remove_unused_objects(i64::MAX, &mut removed).await;
+            assert_eq!((swept.is_ok(), removed), (false, 0), "a failed upload is not removed");
+        }
+        std::fs::remove_dir(&blobs).unwrap();
+        std::fs::rename(&mounted, &blobs).unwrap();
+        assert_eq!(fixture.sweep().await, 1, "the failed upload; the object is marked as unused");
+        assert_eq!((fixture.sweep().await, fixture.objects().len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_removal_includes_what_a_crash_during_the_upload_left() {
+    for fixture in Fixture::each() {
+        fixture.of.add_session_files("s", large('a')).await.unwrap();
+        let object = fixture.objects().remove(0);
+        let name = object.file_name().unwrap().to_str().unwrap().to_owned();
+        let incomplete = |at: usize| object.with_file_name(format!("{name}#{at}"));
+        std::fs::write(incomplete(1), "incompl").unwrap();
+        std::fs::write(incomplete(2), "").unwrap();
+        fixture.execute("DELETE FROM session_file").await;
+        assert_eq!((fixture.sweep().await, fixture.sweep().await), (0, 1));
+        assert_eq!(fixture.objects(), [std::path::PathBuf::new(); 0]);
     }
 }
 
