@@ -4,6 +4,7 @@
 use tokio::runtime::{Builder, Runtime};
 
 use crate::fault::Fault;
+use crate::setup;
 
 /// Runs a command on new threads, and stops all remaining tasks when the command ends.
 ///
@@ -11,7 +12,7 @@ use crate::fault::Fault;
 /// If the threads cannot be started, or the command fails.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let runtime = started(Builder::new_multi_thread().enable_all().build())?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(then_close(work));
     runtime.shutdown_background();
     done
 }
@@ -22,7 +23,14 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, 
 /// # Errors
 /// If the lookup cannot be started, or fails.
 pub(crate) fn look_up<T>(lookup: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-    started(Builder::new_current_thread().enable_all().build())?.block_on(lookup)
+    started(Builder::new_current_thread().enable_all().build())?.block_on(then_close(lookup))
+}
+
+/// Performs work, and then closes the database that it used, while the threads still exist.
+async fn then_close<T>(work: impl Future<Output = T>) -> T {
+    let done = work.await;
+    setup::close_database().await;
+    done
 }
 
 fn started(runtime: std::io::Result<Runtime>) -> Result<Runtime, Fault> {

@@ -116,9 +116,11 @@ impl Leases {
         self.db.run(Access::Read, find).await
     }
 
-    /// Stops the heartbeats and releases all locks.
+    /// Stops the heartbeats and releases all locks. Without heartbeats, this process has no rows.
     pub(super) async fn close(&self) -> Result<(), Cause> {
-        self.stop_heartbeats();
+        if !self.stop_heartbeats() {
+            return Ok(());
+        }
         self.held().clear();
         let holder = self.holder.clone();
         self.db.run(Access::Write, move |transaction| forget(transaction, &holder)).await
@@ -207,9 +209,13 @@ impl Leases {
         }
     }
 
-    fn stop_heartbeats(&self) {
+    /// Stops the heartbeats. Returns true if they had been started.
+    fn stop_heartbeats(&self) -> bool {
         let mut heartbeats = self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
-        heartbeats.take().iter().for_each(JoinHandle::abort);
+        heartbeats.take().is_some_and(|task| {
+            task.abort();
+            true
+        })
     }
 
     /// Renews the lease. Marks a lock as lost if another process has taken it over.

@@ -97,10 +97,15 @@ fn bucket_variable(name: &str) -> Result<Option<String>, Fault> {
     }
 }
 
+/// The database that this process has opened, with its URL.
+static DATABASE: Mutex<Option<(String, Store)>> = Mutex::new(None);
+
+/// Maximum time to wait for the release of locks when a command ends.
+const RELEASE: Duration = Duration::from_secs(2);
+
 /// Opens the store at a location. All stores that a process opens in the same database share one
-/// connection pool.
+/// connection pool, until [`close_database`] is called.
 pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, StoreError> {
-    static DATABASE: Mutex<Option<(String, Store)>> = Mutex::new(None);
     let url = match location {
         StoreLocation::File(path) => return Store::open(path, ttl),
         StoreLocation::Database(url) => url,
@@ -112,6 +117,21 @@ pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, 
     let store = Store::connect(url, ttl)?;
     *opened = Some((url.clone(), store.clone()));
     Ok(store)
+}
+
+/// Releases the locks of this process in its database, if it has opened one, so that the next
+/// process does not wait until they expire. The next store that is opened has new connections,
+/// because those of a pool end with the threads that opened them.
+pub(crate) async fn close_database() {
+    let opened = DATABASE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some((_, store)) = opened else { return };
+    let closed = match tokio::time::timeout(RELEASE, store.close()).await {
+        Ok(closed) => closed.map_err(|error| error.to_string()),
+        Err(_) => Err("the database does not respond".to_owned()),
+    };
+    if let Err(error) = closed {
+        output::warn(&format!("failed to release the locks of this process: {error}"));
+    }
 }
 
 /// Opens the store like [`store`]. Returns `None` if its file is absent.
