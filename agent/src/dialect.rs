@@ -12,10 +12,12 @@ use crate::model::Model;
 pub enum DialectSetting {
     /// Calls are part of the answer's text.
     Text,
-    /// Calls are function calls. A model that does not support function calling cannot be used.
+    /// Calls are made through the provider's native function calling. A model that does not support
+    /// it cannot be used.
     Native,
-    /// Calls are function calls if the model is known to support them, otherwise text. If the model
-    /// turns out not to support them, the run switches to text.
+    /// Calls are made through native function calling if the model is known to support it, and
+    /// otherwise in the answer's text. If the model turns out not to support it, the run switches
+    /// to text.
     #[default]
     Auto,
 }

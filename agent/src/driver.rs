@@ -174,7 +174,7 @@ pub(crate) async fn drive(
 pub(crate) struct Suspended {
     pub(crate) run_id: String,
     pub(crate) waiting: Vec<PendingApproval>,
-    /// The number of the next event.
+    /// The sequence number of the next event.
     pub(crate) seq: u64,
     steps: u32,
     usage: Usage,

@@ -1,4 +1,4 @@
-//! The parts that all runs of a process share.
+//! The components that all runs of a process share.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `sear
 /// Maximum number of sessions whose listings are cached.
 const MAX_LISTINGS: usize = 4_096;
 
-/// The parts that all runs of a process share: the engine with its cache, the catalog, and the
+/// The components that all runs of a process share: the engine with its cache, the catalog, and the
 /// network egress. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
@@ -133,8 +133,8 @@ impl Host {
         &self.mask
     }
 
-    /// Adds a run's key and secrets to the mask. It must be called before anything about the run is
-    /// recorded.
+    /// Adds the key of a run's model and the run's secrets to the mask. Call this before anything
+    /// about the run is recorded.
     pub(crate) async fn mask_run(&self, model: &dyn Model, grants: &Grants) {
         model.key().inspect(|key| self.mask.add_key(key));
         let Some(vault) = grants.config::<Vault>() else { return };

@@ -1,5 +1,5 @@
-//! The orientation that a run starts with: the names in the workdir, and the first lines of the
-//! files that the user's message names.
+//! The orientation that a run receives at its start: the names of the workdir's entries, and the
+//! first lines of the files that the user's message mentions.
 //!
 //! The files are read as a program of the run would read them: through the run's overlay and under
 //! its policy. Entries that the policy denies, or that need a user's approval, are left out.

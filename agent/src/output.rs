@@ -196,8 +196,8 @@ impl OutputSettings {
         Self { schema, max_attempts: DEFAULT_ATTEMPTS }
     }
 
-    /// Returns the contract for the machine. `native` is true if the model's provider can constrain
-    /// answers to a schema.
+    /// Returns these settings as the contract that the state machine enforces. `native` is true if
+    /// the model's provider can constrain answers to a schema.
     pub(crate) fn contract(&self, native: bool) -> OutputContract {
         OutputContract {
             name: self.schema.name.to_string(),

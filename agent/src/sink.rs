@@ -19,10 +19,11 @@ impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
     }
 }
 
-/// The numbering of a run's events. It adds the run's id, the number and the time to each event.
+/// The numbering of a run's events. It adds the run's id, the sequence number and the time to each
+/// event.
 ///
 /// Recorded events are numbered without gaps. A live event, such as a piece of an answer, has the
-/// number of the previous recorded event.
+/// sequence number of the previous recorded event.
 pub(crate) struct Stamp<'a> {
     run_id: &'a str,
     root_run_id: String,
@@ -41,12 +42,12 @@ impl<'a> Stamp<'a> {
         Stamp { root_run_id: root.to_owned(), ..self }
     }
 
-    /// Returns the number of the next event.
+    /// Returns the sequence number of the next event.
     pub(crate) fn next(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of the next event.
+    /// Sets the sequence number of the next event.
     pub(crate) fn set_next(&self, next: u64) {
         self.next.store(next, Ordering::Relaxed);
     }
@@ -84,7 +85,7 @@ pub(crate) fn events_of(effects: &[Effect]) -> impl Iterator<Item = &Event> {
     })
 }
 
-/// Returns the current time in the unit of events: milliseconds since 1970.
+/// Returns the current time in milliseconds since the Unix epoch, the format of event timestamps.
 #[must_use]
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);

@@ -112,7 +112,7 @@ async fn send(
     Sender::of(run).send(&*http.backend, function, request).await
 }
 
-/// The parts of a run that are needed to send its requests: its [`Passage`], account and deadline.
+/// The context in which a run's requests are sent: its [`Passage`], account and deadline.
 #[derive(Clone)]
 struct Sender {
     passage: Passage,

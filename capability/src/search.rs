@@ -81,7 +81,7 @@ pub struct Search {
 pub struct Embedder {
     /// The model's name. Vectors from different models are not comparable.
     pub name: String,
-    /// The model.
+    /// The model that computes the vectors.
     pub model: Arc<dyn Inference>,
 }
 

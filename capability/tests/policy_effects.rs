@@ -36,7 +36,7 @@ use world::World;
 struct ExampleResult {
     /// The effects that reached a backend.
     done: Vec<(Target, String)>,
-    /// If true, the output is as stated in the row.
+    /// If true, the program succeeded with the output that the function's row documents.
     as_documented: bool,
     files: BTreeSet<String>,
 }

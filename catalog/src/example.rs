@@ -69,7 +69,7 @@ pub enum AiAnswer {
     When {
         /// The substring to look for.
         when: String,
-        /// The answer.
+        /// The model's answer to such a question.
         reply: String,
     },
 }

@@ -20,7 +20,7 @@ pub(crate) struct Folder {
     files: Result<BTreeMap<PathBuf, File>, Problem>,
 }
 
-/// A file of a folder.
+/// A program file in a scanned folder.
 #[derive(Clone, Debug)]
 struct File {
     stamp: Option<Stamp>,

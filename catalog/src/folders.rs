@@ -1,4 +1,4 @@
-//! The folders of a catalog, and the catalog read from them.
+//! A catalog, together with the folders from which it was read.
 
 use std::path::Path;
 

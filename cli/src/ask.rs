@@ -22,7 +22,7 @@ pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Returns an asker for the user at the terminal, if there is one.
+/// Returns an asker that prompts the user at the terminal, or `None` if there is no such user.
 pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
     is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
 }

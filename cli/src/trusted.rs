@@ -1,4 +1,4 @@
-//! The parts of a trusted run, and the secrets that requests may refer to.
+//! The additional capabilities of a trusted run, and the secrets that requests may refer to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

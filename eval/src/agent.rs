@@ -23,7 +23,7 @@ use crate::trial::{Run, grants};
 /// Maximum time for an attempt's open runs to stop after the attempt has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The work of an agent on a task.
+/// The setup with which an agent attempts a task: host, settings, scene and model.
 pub(crate) struct AgentTask {
     /// The host of the evaluation, with all programs.
     pub(crate) host: Host,

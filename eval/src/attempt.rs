@@ -51,7 +51,7 @@ pub struct Attempt {
     /// files.
     #[serde(default)]
     pub prompt: String,
-    /// The verdict.
+    /// The verdict on the attempt.
     pub verdict: Verdict,
     /// The expectations that were not met, or the error. Empty if the attempt passed.
     pub problems: Vec<String>,

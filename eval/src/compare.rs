@@ -14,14 +14,14 @@ use crate::table::counted;
 pub struct Side<'a> {
     /// The attempts. Only attempts of the compared model with this approach are counted.
     pub attempts: &'a [Attempt],
-    /// The approach.
+    /// The approach of the attempts that are counted.
     pub approach: Approach,
 }
 
 /// A task-by-task comparison of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pairing {
-    /// The model.
+    /// The model whose attempts are compared.
     pub model: String,
     /// The approach of the first side.
     pub before: Approach,

@@ -14,9 +14,9 @@ const EXAMPLES: usize = 3;
 /// The classes of a model's first-try errors with one approach, most frequent first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorReport {
-    /// The model.
+    /// The model that made the attempts.
     pub model: String,
-    /// The approach.
+    /// The approach of the attempts.
     pub approach: Approach,
     /// Number of programs that the model wrote, excluding repairs.
     pub programs: u32,

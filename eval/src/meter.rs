@@ -20,7 +20,7 @@ const BYTES_PER_TOKEN: usize = 4;
 pub(crate) struct MeteredModel {
     model: Arc<dyn Model>,
     budget: Option<u64>,
-    /// Cancelled if the budget is exceeded.
+    /// The token that is cancelled when the budget is exceeded.
     cancel: CancellationToken,
     reading: Mutex<MeterReading>,
     conversation: Mutex<Conversation>,

@@ -74,8 +74,8 @@ impl From<SampleKeys> for Sample {
 }
 
 impl Suite {
-    /// Checks the fixtures and the samples of every task. Returns one sentence for each sample that
-    /// the expectations judge incorrectly.
+    /// Checks every task's fixtures and samples. Returns a message for each sample that the task's
+    /// expectations judge incorrectly.
     ///
     /// # Errors
     /// If the engine fails.

@@ -29,7 +29,7 @@ pub struct Row {
     pub agent: String,
     /// The kind of tasks, or `None` for all tasks.
     pub kind: Option<String>,
-    /// The totals.
+    /// The totals over these tasks.
     pub score: Score,
 }
 

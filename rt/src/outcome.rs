@@ -10,7 +10,7 @@ use crate::{Code, Failure};
 /// The outcome of running a program: its exit, its output and the resources that it used.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The exit of the program.
+    /// The way in which the program ended.
     pub exit: Exit,
     /// The results that the program printed, in order, even if it failed afterwards. By convention
     /// they are UTF-8, but they may be any bytes.

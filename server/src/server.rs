@@ -53,12 +53,14 @@ impl Server {
         self.address
     }
 
-    /// Resumes the open runs of a previous server, and serves until `shutdown` is cancelled. After
-    /// that, it accepts no more connections and starts no more runs. Active runs may continue for
-    /// the grace period. Runs that are still active after it are suspended, and the next server
-    /// resumes them. Servers that share a store take over each other's runs: a server that stops
-    /// hands its runs over at their next turn, and another server takes over the runs of a server
-    /// that crashed. Every stream receives a final frame.
+    /// Resumes the open runs of a previous server, and serves until `shutdown` is cancelled. Then
+    /// the server accepts no more connections and starts no more runs. Active runs may continue for
+    /// the grace period. Runs that are still active afterwards are suspended, and the next server
+    /// resumes them. Every stream receives a final frame.
+    ///
+    /// Servers that share a store take over each other's runs: a server that is stopped hands over
+    /// each run at the run's next turn, and the runs of a server that crashed are taken over by
+    /// another server.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();

@@ -52,7 +52,7 @@ pub(crate) enum Source {
     /// The events of one run.
     Run {
         follower: Follower,
-        /// The number of the newest recorded event that was sent.
+        /// The sequence number of the newest recorded event that was sent.
         newest: u64,
     },
     /// The events of a run and all its descendants.

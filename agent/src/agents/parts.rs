@@ -1,4 +1,4 @@
-//! The parts of an agent's runs, created from the agent's declaration.
+//! The components and settings of an agent's runs, created from the agent's declaration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 /// Programs that every agent is offered: `done` ends a run, and `help` shows the manual.
 const ALWAYS: &[&str] = &["done", "help"];
 
-/// The parts of a deployment, before an agent's declaration is applied.
+/// The deployment's components and settings, before an agent's declaration is applied.
 #[derive(Clone, Copy)]
 pub struct AgentBase<'a> {
     /// The host, with all programs.
@@ -34,7 +34,7 @@ pub struct AgentBase<'a> {
     pub max_steps: Option<u32>,
 }
 
-/// The parts of an agent's runs.
+/// The components and settings of an agent's runs.
 pub struct AgentParts {
     /// The host, with the agent's programs.
     pub host: Host,
@@ -193,7 +193,7 @@ impl AgentError {
 }
 
 impl AgentSpec {
-    /// Returns the parts of the agent's runs.
+    /// Creates the components and settings of the agent's runs.
     ///
     /// # Errors
     /// If a tool, a trait, a delegate or the program of the memory contract does not exist, or a

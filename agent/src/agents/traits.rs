@@ -1,4 +1,4 @@
-//! Traits: parts that several agents share.
+//! Traits: text, tools and programs that several agents share.
 //!
 //! A trait contributes text for the prompt, tools, and up to three programs. The `build` program
 //! runs once, before the first step of a run, and may add text, tools and delegates. The `step`
@@ -209,7 +209,7 @@ impl TraitSpec {
     }
 }
 
-/// The parts that an agent's traits add to its runs.
+/// The text, tools and programs that an agent's traits add to its runs.
 pub(super) struct TraitParts {
     /// Text for the prompt.
     pub(super) prompt: Vec<String>,

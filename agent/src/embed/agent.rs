@@ -59,7 +59,7 @@ pub struct Agent<T = String> {
     pub(super) read: ReadData<T>,
 }
 
-/// A function that returns the data for the report of a completed run.
+/// A function that returns the structured answer value for the report of a completed run.
 pub(super) type ReadData<T> = fn(&RunReport) -> Result<T, String>;
 
 /// The configuration of an agent, shared by its clones.

@@ -29,7 +29,8 @@ use crate::wiring::Access;
 /// Maximum size of a run's files, in bytes, unless the application supplies the files.
 const MAX_FILES: u64 = 64 << 20;
 
-/// The parts that an application supplies for an agent. Its declared delegates also use them.
+/// The components and settings that an application supplies for an agent. Its declared delegates
+/// also use them.
 #[derive(Clone)]
 pub(super) struct Base {
     pub(super) model: Arc<dyn Model>,

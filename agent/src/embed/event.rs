@@ -58,7 +58,7 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A program called by the model started.
+    /// A program that the model called has started.
     CallStarted {
         /// The trip in which the model called it.
         trip: u32,
@@ -67,7 +67,7 @@ pub enum RunEventKind {
         /// The arguments of the call.
         args: Vec<String>,
     },
-    /// A program called by the model ended.
+    /// A program that the model called has ended.
     CallEnded {
         /// The trip in which the model called it.
         trip: u32,
@@ -107,9 +107,9 @@ pub enum RunEventKind {
     },
     /// A program of the run stored data for the application.
     Artifact {
-        /// The name of the data.
+        /// The artifact's name.
         name: String,
-        /// The size of the data, in bytes. The report contains the data itself.
+        /// The artifact's size, in bytes. The report contains its content.
         bytes: u64,
     },
     /// The run ended.

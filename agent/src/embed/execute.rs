@@ -101,7 +101,7 @@ impl<T: Send + 'static> Execute<T> {
         Execute { cancel: cancel.into(), ..self }
     }
 
-    /// Sets the files of the run, which replace those of the agent.
+    /// Sets the files for this run, which it uses instead of the agent's files.
     pub fn files(self, files: Arc<Files>) -> Self {
         Execute { files: Some(files), ..self }
     }

@@ -41,8 +41,8 @@ use crate::output::OutputSchema;
 /// }
 /// ```
 pub trait Middleware: Send + Sync {
-    /// Wraps a trip. A failure ends the run, unless the model rejected the request because it does
-    /// not support functions.
+    /// Wraps one request to the model (a [trip](super::Trip)). A failure ends the run, unless the
+    /// model rejected the request because it does not support functions.
     fn trip<'a>(
         &'a self,
         _state: &'a RunState,

@@ -6,8 +6,8 @@ use wattle_machine::{Artifact, Bound, Dollars, Ending, Event, Message, Stop, Usa
 
 use crate::model::ModelReply;
 
-/// The report of a run. `T` is the type of its data. In reports of delegates and failed runs, the
-/// data is an optional JSON value.
+/// The report of a run. `T` is the type of its `data`. In the reports of delegates and failed runs,
+/// `data` is an optional JSON value.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport<T = Option<Json>> {
@@ -31,7 +31,7 @@ pub struct RunReport<T = Option<Json>> {
     /// reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort_reason: Option<String>,
-    /// The answer as data.
+    /// The structured value of the answer.
     pub data: T,
     /// The exchanges with the model, in order.
     pub trips: Vec<Trip>,
@@ -209,7 +209,7 @@ impl ReportBuilder {
         ReportBuilder { report, open: Vec::new() }
     }
 
-    /// Adds an event of the run. Returns the resulting changes, to be passed to the handlers.
+    /// Adds an event of the run to the report, and returns the resulting changes for the handlers.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Change> {
         match event {
             Event::ToolStart { step, call, label, args, .. } => {
@@ -274,7 +274,7 @@ impl ReportBuilder {
         self.report.children.push(report);
     }
 
-    /// Completes the report of a run that ends now with `ending`.
+    /// Completes the report of a run that has just ended with `ending`, and returns it.
     pub(super) fn finish(
         &mut self,
         ending: &Ending,
@@ -295,7 +295,7 @@ impl ReportBuilder {
         self.end(usage)
     }
 
-    /// Completes the report of a run that is parked now, and returns it.
+    /// Completes the report of a run that has just been parked, and returns it.
     pub(super) fn park(&mut self, reason: String) -> RunReport {
         self.report.status = ReportStatus::Parked;
         self.report.text.clone_from(&reason);

@@ -16,7 +16,7 @@ pub(super) struct Team {
     given: BTreeMap<String, Arc<Inner>>,
     /// The agent's declaration, whose rules and values also apply to the declared delegates.
     spec: AgentSpec,
-    /// The parts from which declared agents are built.
+    /// The components and settings from which declared agents are built.
     base: Base,
 }
 

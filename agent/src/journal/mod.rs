@@ -446,7 +446,7 @@ pub struct Turn {
     /// The resulting effects.
     #[serde(rename = "done")]
     pub effects: Vec<RecordedEffect>,
-    /// The number of the next event.
+    /// The sequence number of the next event.
     pub seq: u64,
     /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,

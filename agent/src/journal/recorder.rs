@@ -34,9 +34,9 @@ pub(crate) struct ResumePoint {
     pub(crate) state: State,
     /// The pending effects, which may already have been performed in part.
     pub(crate) effects: Vec<Effect>,
-    /// The number of the first event that these effects emit.
+    /// The sequence number of the first event that these effects emit.
     pub(crate) seq: u64,
-    /// The number of the newest event in the journal.
+    /// The sequence number of the newest event in the journal.
     pub(crate) recorded: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,

@@ -6,7 +6,8 @@ use wattle_capability::files::TRACE_FILE;
 
 use super::LEDGER_FILE;
 
-/// A finding about a trace. Lines are counted from 1 in the named file.
+/// A finding about a trace or its ledger. Lines are numbered from 1 in the file that the finding
+/// names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The ledger is missing.

@@ -39,7 +39,7 @@ pub enum Pins {
 /// The result of verifying a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
-    /// A verdict on each run, in the order of their first lines.
+    /// The verdict on each run, ordered by the run's first line in the trace.
     pub runs: Vec<Verdict>,
     /// Further findings about the files, at most 50.
     pub files: Vec<Finding>,

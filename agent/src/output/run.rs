@@ -45,8 +45,9 @@ impl RunOutput {
         }
     }
 
-    /// Returns the schema for a request, if the provider can constrain the answer to it. This
-    /// requires that the request allows no functions, and that the answer need not contain a call.
+    /// Returns the schema to send with a request. Returns `None` if the run has no schema, if the
+    /// provider cannot enforce it, if the request allows functions, or if the answer must contain a
+    /// call.
     pub(crate) fn constraint(&self, ask: &Ask, choice: FunctionChoice) -> Option<&OutputSchema> {
         let must_answer = match ask.purpose {
             Purpose::Conclude | Purpose::Amend => true,

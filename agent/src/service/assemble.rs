@@ -51,14 +51,14 @@ pub trait RunAssembler: Send + Sync {
 pub type AssembleFuture<'a> =
     Pin<Box<dyn Future<Output = Result<RunParts, AssembleError>> + Send + 'a>>;
 
-/// The reason why the parts of a run cannot be created.
+/// The reason why a run's [parts](RunParts) cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     /// The run ends with this message for the user.
     #[error("{0}")]
     Refused(String),
     /// The store failed. If it is an [outage](StoreError::is_outage), the run stays queued or open,
-    /// and is tried again.
+    /// and is retried.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

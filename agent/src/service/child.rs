@@ -159,8 +159,8 @@ impl ServiceChildren {
         Ok(origin)
     }
 
-    /// Drives a child run in the background until it stops. If the caller drops the future and
-    /// cancels the run, the run is still driven to its end.
+    /// Starts a background task that drives a child run until it stops. The task drives the run to
+    /// its end even if the caller cancels the run and no longer waits for it.
     async fn drive(
         &self,
         (id, message, origin): (String, String, Json),

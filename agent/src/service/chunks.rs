@@ -254,11 +254,11 @@ enum Part {
     Silent,
 }
 
-/// The beginning of a call in the text dialect.
+/// The start of any call in the text dialect.
 const CALL: &str = "ToolCall::";
-/// The call that contains the answer.
+/// The start of the call whose argument is the answer.
 const ANSWER: &str = "ToolCall::Response(";
-/// The quotation marks around an answer.
+/// The quotation marks around the answer in this call.
 const QUOTES: &str = "\"\"\"";
 /// The opening and closing tags of thoughts.
 const THOUGHTS: [(&str, &str); 7] = [

@@ -40,7 +40,7 @@ const LOST: &str = "this process lost its lease of the run, since it did not ren
 /// Time before a run that could not be driven is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The parts that a child run inherits from its ancestors.
+/// The tree and the files that a child run inherits from its ancestors.
 #[derive(Default)]
 pub(super) struct Lineage {
     /// The run's view of its tree. `None` for a root run.
@@ -54,7 +54,9 @@ fn shared_files(grants: &Grants) -> Option<Arc<Files>> {
     grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
 }
 
-/// The outcome of driving a run, with the data for the remaining work.
+/// The outcome of driving a run. If the run is done, the caller calls `settle`, if there is one,
+/// and records the run's end. In all cases, the caller then releases the run's lock and notifies
+/// its followers.
 pub(super) enum Driven {
     Done {
         report: Report,
@@ -63,7 +65,7 @@ pub(super) enum Driven {
     },
     Parked(journal::ParkedRun),
     Suspended(String),
-    /// The run could not be driven, for this reason. It is tried again.
+    /// The reason why the run could not be driven. The run is suspended, and retried later.
     Failed(String),
     /// Another process has taken over the run.
     Lost,

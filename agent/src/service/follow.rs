@@ -43,7 +43,7 @@ pub struct Follower {
     service: RunService,
     store: TenantStore,
     run: String,
-    /// The number of the newest recorded event that was returned.
+    /// The sequence number of the newest recorded event that was returned.
     seen: u64,
     position: AnswerPosition,
     ready: VecDeque<Arc<Envelope>>,

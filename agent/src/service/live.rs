@@ -50,9 +50,9 @@ pub(super) struct LiveRun {
 struct State {
     /// The newest recorded events, oldest first.
     kept: VecDeque<Kept>,
-    /// The number of the newest event that is only in the store.
+    /// The sequence number of the newest event that is only in the store.
     floor: u64,
-    /// The number of the newest recorded event.
+    /// The sequence number of the newest recorded event.
     newest: u64,
     answer: Answer,
     /// Total size of all answers in memory, in bytes.
@@ -80,7 +80,7 @@ struct Answer {
 /// A follower's position in the current answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AnswerPosition {
-    /// The number of the recorded event before the answer.
+    /// The sequence number of the recorded event before the answer.
     after: u64,
     restarts: u32,
     /// Number of answer bytes that the follower has received.
@@ -171,7 +171,7 @@ impl LiveRun {
         }
     }
 
-    /// Returns the number of the newest recorded event, and the outcome, if there is one.
+    /// Returns the sequence number of the newest recorded event, and the outcome, if there is one.
     pub(super) fn newest(&self) -> (u64, Option<Outcome>) {
         let state = self.lock();
         (state.newest, state.outcome.clone())

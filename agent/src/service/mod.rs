@@ -223,7 +223,7 @@ impl RunService {
     /// crashed its process.
     ///
     /// # Errors
-    /// If there is no such run, or it is not parked for that reason.
+    /// If there is no such run, or neither it nor a child run waits to be released.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         let is_below = child::release(store, run).await?;
@@ -363,7 +363,7 @@ impl RunService {
         self.lock().get(&(tenant.clone(), run.to_owned())).cloned()
     }
 
-    /// Returns the runs of a tree that are active in this process, with their ids.
+    /// Returns the runs of a tree that are active in this process, each with its id.
     fn live_tree(&self, tenant: &Tenant, root: &str) -> Vec<(String, Arc<LiveRun>)> {
         let runs = self.lock();
         let of_tree = runs.iter().filter(|((own, _), live)| own == tenant && live.root == root);

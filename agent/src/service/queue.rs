@@ -35,7 +35,7 @@ struct Queue {
 /// position, and its turn begins immediately.
 #[derive(Default)]
 pub(super) struct Position {
-    /// The lock that reserves the session among all processes, once the turn has begun.
+    /// The lock that gives this process exclusive use of the session. Set once the turn has begun.
     lock: Option<Lock>,
     member: Option<Member>,
 }

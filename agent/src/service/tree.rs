@@ -53,7 +53,7 @@ const MAX_ID: usize = 64;
 pub struct TreeCursor {
     /// The id of the event's run.
     pub run: String,
-    /// The number of the event in its run, counted from 1.
+    /// The event's sequence number in its run, counted from 1.
     pub seq: u64,
 }
 
@@ -94,10 +94,10 @@ pub struct TreeFollower {
     root: String,
     /// The newest recorded event that was returned.
     after: Option<TreeCursor>,
-    /// If true, the numbers in `seen` include the events up to `after`.
+    /// If true, the sequence numbers in `seen` include the events up to `after`.
     is_placed: bool,
-    /// For each run, the number of the newest recorded event that was returned, and the position in
-    /// the run's current answer.
+    /// For each run, the sequence number of the newest recorded event that was returned, and the
+    /// position in the run's current answer.
     seen: BTreeMap<String, (u64, AnswerPosition)>,
     ready: VecDeque<TreeEvent>,
     /// If true, the store may have unread events.
@@ -249,7 +249,7 @@ impl TreeFollower {
         Ok(is_any)
     }
 
-    /// Takes the new pieces of the current answers.
+    /// Queues the new pieces of the answers that are being streamed.
     fn take_pieces(&mut self, live: &[(String, Arc<LiveRun>)]) {
         for (run, live) in live {
             let (seen, position) = self.seen.entry(run.clone()).or_default();

@@ -85,7 +85,7 @@ pub struct RunView {
     pub usage: Usage,
     /// The pending approvals of a parked run.
     pub waiting: Vec<PendingApproval>,
-    /// The reason why an operator must release the run, if the run is parked for that reason.
+    /// The reason why an operator must release the run, or `None` if no release is needed.
     pub reason: Option<String>,
     /// The run and the step that this run was forked from, if it is a fork.
     pub forked: Option<(String, u32)>,

@@ -18,12 +18,12 @@ pub(crate) struct FreeRun {
     pub(crate) id: String,
 }
 
-/// The criteria by which a process takes runs from the queue.
+/// The criteria by which a process selects runs from the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLook<'a> {
     /// Maximum number of runs to return.
     pub(crate) limit: usize,
-    /// Maximum number of runs per tenant that all processes together drive at the same time.
+    /// Maximum number of a tenant's runs that all processes together drive concurrently.
     pub(crate) per_tenant: usize,
     /// The names of the requirements that this process meets.
     pub(crate) offers: &'a [String],

@@ -40,13 +40,13 @@ pub(super) fn known_status(name: &str) -> Result<Status, Cause> {
     Ok(all.into_iter().find(|known| known.name() == name).ok_or("a run has an unknown status")?)
 }
 
-/// The columns of a run.
+/// The columns that a query for runs selects.
 pub(super) const RUN: &str = "id, session, status, made, used, attempts, reason, summary, opening";
 
 /// Maximum number of events that one statement adds.
 const EVENTS: usize = 16;
 
-/// The columns of a queued run.
+/// The columns that a query for queued runs selects.
 pub(super) const QUEUED: &str = "id, session, made, message, origin, priority, needs";
 
 pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedRun, Cause> {
@@ -62,7 +62,7 @@ pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedR
     })
 }
 
-/// The columns of a call.
+/// The columns that a query for calls selects.
 pub(super) const CALL: &str = "turn, program, path, number, times, function, effect, digest, args, \
                                came, began, took";
 

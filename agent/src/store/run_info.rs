@@ -63,7 +63,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the number of the newest event of a run, or 0 if it has no events.
+    /// Returns the sequence number of a run's newest event, or 0 if the run has no events.
     pub(crate) async fn last_event(&self, run: &str) -> Result<u64, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, _)| {

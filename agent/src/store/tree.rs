@@ -16,7 +16,7 @@ use super::seal::open_text;
 use crate::error::{Cause, StoreError};
 use crate::journal::Status;
 
-/// The state of a tree.
+/// The state of a tree of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeStatus {
     /// The root run of the tree, if the given run is a child run.
@@ -51,8 +51,8 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the number of the newest event of each run in a tree, considering only events up to
-    /// the given one. Returns `None` if the tree does not contain that event.
+    /// Returns the sequence number of the newest event of each run in a tree, considering only
+    /// events up to the given one. Returns `None` if the tree does not contain that event.
     pub(crate) async fn tree_position(
         &self,
         top: &str,

@@ -27,7 +27,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 pub(crate) const NO_SIDE_EFFECTS: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// An open folder of the host. No path leads out of it.
+/// An open folder on the host. No path that is opened through it can lead out of it.
 pub(crate) struct Jail {
     top: OwnedFd,
 }

@@ -108,8 +108,8 @@ pub const EVENTS_FILE: &str = "events.org";
 /// Name of a repository's folder. A run cannot write in any folder with this name, in any spelling,
 /// because the folder's content can make `git` start programs.
 pub const REPOSITORY: &str = ".git";
-/// Name of the project file. A run cannot write one in any folder, because it configures later
-/// runs.
+/// Name of the project file. A run cannot write a file with this name in any folder, because
+/// project files configure later runs.
 pub const PROJECT_FILE: &str = "wattle.toml";
 /// Maximum number of entries in a listing, and in a folder that is moved or removed as a whole.
 pub const ENTRY_LIMIT: usize = 100_000;

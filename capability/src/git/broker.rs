@@ -20,12 +20,12 @@ use crate::secrets::ApiKey;
 /// Maximum total time for a commit and its push.
 const TIME: Duration = Duration::from_secs(120);
 
-/// Maximum length of `git`'s output in a failure, in characters.
+/// Maximum length of the excerpt from `git`'s output in a failure's message, in characters.
 const QUOTED: usize = 400;
 
-/// The settings passed to every call. They override those of the repository. Each setting prevents
-/// `git` from starting a program, prompting a user, or reaching a location that the operator did
-/// not choose.
+/// The settings passed to every `git` call. They override the repository's settings. Each setting
+/// prevents `git` from starting a program, prompting a user, or reaching a location that the
+/// operator did not choose.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",

@@ -127,8 +127,8 @@ pub(super) async fn results(
     }
 }
 
-/// Returns the visible text of a page. If parsing it takes too much memory or time, only its tags
-/// are removed.
+/// Returns the visible text of a page. If parsing the page takes too much memory or time, returns
+/// the page with only its tags removed.
 pub(crate) async fn page_text(
     account: &Account,
     html: &[u8],

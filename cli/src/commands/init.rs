@@ -34,7 +34,7 @@ pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// The chosen model.
+/// The provider, endpoint and model that the user chose.
 struct Choice {
     provider: Option<String>,
     base_url: Option<String>,

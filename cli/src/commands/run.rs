@@ -193,8 +193,8 @@ fn parked(run: &str, reason: &str) -> Fault {
         .hint(format!("`wattle run --resume {run} --release` tries it again"))
 }
 
-/// Returns the number of the last event before the run's last step. When the run is resumed, its
-/// events are printed from that step on.
+/// Returns the sequence number of the event just before the run's last step. A resumed run's events
+/// are printed from that step on.
 async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
     let step = |event: &Event| match event {
@@ -206,7 +206,7 @@ async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
     Ok(first.map_or(0, |envelope| envelope.seq.saturating_sub(1)))
 }
 
-/// The service that drives this command's run, and the data for its output.
+/// The service that drives this command's run, and the state needed to print its output.
 struct Local {
     service: RunService,
     assembler: Arc<LocalAssembler>,

@@ -1,5 +1,5 @@
-//! `wattle shell`: runs the shell without a model, for a line, a script, or lines that the user
-//! types. The shell's output and exit status become those of the process.
+//! `wattle shell`: runs a command line, a script or interactive input in the shell, without a
+//! model. The shell's output and exit status become those of the process.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::{input, output, threads};
 /// Maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
-/// Runs a line, a script, or the lines that the user types.
+/// Runs a command line, a script or interactive input in the shell.
 pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let script = args.args.first().filter(|_| args.command.is_none());

@@ -60,10 +60,10 @@ impl Project {
         Project::of_bytes(bytes, &path, &folder, user, places).map(Some)
     }
 
-    /// Parses the bytes of a project file.
+    /// Parses the content of a project file. `user` is the next lower layer.
     ///
     /// # Errors
-    /// If they are not TOML, or set an unknown key or one that no project file may set.
+    /// If the content is not TOML, or sets an unknown key or one that no project file may set.
     pub(crate) fn of_bytes(
         bytes: Vec<u8>,
         path: &Path,

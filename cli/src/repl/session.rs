@@ -243,7 +243,8 @@ impl Session {
         }
     }
 
-    /// Replaces the files with an empty overlay, after all changes have been applied.
+    /// Discards the overlay and opens an empty one. Call this only after all changes have been
+    /// applied.
     ///
     /// # Errors
     /// If the root cannot be opened.

@@ -309,7 +309,8 @@ impl Setup {
         Ok(Some(Session { id, store: self.store()? }))
     }
 
-    /// Returns the configured session as a label only: its state is neither read nor stored.
+    /// Returns the id of the configured session, for use as a label only. The session's state is
+    /// neither read nor stored.
     ///
     /// # Errors
     /// If the id is invalid.

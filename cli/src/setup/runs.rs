@@ -18,7 +18,7 @@ use crate::fault::Fault;
 /// The key in a run's origin for a session that is only a label.
 pub(crate) const LABEL: &str = "label";
 
-/// The parts that the runs of one command or one interactive session share.
+/// The components and settings that the runs of one command or one interactive session share.
 pub(crate) struct LocalRuns {
     /// The settings of the command.
     pub(crate) setup: Arc<Setup>,

@@ -1,4 +1,5 @@
-//! The trusted content: the hashes of the project file and each program in its catalog folders.
+//! The hashes that identify trusted content: one for the project file, and one for each program in
+//! its catalog folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -30,7 +30,7 @@ pub(crate) struct Needs {
     pub(crate) writes: Vec<PathBuf>,
     /// If true, the command changes nothing in the workdir.
     pub(crate) workdir_stays: bool,
-    /// If true, runs may be trusted: they may commit and publish.
+    /// If true, the command may start trusted runs, which can commit and publish.
     pub(crate) trusted: bool,
     /// If true, the command listens on a port.
     pub(crate) listens: bool,

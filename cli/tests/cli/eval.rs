@@ -432,7 +432,7 @@ fn invalid_requests_are_errors() {
     }
 }
 
-/// Returns the fenced blocks of the manual: the fence's tag, and the content.
+/// Returns the manual's fenced blocks, each with its info string and its content.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let blocks = MANUAL.split("\n```").skip(1).step_by(2);
     blocks.map(|block| block.split_once('\n').unwrap()).collect()

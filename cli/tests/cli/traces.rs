@@ -15,7 +15,7 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// Creates the folders of a test, and performs the recorded run in them.
+/// Creates a test's folders, and replays the recorded run in them.
 fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});

@@ -1,9 +1,9 @@
 //! Tests of transcripts: commands with their exact output.
 //!
-//! A transcript in `tests/transcripts` contains calls. Each call is a line that begins with `$ `,
-//! followed by the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless
-//! it is 0. `@ NAME` begins a file in the workdir, which ends with `@`. `UPDATE=1` updates the
-//! transcripts.
+//! A transcript in `tests/transcripts` lists commands. Each command is a line that begins with
+//! `$ `, followed by its output: stdout unchanged, stderr after `! `, and the exit code after `? `
+//! unless it is 0. A line `@ NAME` begins the content of the file NAME in the workdir; a line `@`
+//! ends it. `UPDATE=1` updates the transcripts.
 
 use std::fmt::Write;
 

@@ -128,7 +128,8 @@ impl Rule {
         problems
     }
 
-    /// Returns the unmet conditions on the exact text.
+    /// Returns an error message for each violated condition on the text itself: `equals`,
+    /// `contains`, `lacks` and `matches`.
     fn verbatim(&self, subject: &str, text: &str) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(expected) =

@@ -144,16 +144,17 @@ impl Runtime {
         }
     }
 
-    /// Returns the position in the author's source of each of the program's
-    /// [uses](Authority::uses), in order.
+    /// Maps each of the program's [uses](Authority::uses), in order, to its position in the
+    /// author's source.
     ///
-    /// The pool processes a long source. If the pool is busy, the positions are unknown.
+    /// A long source is processed on a thread of the pool. If the pool is busy, the positions are
+    /// unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
         self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect())
             .await
     }
 
-    /// Returns the position in the author's source of each offset in the program's module.
+    /// Maps each offset in the program's module to its position in the author's source.
     pub(super) async fn locate(
         &self,
         program: &Program,

@@ -85,7 +85,8 @@ impl RecordedValue {
 /// The result of a call.
 pub type CallResult = Result<RecordedValue, Failure>;
 
-/// A tape's decision about a call.
+/// The action that a tape selects for a call: perform it, return its recorded result, or perform it
+/// again but return the recorded result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replay {
     /// The call is performed.

@@ -66,7 +66,7 @@ impl Content {
     }
 }
 
-/// A client's conversation, split into its parts.
+/// A client's conversation, split into instructions, earlier messages and the last message.
 pub(super) struct Conversation {
     /// The content of the system messages, joined.
     pub(super) system: Option<String>,

@@ -271,7 +271,8 @@ impl Stream {
         }
     }
 
-    /// Returns true if a read, or a write if `write` is true, would not have to wait.
+    /// Returns true if the stream can be read without blocking or, if `write` is true, written
+    /// without blocking.
     pub(crate) fn is_ready(&self, write: bool) -> bool {
         match &self.0.kind {
             Kind::PipeWriter(end) if write => end.is_ready(),
@@ -285,7 +286,7 @@ impl Stream {
         self.0.id
     }
 
-    /// Waits until a read or a write can proceed without waiting.
+    /// Waits until the stream can be read or written without blocking.
     pub(crate) async fn wait(&self) {
         match &self.0.kind {
             Kind::PipeReader(end) => end.wait().await,

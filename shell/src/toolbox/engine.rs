@@ -1,5 +1,5 @@
-//! The wasmtime engine of the commands, and their compiled module. The module is compiled once per
-//! process and cached on disk for further processes.
+//! The wasmtime engine of the commands, and their compiled module. The compiled module is cached on
+//! disk, so that later processes load it instead of compiling it again.
 
 use std::path::Path;
 use std::time::Duration;

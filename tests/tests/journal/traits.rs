@@ -12,7 +12,7 @@ use wattle_agent::{Host, Settings};
 use crate::place::{ByTurn, Place, answer, done, wat};
 use crate::stopped::Stopping;
 
-/// The programs of the trait, each of which counts its runs.
+/// The trait's programs. Each of them except `told` counts its runs.
 const PROGRAMS: &[(&str, &str)] = &[
     ("build", "(kv.incr \"builds\" 1)\n(ret \"{\\\"tools\\\":[\\\"added\\\"]}\")"),
     ("before", "(kv.incr \"steps\" 1)"),

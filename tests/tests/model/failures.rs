@@ -1,5 +1,5 @@
-//! Tests failures: temporary ones are retried, permanent ones are reported, and no message contains
-//! the API key.
+//! Tests of model failures: temporary ones are retried, permanent ones are reported, and no message
+//! contains the API key.
 
 use std::time::Duration;
 

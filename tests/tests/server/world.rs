@@ -125,17 +125,18 @@ impl World {
         World::with(|_| {}).await
     }
 
-    /// Starts a server on a free port of loopback with changed settings.
+    /// Starts a server on a free loopback port. `change` modifies the settings.
     pub(crate) async fn with(change: impl FnOnce(&mut ServerSettings)) -> World {
         World::serving(|parts| parts, change).await
     }
 
-    /// Starts a server on a shared store.
+    /// Starts a server on a shared store. `change` modifies the settings.
     pub(crate) async fn on(store: TenantStore, change: impl FnOnce(&mut ServerSettings)) -> World {
         World::of(TenantParts::new(store), |app| app, change).await
     }
 
-    /// Starts a server with an empty store and with changed components and settings.
+    /// Starts a server with an empty store. `parts` modifies the components, and `change` modifies
+    /// the settings.
     pub(crate) async fn serving(
         parts: impl FnOnce(TenantParts) -> TenantParts,
         change: impl FnOnce(&mut ServerSettings),
@@ -143,7 +144,8 @@ impl World {
         World::of(parts(TenantParts::new(store())), |app| app, change).await
     }
 
-    /// Starts a server with these components, with a changed app and changed settings.
+    /// Starts a server with these components. `make` modifies the app, and `change` modifies the
+    /// settings.
     pub(crate) async fn of(
         parts: TenantParts,
         make: impl FnOnce(App) -> App,

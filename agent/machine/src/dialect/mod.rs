@@ -34,7 +34,7 @@ pub enum Dialect {
     /// Calls are written in the answer's text.
     #[default]
     Text,
-    /// Calls are function calls.
+    /// Calls are made through the provider's native function calling.
     Native,
 }
 

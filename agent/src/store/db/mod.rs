@@ -65,7 +65,7 @@ impl Opening {
     /// versions above `newest`.
     ///
     /// # Errors
-    /// If a store with this version cannot be opened for this purpose.
+    /// If a store of this version cannot be opened for `self`, for example as the source of a copy.
     pub(in crate::store) fn check_version(
         self,
         version: usize,
@@ -249,16 +249,16 @@ impl Database {
         done
     }
 
-    /// Sends a topic to all processes that share the database, including this one. Does nothing for
-    /// SQLite.
+    /// Notifies all processes that share the database, including this one, on a topic. Does nothing
+    /// for SQLite.
     pub(in crate::store) fn wake(&self, topic: &str) {
         if let Engine::Postgres(postgres) = &self.engine {
             postgres.notices().send(topic);
         }
     }
 
-    /// Returns a receiver of the topics that are sent from now on, or `None` if the engine cannot
-    /// send topics.
+    /// Returns a receiver of the topics of all notifications from now on, or `None` for SQLite,
+    /// which sends no notifications.
     pub(in crate::store) fn wakes(&self) -> Option<broadcast::Receiver<Arc<str>>> {
         match &self.engine {
             Engine::Sqlite(_) => None,
@@ -289,7 +289,7 @@ impl Database {
         }
     }
 
-    /// Returns the URL of a PostgreSQL database without its password, or `None` for SQLite.
+    /// Returns the PostgreSQL database's URL, with the password removed, or `None` for SQLite.
     pub(in crate::store) fn shown(&self) -> Option<&str> {
         match &self.engine {
             Engine::Sqlite(_) => None,

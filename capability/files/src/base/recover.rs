@@ -60,16 +60,16 @@ pub(crate) enum OldEntry {
 pub(crate) enum Outcome {
     /// The change is complete.
     Done,
-    /// The entry that somebody else put at the path has been restored there.
+    /// The entry that another process wrote to the path has been restored there.
     Restored,
-    /// The entry that somebody else put at the original path was saved at this path, because the
-    /// original path is occupied.
+    /// The entry that another process wrote could not be restored, because its path is now
+    /// occupied. It was saved at this path instead.
     Saved(RunPath),
 }
 
 impl NewEntry {
-    /// Returns true if the entry at `path` is the one that the run created, and nobody has written
-    /// to it since then.
+    /// Returns true if the entry at `path` is the one that the run created, and no other process
+    /// has written to it since then.
     fn matches(&self, disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result<bool> {
         Ok(match (self, state) {
             (NewEntry::File(new, digest), CurrentEntry::File(now, _)) => {
@@ -156,7 +156,7 @@ impl Record {
         put_back(disk, &set_aside, &self.path)
     }
 
-    /// Moves an entry that somebody else created back to its path.
+    /// Moves an entry that another process created back to its path.
     fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
         if !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);

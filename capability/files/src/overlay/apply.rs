@@ -93,8 +93,8 @@ fn unknown_change() -> Change {
     Change { path: String::new(), kind: ChangeKind::Modified, entry: EntryKind::Folder, size: 0 }
 }
 
-/// Makes the next attempt create the run's file as a new one. That attempt succeeds if the user has
-/// moved the conflicting file away in the meantime.
+/// After a conflict, makes the next apply treat the run's file as new. That apply succeeds if the
+/// user has since moved the conflicting file away.
 fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesError) {
     let replaces = matches!(step.action, Action::File { .. } | Action::Link(_));
     if replaces && step.basis == step.path && reason.is_conflict() && !step.displaces {

@@ -70,8 +70,8 @@ impl Overlay {
         Err(FilesError::full(path, growth, self.layer.used(), self.layer.limit))
     }
 
-    /// Returns the number of parents of `path`, counted from the root, that are visible folders of
-    /// the base.
+    /// Returns the number of ancestors of `path`, counted from the root, that exist: in the
+    /// overlay's layer, or as visible folders in the base.
     fn merged_parents(&self, path: &RunPath) -> Result<usize, FilesError> {
         let Some(base) = &self.base else { return Ok(0) };
         let mut merged = 0;

@@ -37,7 +37,7 @@ pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Prints the parts of the next request, with their estimated numbers of tokens.
+/// Prints the sections of the next request, each with its estimated number of tokens.
 pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let model = session.model()?;

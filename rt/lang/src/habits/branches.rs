@@ -114,7 +114,7 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
     Some(merged(edits))
 }
 
-/// Removes a list's parentheses and its first `words` words.
+/// Removes a list's parentheses and as many leading words as `words` says.
 fn unwrap(
     around: &Around<'_, '_>,
     edits: &mut Vec<(std::ops::Range<usize>, String)>,

@@ -46,7 +46,7 @@ impl Want {
 pub(crate) enum Context {
     /// A sequence. No value is expected.
     Statement,
-    /// A sequence in which subsequent WAT instructions take the results of a call, including its
+    /// A sequence in which subsequent WAT instructions consume the results of a call, including its
     /// error code.
     Stack,
     /// An operand. One value is expected.
@@ -76,7 +76,7 @@ pub(crate) enum Flow {
     Net(i32),
     /// Control does not reach the end.
     Never,
-    /// The effect is not known.
+    /// The effect on the stack is unknown.
     Unknown,
 }
 
@@ -118,12 +118,12 @@ impl<'s> Lowered<'s> {
         Lowered::net(wat, 0, Type::Any)
     }
 
-    /// Creates code whose end is never reached.
+    /// Creates code whose end control never reaches, such as a jump.
     pub(crate) fn never(wat: Wat<'s>) -> Lowered<'s> {
         Lowered { wat, flow: Flow::Never, ty: Type::Any, droppable: false }
     }
 
-    /// Creates code with an unknown effect.
+    /// Creates code whose effect on the stack is unknown.
     pub(crate) fn unknown(wat: Wat<'s>) -> Lowered<'s> {
         Lowered { wat, flow: Flow::Unknown, ty: Type::Any, droppable: false }
     }

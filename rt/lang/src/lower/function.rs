@@ -142,7 +142,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Declares the parameters, and the locals declared in WAT.
+    /// Adds the function's parameters and its WAT locals to the scope.
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
             let known = self.facts.param(at, nth);

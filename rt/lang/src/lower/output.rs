@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 4 << 20;
 /// Maximum number of indentation steps, which keeps deeply nested lines short.
 const MAX_INDENT: usize = 32;
 
-/// The deepest indentation.
+/// Spaces for the deepest indentation.
 const INDENTATION: &str = match std::str::from_utf8(&[b' '; 2 * MAX_INDENT]) {
     Ok(spaces) => spaces,
     Err(_) => "",

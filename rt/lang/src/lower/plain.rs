@@ -413,14 +413,15 @@ impl<'s> Lowering<'_, 's> {
         Ok(())
     }
 
-    /// Lowers a reference to a function. Returns a word even if the reference is printed unchanged.
+    /// Lowers a reference to a function to a word. If the reference is printed unchanged, the word
+    /// is its source text.
     fn function_word(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
         let changed = self.function(node)?;
         Ok(changed.unwrap_or_else(|| Wat::words(node, self.tree.text(node))))
     }
 
-    /// Lowers a reference to a function, and imports it if it is a host function. Returns `None`
-    /// if the reference is printed unchanged.
+    /// Lowers a reference to a function. Imports the function if it is a host function. Returns
+    /// `None` if the reference is printed unchanged.
     fn function(&mut self, node: NodeId) -> LowerResult<Option<Wat<'s>>> {
         let (host, text) = (self.host, self.tree.text(node));
         if let Some(at) = self.program.defined.get(text) {

@@ -19,7 +19,7 @@ pub(crate) struct Program<'s> {
     pub(crate) defined: NameMap<&'s str, usize>,
     /// Names that the program's import declarations define for host functions.
     pub(crate) aliases: NameMap<&'s str, Signature>,
-    /// Warnings about ignored parts.
+    /// Warnings about declarations that are ignored, such as exports and memories.
     pub(crate) warnings: Vec<Fault>,
 }
 

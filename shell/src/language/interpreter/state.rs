@@ -80,7 +80,8 @@ pub(crate) struct Execution {
     pub(crate) errexit_suspended: u32,
 }
 
-/// Start and end of a shell.
+/// The lifecycle state of a shell: when it started, whether it is a subshell, and whether it has
+/// exited.
 #[derive(Clone, Copy)]
 pub(crate) struct Lifecycle {
     /// The instant from which `SECONDS` is counted.

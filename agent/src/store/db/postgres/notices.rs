@@ -1,11 +1,11 @@
-//! Wake-ups of other processes through the server's notifications.
+//! PostgreSQL notifications that wake other processes.
 //!
 //! Notifications only save time. All state is in the tables, which each process also polls. If a
 //! notification is lost, or the server does not support notifications, a reader is delayed until it
 //! polls again.
 //!
-//! The server serializes all commits with notifications. Therefore topics are collected for a few
-//! milliseconds, and sent outside the transactions that they belong to.
+//! PostgreSQL serializes the commits of all transactions that send notifications. Therefore topics
+//! are collected for a few milliseconds, and sent outside the transactions that they belong to.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;

@@ -34,7 +34,7 @@ pub(super) struct TlsSettings {
     pub(super) roots: Option<PathBuf>,
 }
 
-/// The parts of a URL.
+/// The parsed URL of a database.
 #[derive(Debug)]
 pub(super) struct Location {
     pub(super) config: Config,

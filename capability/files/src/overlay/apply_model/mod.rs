@@ -119,7 +119,7 @@ fn run(world: &World, steps: Vec<Step>, events: Vec<(usize, Event)>) -> (World, 
     let results = apply_steps(&fake, &staging, steps, &BTreeSet::new());
     let mut recovered = finish(&fake, &staging);
     let steps = fake.0.borrow().step;
-    // If the recovery is interrupted too, further processes continue it.
+    // If the recovery is interrupted too, later processes continue it.
     for _ in 0..4 {
         fake.0.borrow_mut().dead = false;
         if recovered.is_ok() || !fake.0.borrow().nodes.contains_key(STAGING) {

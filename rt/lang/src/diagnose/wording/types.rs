@@ -314,7 +314,7 @@ pub(crate) fn return_without_value(ty: Type, line: u32) -> Message {
     .hint("write `(return V)`")
 }
 
-/// Reports the wrong number of arguments to a function declared with `fn`.
+/// Reports a wrong number of arguments to a function declared with `fn`.
 pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message {
     let message = message(
         "operand-count",
@@ -361,7 +361,7 @@ pub(crate) fn address_of_length(text: &str) -> Message {
     .hint(format!("`(str.byte {text} I)` returns a byte"))
 }
 
-/// Reports the wrong number of operands for an `if` without `then`.
+/// Reports a wrong number of operands for an `if` without `then`.
 pub(crate) fn if_operands(found: usize) -> Message {
     message(
         "form-operands",
@@ -370,7 +370,7 @@ pub(crate) fn if_operands(found: usize) -> Message {
     .hint("write `(if C (then …) (else …))` for several forms, or `(when C …)`")
 }
 
-/// Reports the wrong number of operands for `map`.
+/// Reports a wrong number of operands for `map`.
 pub(crate) fn map_operands(found: usize) -> Message {
     message(
         "form-operands",

@@ -88,7 +88,7 @@ fn not_taken<'s>(
     }
 }
 
-/// Returns a call that may fail. If it fails, the program fails too, unless there is a handler.
+/// Emits a call that may fail. If it fails, the program fails too, unless there is a handler.
 fn fallible<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -175,7 +175,7 @@ fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> 
     lowering.fault(index, form::negative_index(text, of).maybe_safe(change))
 }
 
-/// Lowers `(put X I V)`: sets an item, the value for a key, or an element.
+/// Lowers `(put X I V)`, which sets an item, the value for a key, or an element.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -196,7 +196,7 @@ pub(super) fn put<'s>(
     Ok(Lowered::none(fallible(lowering, list, name, vec![out.wat, index, value])?))
 }
 
-/// Lowers `(push X V)`: adds an item to an array.
+/// Lowers `(push X V)`, which appends an item to an array.
 pub(super) fn push<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -211,7 +211,7 @@ pub(super) fn push<'s>(
     Ok(Lowered::none(fallible(lowering, list, "arr.push", vec![out.wat, value])?))
 }
 
-/// Lowers `(pop X)`: removes the last item of an array.
+/// Lowers `(pop X)`, which removes the last item of an array.
 pub(super) fn pop<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

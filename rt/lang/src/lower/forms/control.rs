@@ -81,7 +81,7 @@ fn arm_of<'s>(
     }
 }
 
-/// Lowers `(cond (C …) … (else …))`: runs the first clause whose condition is true.
+/// Lowers `(cond (C …) … (else …))`, which runs the first clause whose condition is true.
 pub(super) fn cond<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -138,8 +138,8 @@ pub(super) fn cond<'s>(
     Ok(Lowered { wat, flow, ty, droppable: false })
 }
 
-/// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`: runs the body with the groups of the first
-/// match.
+/// Lowers `(match S r"(a)(b)" ($a $b) … (else …))`, which runs the body with the groups of the
+/// first match.
 pub(super) fn matches<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -245,7 +245,7 @@ pub(super) fn repeat<'s>(
     Ok(Lowered::none(Wat::list(list, format!("block {leave}"), [inner])))
 }
 
-/// Lowers `(repeat N …)`: runs the body N times.
+/// Lowers `(repeat N …)`, which runs the body N times.
 pub(super) fn times<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

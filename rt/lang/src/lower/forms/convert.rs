@@ -81,7 +81,7 @@ fn narrowed<'s>(lowering: &mut Lowering<'_, 's>, list: NodeId, value: Wat<'s>) -
     Wat::sequence(list, set.into_iter().chain([trap, narrow]).collect::<Vec<_>>())
 }
 
-/// Lowers `(str A B …)`: joins the values into one string, in order.
+/// Lowers `(str A B …)`, which joins the values into one string, in order.
 pub(super) fn string<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

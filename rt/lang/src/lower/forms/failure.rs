@@ -121,8 +121,8 @@ struct Caught<'s> {
     reason: Option<Resolved<'s>>,
 }
 
-/// Lowers `(catch $v $e $why CALL)`: stores the value, the error code and the reason for a failure.
-/// For a call without a value, the names are `$e $why`.
+/// Lowers `(catch $v $e $why CALL)`, which stores the value, the error code and the reason for a
+/// failure. For a call without a value, the names are `$e $why`.
 pub(super) fn catch<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -293,7 +293,7 @@ pub(super) fn default<'s>(
     }
 }
 
-/// Lowers `(retry N MS FORM)`: repeats a form that fails with EREMOTE or ETIME.
+/// Lowers `(retry N MS FORM)`, which repeats a form that fails with EREMOTE or ETIME.
 pub(super) fn retry<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -349,7 +349,7 @@ fn is_marked(tree: &Tree<'_>, list: NodeId) -> bool {
     tree.head(list).is_some_and(|head| head.ends_with(['?', '!']))
 }
 
-/// Lowers `(check X)`: returns X from the function if it is not 0.
+/// Lowers `(check X)`, which returns X from the function if it is not 0.
 pub(super) fn check<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -147,7 +147,8 @@ pub(super) fn at<'s>(
     Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
 }
 
-/// Lowers `(put X I V)` for an array of numbers: checks the index, then writes the element.
+/// Lowers `(put X I V)` for an array of numbers. The code checks the index, then writes the
+/// element.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

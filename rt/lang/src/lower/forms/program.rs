@@ -12,8 +12,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(argv N $p)`: sets `$p` to argument N. The code fails with EBOUND if the argument is
-/// missing.
+/// Lowers `(argv N $p)`, which sets `$p` to argument N. The code fails with EBOUND if the argument
+/// is missing.
 pub(super) fn argv<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -56,7 +56,7 @@ fn argument<'s>(
     Ok(Wat::sequence(list, [call, ended]))
 }
 
-/// Lowers `(arg N)`: returns argument N.
+/// Lowers `(arg N)`, which returns argument N.
 pub(super) fn arg<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -67,7 +67,7 @@ pub(super) fn arg<'s>(
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
 }
 
-/// Lowers `(args)`: returns an array of all arguments.
+/// Lowers `(args)`, which returns an array of all arguments.
 pub(super) fn args<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -77,7 +77,7 @@ pub(super) fn args<'s>(
     Ok(Lowered::one(lowering.host_call(list, "sys.args", [])?, Type::Arr))
 }
 
-/// Lowers `(call "program" ARG …)`: runs a catalog program and returns its results.
+/// Lowers `(call "program" ARG …)`, which runs a catalog program and returns its results.
 pub(super) fn call<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

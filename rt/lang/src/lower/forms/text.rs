@@ -23,7 +23,7 @@ enum Piece {
     Float(u32),
 }
 
-/// Lowers `(fmt "{} has {}" $name $n)`: formats a string.
+/// Lowers `(fmt "{} has {}" $name $n)`, which formats a string.
 pub(super) fn fmt<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -59,7 +59,7 @@ fn is_text(tree: &Tree<'_>, node: NodeId) -> bool {
     matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block)
 }
 
-/// Lowers `(append $s "{}" V …)`: appends formatted text to a string.
+/// Lowers `(append $s "{}" V …)`, which appends formatted text to a string.
 pub(super) fn append<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

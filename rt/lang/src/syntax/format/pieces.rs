@@ -123,7 +123,7 @@ fn takes_from_stack(piece: &Piece<'_>) -> bool {
 }
 
 struct Reader<'s> {
-    /// The enclosing lists.
+    /// The lists that are still open, outermost first.
     open: Vec<Open<'s>>,
     pieces: Vec<Piece<'s>>,
     /// The number of line breaks since the last piece or parenthesis.
