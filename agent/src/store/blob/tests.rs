@@ -219,7 +219,7 @@ async fn a_removal_includes_what_a_crash_during_the_upload_left() {
         std::fs::write(incomplete(2), "").unwrap();
         fixture.execute("DELETE FROM session_file").await;
         assert_eq!((fixture.sweep().await, fixture.sweep().await), (0, 1));
-        assert_eq!(fixture.objects(), [std::path::PathBuf::new(); 0]);
+        assert!(fixture.objects().is_empty());
     }
 }
 
