@@ -42,9 +42,16 @@ def client(name):
     )
 
 
+# The empty object that marks the location.
+MARKER = "wattle/wattle"
+
+
 def objects():
+    """Returns the names of all objects except the marker, which must be there."""
     listed = client("s3").list_objects_v2(Bucket="files").get("Contents", [])
-    return [entry["Key"] for entry in listed]
+    names = [entry["Key"] for entry in listed]
+    assert MARKER in names, names
+    return [name for name in names if name != MARKER]
 
 
 def wants_signatures(does):
@@ -184,7 +191,7 @@ for _ in range(2):
         database.execute("UPDATE blob SET used = 0")
     database.close()
     wattle("prune")
-names = [name for name in objects() if name != "wattle/wattle"]
+names = objects()
 assert len(names) == before - 1, (before, names)
 wattle("store", "check")
 for name in names:
