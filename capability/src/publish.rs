@@ -141,7 +141,7 @@ fn report(names: &[String], bytes: usize, same: usize, others: usize) -> String 
         text += &format!("; {} unchanged", files(same));
     }
     if others > 0 {
-        text += &format!("; skipped {others} that are not plain files");
+        text += &format!("; skipped {others} that are not regular files");
     }
     text
 }
@@ -197,6 +197,6 @@ mod tests {
             text.starts_with("published 30 files (30 bytes): blog/0, blog/1, ")
                 && text.contains("blog/19 and 10 more")
         );
-        assert!(text.ends_with("; skipped 2 that are not plain files"), "{text}");
+        assert!(text.ends_with("; skipped 2 that are not regular files"), "{text}");
     }
 }

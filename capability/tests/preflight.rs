@@ -1,5 +1,5 @@
-//! Tests of policy enforcement: a denied program does not run, and a target that is unknown before
-//! the run is decided at the call.
+//! Tests of policy enforcement: a denied program does not run. If a target is unknown before the
+//! program runs, the policy decides when the call is made.
 
 #![allow(
     clippy::panic,

@@ -107,8 +107,9 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
     let observation = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
     assert!(
-        observation
-            .contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"),
+        observation.contains(
+            "published 1 file (5 bytes): blog/a.md; skipped 1 that are not regular files"
+        ),
         "{observation}"
     );
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");

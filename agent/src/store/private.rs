@@ -80,7 +80,7 @@ fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
     };
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(format!("`{}` is not a plain file", path.display()).into());
+        return Err(format!("`{}` is not a regular file", path.display()).into());
     }
     make_private(&file, &meta, path);
     Ok(())

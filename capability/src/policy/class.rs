@@ -5,7 +5,7 @@
 
 use wattle_rt::{Service, Target};
 
-/// A class of effects outside the run.
+/// A class of effects that reach outside the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     /// A request to a URL.

@@ -18,7 +18,7 @@ use wattle_agent::{Report, TenantStore};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
-use crate::config::{Config, Layer, plain};
+use crate::config::{Config, Layer, regular_file};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
 use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
@@ -424,7 +424,7 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
 fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
     let wrong =
         |why: &str| Fault::usage(format!("failed to read the schema `{}`: {why}", path.display()));
-    let bytes = plain::of_user(path, plain::LARGEST).map_err(|why| wrong(&why))?;
+    let bytes = regular_file::of_user(path, regular_file::LARGEST).map_err(|why| wrong(&why))?;
     let bytes = bytes.ok_or_else(|| wrong("there is no such file"))?;
     let schema: Json = serde_json::from_slice(&bytes).map_err(|why| wrong(&why.to_string()))?;
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("answer");

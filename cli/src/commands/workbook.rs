@@ -103,7 +103,7 @@ fn tangle(components: &[ComponentOutline], dir: &Path) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Applies a jq filter to the components, as a JSON array.
+/// Applies a jq filter to the JSON array of the components, and prints the result.
 async fn query(file: PathBuf, filter: String) -> Result<Exit, Fault> {
     let document = json!(components(&file)?).to_string();
     let until = Instant::now() + QUERY;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wattle_agent::rt::truncate;
 
-use super::{File, KEYS, Kind, Layer, Places, plain};
+use super::{File, KEYS, Kind, Layer, Places, regular_file};
 use crate::fault::Fault;
 
 /// Reads the user file.
@@ -13,7 +13,7 @@ use crate::fault::Fault;
 /// If the file cannot be read, or contains an unknown key or an invalid value.
 pub(super) fn user(places: &Places) -> Result<File, Fault> {
     let Some(path) = &places.user_file else { return Ok(File::default()) };
-    let bytes = plain::of_user(path, plain::LARGEST);
+    let bytes = regular_file::of_user(path, regular_file::LARGEST);
     let Some(bytes) = bytes.map_err(|why| unreadable(path, &why))? else {
         return Ok(File::default());
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 pub(crate) use wattle_agent::capability::files::PROJECT_FILE;
 
-use super::{File, Kind, Layer, Places, file, plain};
+use super::{File, Kind, Layer, Places, file, regular_file};
 use crate::fault::Fault;
 
 /// A project file.
@@ -51,7 +51,7 @@ impl Project {
         places: &Places,
     ) -> Result<Option<Project>, Fault> {
         let path = folder.join(PROJECT_FILE);
-        let bytes = plain::in_folder(folder, PROJECT_FILE, plain::LARGEST);
+        let bytes = regular_file::in_folder(folder, PROJECT_FILE, regular_file::LARGEST);
         let Some(bytes) = bytes.map_err(|why| file::unreadable(&path, &why))? else {
             return Ok(None);
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Project, plain};
+use crate::config::{Project, regular_file};
 use crate::fault::Fault;
 
 /// Maximum number of programs in a project's catalog folders.
@@ -33,7 +33,8 @@ impl Pins {
             // An unreadable folder adds no programs. The catalog reports it when the folder is
             // loaded.
             for name in programs(folder, project)? {
-                let content = plain::in_folder(folder, &name, plain::LARGEST.min(left));
+                let content =
+                    regular_file::in_folder(folder, &name, regular_file::LARGEST.min(left));
                 let pin = match &content {
                     Ok(Some(bytes)) => hash(bytes),
                     Ok(None) => continue,

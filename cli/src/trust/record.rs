@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::pins::Pins;
-use crate::config::{Places, Project, plain};
+use crate::config::{Places, Project, regular_file};
 use crate::fault::Fault;
 use crate::setup::make_private;
 
@@ -71,7 +71,7 @@ impl Records {
             ))
             .hint("remove that file, and trust your folders again by `wattle trust DIR`")
         };
-        let Some(bytes) = plain::of_user(path, LARGEST).map_err(|why| failed(&why))? else {
+        let Some(bytes) = regular_file::of_user(path, LARGEST).map_err(|why| failed(&why))? else {
             return Ok(Records::default());
         };
         serde_json::from_slice(&bytes).map_err(|error| failed(&error.to_string()))

@@ -213,7 +213,7 @@ fn trust_applies_to_one_folder_and_its_content() {
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]
-fn only_a_plain_file_of_limited_size_is_a_project_file() {
+fn only_a_regular_file_of_limited_size_is_a_project_file() {
     let cases: &[(Setup, &str)] = &[
         (&|place| symlink("/etc/passwd", place.work().join("wattle.toml")).unwrap(), "a link"),
         (&|place| symlink("/dev/zero", place.work().join("wattle.toml")).unwrap(), "a link"),

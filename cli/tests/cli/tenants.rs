@@ -10,8 +10,7 @@ use crate::place::Place;
 /// A string that no other tenant may see.
 const CANARY: &str = "alices-canary";
 
-/// A command that bob runs with the names of alice's data, or the reason why the command needs no
-/// test.
+/// A command that bob runs on alice's data, or the reason why the command needs no test.
 enum Row {
     /// The arguments (`RUN` is alice's run), stdin, and the exit code.
     Call(&'static [&'static str], &'static str, i32),

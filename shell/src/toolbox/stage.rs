@@ -73,7 +73,7 @@ async fn report_end(
 }
 
 /// Runs a command's instance, and drops everything that the instance holds. Returns its outcome,
-/// and the message of the first operation that the run's files refused.
+/// and the file layer's message for the first operation that it denied.
 fn run_instance(
     compiled: &CompiledModule,
     command: Command,

@@ -63,7 +63,7 @@ impl Spellings {
     }
 }
 
-/// A cleaner, which replaces secrets with references. All other bytes remain unchanged.
+/// A filter that replaces secrets with references and leaves all other bytes unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleaner {
     /// The automaton and, for each secret, true if it is replaced. `None` if no secret is replaced.

@@ -98,7 +98,7 @@ impl FilesError {
         FilesError::new(
             ErrorKind::Special,
             format!(
-                "{} blocked: `{}` is {what}; only plain files and folders can be used",
+                "{} blocked: `{}` is {what}; only regular files and folders can be used",
                 intent.verb(),
                 printable(path)
             ),

@@ -219,8 +219,8 @@ fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
 }
 
 impl Step {
-    /// Returns the state that the base's entry must have, and the record of the change if it moves
-    /// an entry out.
+    /// Returns the state that the base's entry must have. Also returns the record of the change if
+    /// the change moves that entry out of the base.
     fn prepare(
         &self,
         disk: &impl Disk,

@@ -31,7 +31,7 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
     // Opening a device can have effects, so the type is checked first. It is checked again below,
     // because the file may have changed since.
     match rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => plain(FileType::from_raw_mode(stat.st_mode))?,
+        Ok(stat) => require_regular(FileType::from_raw_mode(stat.st_mode))?,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(io::Error::from(errno).to_string()),
     }
@@ -40,7 +40,7 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
     match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
         Ok(file) => bounded(File::from(file), most).map(Some),
         Err(Errno::NOENT) => Ok(None),
-        Err(Errno::LOOP) => plain(FileType::Symlink).map(|()| None),
+        Err(Errno::LOOP) => require_regular(FileType::Symlink).map(|()| None),
         Err(errno) => Err(io::Error::from(errno).to_string()),
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
 pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
     match std::fs::metadata(path) {
         Ok(data) if data.is_file() => {}
-        Ok(_) => return Err("it is not a plain file".to_owned()),
+        Ok(_) => return Err("it is not a regular file".to_owned()),
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     }
@@ -64,7 +64,7 @@ pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String>
 
 fn bounded(file: File, most: u64) -> Result<Vec<u8>, String> {
     let stat = rustix::fs::fstat(&file).map_err(|errno| io::Error::from(errno).to_string())?;
-    plain(FileType::from_raw_mode(stat.st_mode))?;
+    require_regular(FileType::from_raw_mode(stat.st_mode))?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     match bytes.len() as u64 > most {
@@ -73,7 +73,7 @@ fn bounded(file: File, most: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-fn plain(kind: FileType) -> Result<(), String> {
+fn require_regular(kind: FileType) -> Result<(), String> {
     let what = match kind {
         FileType::RegularFile => return Ok(()),
         FileType::Symlink => "a link",
@@ -82,7 +82,7 @@ fn plain(kind: FileType) -> Result<(), String> {
         FileType::Socket => "a socket",
         _ => "a device",
     };
-    Err(format!("it is {what}, not a plain file"))
+    Err(format!("it is {what}, not a regular file"))
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_files_within_the_bound_are_read_and_nothing_waits() {
+    fn only_regular_files_within_the_bound_are_read_and_nothing_waits() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let read = |name: &str| in_folder(dir.path(), name, 4);
@@ -122,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(
                 read(name).unwrap_err(),
-                format!("it is {what}, not a plain file"),
+                format!("it is {what}, not a regular file"),
                 "{name}"
             );
         }
@@ -130,12 +130,12 @@ mod tests {
         assert_eq!(in_folder(&at("four"), "x", 4), Ok(None));
         assert_eq!(
             in_folder(Path::new("/dev"), "null", 4).unwrap_err(),
-            "it is a device, not a plain file"
+            "it is a device, not a regular file"
         );
 
         assert_eq!(of_user(&at("link"), 4), Ok(Some(b"abcd".to_vec())));
         assert_eq!(of_user(&at("dangling"), 4), Ok(None));
-        assert_eq!(of_user(&at("fifo"), 4).unwrap_err(), "it is not a plain file");
+        assert_eq!(of_user(&at("fifo"), 4).unwrap_err(), "it is not a regular file");
         assert!(of_user(Path::new("/dev/zero"), 4).is_err());
     }
 }
