@@ -21,6 +21,10 @@ bench *ARGS:
 bench-peers *ARGS:
     tests/peers/bench {{ARGS}}
 
+# Memory and delays of many runs, and how the costs grow with 100,000; writes plots to docs/plots.
+bench-scale *ARGS:
+    tests/peers/growth {{ARGS}}
+
 # Wattle's times as ratios to bare wasmtime, and instruction counts, within the bounds of gate.txt.
 bench-gate *ARGS:
     tests/peers/gate {{ARGS}}

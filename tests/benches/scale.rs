@@ -2,7 +2,8 @@
 //! model or in a host call, the time to start a run when there are many sessions, the time until a
 //! cancelled run ends, and the growth of the store and of the runs' durations.
 //!
-//! Run it with `cargo bench --bench scale`. With `-- --test`, it performs one small round.
+//! Run it with `cargo bench --bench scale`. With `-- --test`, it performs one small round. With
+//! `-- --json FILE`, it also writes the growth to a file, from which `just bench-scale` makes plots.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use serde_json::{Value as Json, json};
 use tokio::sync::watch;
 use wattle_agent::machine::Message;
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
@@ -27,7 +29,7 @@ use wattle_agent::service::{
     AssembleFuture, Outcome, RunAssembler, RunHandle, RunParts, RunRequest, RunSeed, RunService,
     ServiceLimits,
 };
-use wattle_agent::{Access, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{Access, Retention, Settings, Store, Tenant, TenantStore};
 use wattle_tests::World;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -72,10 +74,36 @@ impl Model for Waiting {
         let mut gate = self.gate.clone();
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            gate.wait_for(|is_open| *is_open).await.unwrap();
+            if gate.wait_for(|is_open| *is_open).await.is_err() {
+                // The measurement has ended.
+                std::future::pending::<()>().await;
+            }
             let text = "ToolCall::Response(\"done\")".to_owned();
             Ok(ModelReply { text, ..ModelReply::default() })
         })
+    }
+}
+
+/// A model that writes a new program in the first step of each run, and ends the run in the second.
+struct Writing;
+
+impl Model for Writing {
+    fn name(&self) -> &str {
+        "writing"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        let newest = request.messages.last().map(|message| message.content.as_str());
+        let text = match newest.and_then(|text| text.strip_prefix("question ")) {
+            Some(number) => {
+                format!("ToolCall::Wat(```wat\n(out (str.cat \"{number}\" (arg 0)))\n```, \"x\")")
+            }
+            None => "ToolCall::Response(\"done\")".to_owned(),
+        };
+        Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
     }
 }
 
@@ -105,7 +133,7 @@ impl RunAssembler for Assembler {
 /// store.
 fn service(
     instances: u32,
-    model: &Arc<Waiting>,
+    model: Arc<dyn Model>,
     store: Option<&Store>,
 ) -> (RunService, TenantStore) {
     let limits = wattle_agent::rt::Limits { instances, ..Default::default() };
@@ -113,7 +141,7 @@ fn service(
     let store = store.cloned().unwrap_or_else(|| Store::in_memory(DAY).unwrap());
     let limits = ServiceLimits { runs: 100_000, waiting: 100_000, ..ServiceLimits::default() };
     let host = world.host.clone();
-    let assembler = Assembler { world, model: Arc::clone(model) as Arc<dyn Model> };
+    let assembler = Assembler { world, model };
     (RunService::new(host, Arc::new(assembler), limits), store.tenant(&Tenant::default()))
 }
 
@@ -145,7 +173,7 @@ async fn waiting(what: &str, suspends: bool, count: usize) {
     let store = Store::open(&folder.path().join("s.db"), DAY).unwrap();
     let (model, open) = Waiting::new(suspends);
     let instances = if suspends { count as u32 + 8 } else { 8 };
-    let (service, store) = service(instances, &model, Some(&store));
+    let (service, store) = service(instances, Arc::clone(&model) as Arc<dyn Model>, Some(&store));
     // The first run, before the measurement, creates the data that all runs share.
     let first = start(&service, &store, 1).await;
     model.until_asked(1).await;
@@ -166,7 +194,7 @@ async fn sessions(count: usize, messages: usize) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db"), DAY).unwrap();
     let (model, _open) = Waiting::new(false);
-    let (service, of) = service(8, &model, Some(&store));
+    let (service, of) = service(8, Arc::clone(&model) as Arc<dyn Model>, Some(&store));
     for session in 0..count {
         let history = (0..messages).map(|number| match number % 2 {
             0 => Message::user(format!("question {number} of session {session}, with some words")),
@@ -198,7 +226,8 @@ async fn sessions(count: usize, messages: usize) {
 async fn cancellations(count: usize) {
     for (what, suspends) in [("a request", false), ("a host call", true)] {
         let (model, _open) = Waiting::new(suspends);
-        let (service, store) = service(count as u32 + 8, &model, None);
+        let (service, store) =
+            service(count as u32 + 8, Arc::clone(&model) as Arc<dyn Model>, None);
         let runs = start(&service, &store, count).await;
         model.until_asked(count).await;
         let ended = runs.iter().map(async |run| {
@@ -216,32 +245,39 @@ async fn cancellations(count: usize) {
     }
 }
 
-/// Measures how the store's size and the duration of a run grow with the number of runs.
-async fn growth(runs: usize) {
+/// Measures how the store's size, the duration of a run and the process's memory grow with the
+/// number of runs. Each run compiles a new program. Runs are removed `keeps` after their end.
+async fn growth(what: &str, runs: usize, keeps: Duration) -> Json {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s.db");
-    let store = Store::open(&file, DAY).unwrap();
-    let (model, open) = Waiting::new(false);
-    let (service, of) = service(8, &model, Some(&store));
-    open.send(true).unwrap();
-    let (mut done, mut next) = (0, runs / 16);
+    let retention = Retention { runs: Some(keeps), ..Retention::default() };
+    let store = Store::open(&file, DAY).unwrap().keeping(retention);
+    let (service, of) = service(8, Arc::new(Writing), Some(&store));
+    let (mut done, mut next, mut grown) = (0, runs / 16, Vec::new());
     while done < runs {
         let began = Instant::now();
         let batch = next - done;
-        for _ in 0..batch {
-            let run = service.start(&of, RunRequest::new("question")).await.unwrap();
-            run.outcome().await;
+        for number in done..next {
+            let request = RunRequest::new(format!("question {number}"));
+            let run = service.start(&of, request).await.unwrap();
+            assert!(matches!(run.outcome().await, Outcome::Ended(_)));
         }
-        done = next;
-        next = (2 * next).min(runs);
-        let each = began.elapsed().as_secs_f64() * 1e3 / batch as f64;
-        let size = std::fs::metadata(&file).unwrap().len() as f64 / 1024.0;
+        (done, next) = (next, (next + runs / 16).min(runs));
+        let ms = began.elapsed().as_secs_f64() * 1e3 / batch as f64;
+        let bytes = std::fs::metadata(&file).unwrap().len() as f64;
+        let (store, memory) = (bytes / 1024.0 / 1024.0, memory());
         println!(
-            "after {done} runs: {each:.2} ms a run, store {:.1} MiB, {:.2} KiB a run",
-            size / 1024.0,
-            size / done as f64
+            "{what}, after {done} runs: {ms:.2} ms a run, store {store:.1} MiB, memory {memory:.0} \
+             MiB"
         );
+        grown.push(json!({"runs": done, "time": ms, "store": store, "memory": memory}));
     }
+    json!({"name": what, "growth": grown})
+}
+
+/// Returns the path after `--json`, to which the growth is written for the plots.
+fn path_of_plots() -> Option<String> {
+    std::env::args().skip_while(|arg| arg != "--json").nth(1)
 }
 
 #[tokio::main]
@@ -252,5 +288,9 @@ async fn main() {
     waiting("programs in a host call", true, small(20, 1_000)).await;
     sessions(small(5, 1_000), small(10, 100)).await;
     cancellations(small(10, 100)).await;
-    growth(small(32, 100_000)).await;
+    let kept = growth("all runs kept", small(32, 100_000), DAY).await;
+    let pruned = growth("runs kept for 10 s", small(32, 100_000), Duration::from_secs(10)).await;
+    if let Some(path) = path_of_plots() {
+        std::fs::write(path, json!([kept, pruned]).to_string()).unwrap();
+    }
 }

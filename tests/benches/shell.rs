@@ -104,7 +104,17 @@ const PIPELINES: &[(&str, &[&[&str]])] = &[
     ("true", &[&["true"]]),
     ("echo", &[&["echo", "hello", "world"]]),
     (
-        "five stages",
+        "five stages, one line",
+        &[
+            &["cat", "line.txt"],
+            &["grep", "-v", "level=fatal"],
+            &["cut", "-d", " ", "-f", "2"],
+            &["sort"],
+            &["uniq", "-c"],
+        ],
+    ),
+    (
+        "five stages, 1 MiB",
         &[
             &["cat", "sorted.txt"],
             &["grep", "-v", "level=info"],
@@ -124,7 +134,7 @@ fn shell(c: &mut Criterion) {
         Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap();
     tokio.block_on(toolbox.prepare()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for (name, size) in [("sorted.txt", SORTED), ("searched.txt", SEARCHED)] {
+    for (name, size) in [("line.txt", 1), ("sorted.txt", SORTED), ("searched.txt", SEARCHED)] {
         std::fs::write(folder.path().join(name), text(size)).unwrap();
     }
     let files =
