@@ -13,7 +13,7 @@ use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
     Ask, Call, Completion, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message,
-    Purpose, Role, Setup, State, TraitProgram, Usage, Verdict, function_tools, step,
+    ProgramFunction, Purpose, Role, Setup, State, TraitProgram, Usage, Verdict, step,
 };
 use wattle_rt::Grants;
 
@@ -84,7 +84,7 @@ pub(crate) async fn drive(
 ) -> Result<Report, Suspended> {
     let resumed = recorder.and_then(TurnRecorder::resumed);
     let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
-    performer.functions = function_tools(&setup.programs);
+    performer.offer(setup.dialect, &setup.programs);
     performer.traits.clone_from(&setup.traits);
     if let Some(resumed) = resumed {
         performer.offer_added(&resumed.state);
@@ -103,7 +103,11 @@ pub(crate) async fn drive(
             performer.emit_again(resumed);
             (resumed.state.clone(), resumed.effects.clone())
         }
-        None => performer.advance(State::new(setup), Usage::default(), begin, before).await,
+        None => {
+            let mut state = State::new(setup);
+            state.share_prompt(|prompt| host.shared().prompt(prompt));
+            performer.advance(state, Usage::default(), begin, before).await
+        }
     };
     loop {
         let mut task = Task::Nothing;
@@ -240,7 +244,7 @@ struct Performer<'a> {
     settings: &'a Settings,
     grants: Arc<Grants>,
     /// The functions that are offered to a model with function calling.
-    functions: Vec<FunctionTool>,
+    functions: Arc<[FunctionTool]>,
     output: RunOutput,
     meter: Meter,
     tree: RunTree,
@@ -283,7 +287,7 @@ impl<'a> Performer<'a> {
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
         let stamp = stamp.under(job.tree.root(run_id));
-        let (functions, meter) = (Vec::new(), job.meter.clone());
+        let (functions, meter) = (Arc::default(), job.meter.clone());
         let catalog = host.catalog();
         Performer {
             host,
@@ -308,10 +312,17 @@ impl<'a> Performer<'a> {
         }
     }
 
+    /// Offers the programs to a model with function calling.
+    fn offer(&mut self, dialect: Dialect, programs: &Arc<Vec<ProgramFunction>>) {
+        if dialect == Dialect::Native {
+            self.functions = self.host.shared().tools(programs);
+        }
+    }
+
     /// Offers the model the programs and agents that traits have added.
     fn offer_added(&mut self, state: &State) {
         self.catalog = run_catalog(self.host, state);
-        self.functions = function_tools(state.programs());
+        self.offer(state.dialect(), state.programs());
         self.delegates.add(state.added_delegates());
     }
 
@@ -391,7 +402,15 @@ impl<'a> Performer<'a> {
                     }
                 }
                 if !waiting.is_empty() {
-                    return Err(waiting);
+                    // The run is parked, and no turn follows that would record the calls.
+                    let recorded = match self.recorder {
+                        Some(recorder) => recorder.record_calls().await,
+                        None => Ok(()),
+                    };
+                    return recorded.map_or_else(
+                        |error| Ok(Input::Failed(error.to_string())),
+                        |()| Err(waiting),
+                    );
                 }
                 Input::Executed(executions)
             }

@@ -34,7 +34,7 @@ pub(crate) fn offered(entry: &Entry, grants: &Grants) -> ProgramFunction {
     function(entry, if is_granted { Offer::Listed } else { Offer::Withheld })
 }
 
-fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
+pub(crate) fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
     let meta = entry.meta();
     ProgramFunction {
         program: entry.name().to_string(),

@@ -12,7 +12,7 @@ use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
-use wattle_machine::{Dialect, FunctionTool, SystemPrompt, function_tools};
+use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_rt::{Grants, Limits, Runtime};
 use wattle_shell::Toolbox;
 
@@ -27,6 +27,7 @@ use crate::programs::Programs;
 use crate::prompt;
 use crate::reload::{CatalogDiff, CatalogReloader};
 use crate::settings::Settings;
+use crate::shared::SharedParts;
 use crate::tenant::Tenant;
 
 /// The reason why web search is unavailable if the operator has not configured an engine.
@@ -46,6 +47,7 @@ pub struct Host {
     agent: Option<Arc<AgentPrograms>>,
     /// The listings that were chosen for sessions.
     listings: Arc<Cache<ListingKey, Arc<Listing>>>,
+    shared: Arc<SharedParts>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
@@ -102,6 +104,7 @@ impl Host {
             reloader: Arc::new(CatalogReloader::new(catalog.into())),
             agent: None,
             listings,
+            shared: Arc::default(),
             egress,
             engine,
             toolbox,
@@ -347,7 +350,12 @@ impl Host {
 
     /// Returns the functions that a run with these grants offers to a model with function calling.
     #[must_use]
-    pub fn functions(&self, listing: &Listing, grants: &Grants) -> Vec<FunctionTool> {
-        function_tools(&functions(&self.catalog(), listing, grants))
+    pub fn functions(&self, listing: &Listing, grants: &Grants) -> Arc<[FunctionTool]> {
+        self.shared.tools(&Arc::new(functions(&self.catalog(), listing, grants)))
+    }
+
+    /// Returns the parts that runs share.
+    pub(crate) fn shared(&self) -> &SharedParts {
+        &self.shared
     }
 }

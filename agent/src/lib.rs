@@ -62,6 +62,7 @@ mod scope;
 pub mod service;
 mod settings;
 mod setup;
+mod shared;
 mod sink;
 mod span;
 mod store;

@@ -85,7 +85,7 @@ fn gather(
     Orientation { entries, more, files: heads }
 }
 
-/// Returns a handle to the files that applies the run's guard, as if `function` accessed them.
+/// Returns a handle to the files. The run's guard checks each access as one by `function`.
 fn under(files: &Files, guard: Option<&Arc<dyn Guard>>, function: &'static str) -> Files {
     let guard = guard.cloned();
     let admit: PathGuard = Arc::new(move |target: Target, path: &str| match &guard {

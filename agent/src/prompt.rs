@@ -10,7 +10,7 @@ use wattle_machine::{
 use wattle_rt::{Capability, Code, Function, Grants, PromptDetail, Runtime};
 
 use crate::listing::Listing;
-use crate::refusal::how_to_grant;
+use crate::refusal::why_withheld;
 use crate::settings::Settings;
 
 /// Collects the parts from the runtime, the settings and the grants.
@@ -60,7 +60,7 @@ pub(crate) fn parts(
         withheld: withheld
             .map(|c| WithheldCapability {
                 capability: c.name.to_owned(),
-                why: how_to_grant(c.name).to_owned(),
+                why: why_withheld(c.name).to_owned(),
             })
             .collect(),
         programs: listing.programs(grants, dialect),

@@ -20,7 +20,7 @@ pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
 }
 
 /// Returns the reason why a capability is withheld, with the settings that grant it, if any.
-pub(crate) fn how_to_grant(capability: &str) -> &'static str {
+pub(crate) fn why_withheld(capability: &str) -> &'static str {
     match capability {
         "ai" => "no model is configured: set `--base-url` and `--model`",
         "tool" => "the application that started the run has no tools",
@@ -35,7 +35,7 @@ pub fn denied(missing: &[&str]) -> String {
         missing.iter().partition(|name| TRUSTED.contains(name));
     let trusted = trusted.iter().map(|name| format!("{name} not permitted (no exec capability)"));
     let others =
-        others.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name)));
+        others.iter().map(|name| format!("`{name}` is not granted ({})", why_withheld(name)));
     let each: Vec<String> = trusted.chain(others).collect();
     let reasons = each.join("; ");
     if missing.iter().all(|name| TRUSTED.contains(name)) {

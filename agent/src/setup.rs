@@ -1,8 +1,5 @@
 //! The initial state of a run: its prompt, its functions, and its orientation.
 
-use std::sync::Arc;
-
-use wattle_catalog::Entry;
 use wattle_machine::{Dialect, Nonce, OutputContract, Role, Setup, SystemPrompt};
 
 use crate::dialect::DialectSetting;
@@ -35,8 +32,6 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
         with_output(prompt, of_agent.as_ref(), of_job.as_ref())
     };
     let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
-    let described =
-        |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
     Setup {
         settings: settings.machine,
         system: prompt(dialect),
@@ -47,10 +42,9 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
             false => None,
         },
         session_id: job.session_id.clone(),
-        descriptions: catalog.iter().map(described).collect(),
         dialect,
         fallback: may_fall_back.then(|| prompt(Dialect::Text)),
-        programs: functions(&catalog, &listing, &job.grants),
+        programs: host.shared().programs(functions(&catalog, &listing, &job.grants)),
         is_moderated: settings.moderation.is_some(),
         recall: settings.recall.clone(),
         traits: settings.traits.clone(),

@@ -67,7 +67,7 @@ async fn fill(of: &TenantStore, keys: &Path) {
     }
     for id in ["r1", "r2"] {
         of.open(run(id)).await.unwrap();
-        of.turn(id, turn(), vec![event(id, 1), event(id, 2)]).await.unwrap();
+        of.turn(id, turn(), Vec::new(), vec![event(id, 1), event(id, 2)]).await.unwrap();
     }
     of.end("r1", RunEnd { keeps_files: true, ..RunEnd::default() }).await.unwrap();
     let (id, session) = ("q".to_owned(), Some("s".to_owned()));

@@ -46,7 +46,7 @@ async fn open(store: &TenantStore, run: RunRecord) {
     let events = (1..4).map(event).collect();
     let id = run.id.clone();
     store.open(run).await.unwrap();
-    store.turn(&id, turn(), events).await.unwrap();
+    store.turn(&id, turn(), Vec::new(), events).await.unwrap();
 }
 
 async fn end(store: &TenantStore, run: &str) {

@@ -73,7 +73,7 @@ fn call(text: &str) -> RecordedCall {
 /// Writes a record of every kind that contains `text`.
 async fn write(store: &TenantStore, text: &str) {
     store.open(run(text)).await.unwrap();
-    store.turn("r", turn(text), Vec::new()).await.unwrap();
+    store.turn("r", turn(text), Vec::new(), Vec::new()).await.unwrap();
     store.calls("r", vec![call(text)]).await.unwrap();
     store.park("r", Some(format!("it did {text}")), Vec::new()).await.unwrap();
     let said = vec![Message::user(format!("why {text}?")), Message::assistant(text)];

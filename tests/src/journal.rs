@@ -58,17 +58,17 @@ async fn events(journal: &SharedJournal) {
         ts: 7,
         event: Event::Thinking { step: 1, content: format!("event {seq} \u{0} ü") },
     };
-    journal.turn("a", begun(), vec![event(1), event(2)]).await.unwrap();
+    journal.turn("a", begun(), Vec::new(), vec![event(1), event(2)]).await.unwrap();
     journal.park("a", None, vec![event(3)]).await.unwrap();
     let other = Envelope { ts: 8, ..event(3) };
-    journal.turn("a", begun(), vec![other, event(4)]).await.unwrap();
+    journal.turn("a", begun(), Vec::new(), vec![other, event(4)]).await.unwrap();
     let after = async |after, limit| journal.events("a", after, limit).await.unwrap();
     assert_eq!(after(0, 10).await, [event(1), event(2), event(3), event(4)], "an event is final");
     assert_eq!(after(2, 1).await, [event(3)]);
     assert_eq!(after(4, 10).await, []);
     assert_eq!(after(u64::MAX, u32::MAX).await, []);
     assert_eq!(journal.events("none", 0, 10).await.unwrap(), []);
-    assert!(journal.turn("none", begun(), vec![event(1)]).await.is_err());
+    assert!(journal.turn("none", begun(), Vec::new(), vec![event(1)]).await.is_err());
 
     journal.pause("a").await.unwrap();
     let summary = RunSummary {
@@ -92,7 +92,7 @@ async fn attempts(journal: &SharedJournal) {
     journal.open(opened("a", 0)).await.unwrap();
     let now = async || journal.run("a").await.unwrap().unwrap();
     assert_eq!((journal.attempt("a").await.unwrap(), journal.attempt("a").await.unwrap()), (2, 3));
-    journal.turn("a", begun(), Vec::new()).await.unwrap();
+    journal.turn("a", begun(), Vec::new(), Vec::new()).await.unwrap();
     assert_eq!(now().await.attempts, 1, "a turn is progress");
     assert!(!journal.release("a").await.unwrap(), "it is not parked");
     journal.park("a", None, Vec::new()).await.unwrap();
@@ -107,7 +107,7 @@ async fn attempts(journal: &SharedJournal) {
         (now().await.status, now().await.reason, now().await.attempts),
         (Status::Open, None, 0)
     );
-    journal.turn("a", begun(), Vec::new()).await.unwrap();
+    journal.turn("a", begun(), Vec::new(), Vec::new()).await.unwrap();
     assert_eq!(now().await.attempts, 0, "a run that no process drives has no attempts");
     assert!(!journal.release("none").await.unwrap());
 }
@@ -194,11 +194,11 @@ async fn turns_and_calls(journal: &SharedJournal) {
     };
     let turns = [turn("one \u{0} ü", None), turn("two", Some("[]")), turn("three", None)];
     for turn in turns.clone() {
-        journal.turn("a", turn, Vec::new()).await.unwrap();
+        journal.turn("a", turn, Vec::new(), Vec::new()).await.unwrap();
     }
     assert_eq!(journal.turns("a").await.unwrap(), turns);
     assert!(
-        journal.turn("none", turn("x", None), Vec::new()).await.is_err(),
+        journal.turn("none", turn("x", None), Vec::new(), Vec::new()).await.is_err(),
         "a turn belongs to a run"
     );
 
@@ -224,7 +224,8 @@ async fn turns_and_calls(journal: &SharedJournal) {
     ];
     journal.calls("a", all.to_vec()).await.unwrap();
     let elsewhere = RecordedCall { turn: 2, ..call(&[], 2, None) };
-    journal.calls("a", vec![elsewhere.clone()]).await.unwrap();
+    // A turn is recorded together with calls of earlier turns.
+    journal.turn("a", turn("four", None), vec![elsewhere.clone()], Vec::new()).await.unwrap();
     assert_eq!(journal.calls_of("a", 1).await.unwrap(), all);
     assert_eq!(journal.calls_of("a", 2).await.unwrap(), [elsewhere]);
     assert_eq!(journal.calls_of("a", 0).await.unwrap(), []);

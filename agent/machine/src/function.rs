@@ -35,7 +35,7 @@ pub struct FunctionTool {
 }
 
 /// A catalog program, described as a function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProgramFunction {
     /// The program's name.
     pub program: String,
@@ -56,7 +56,7 @@ pub struct ProgramFunction {
 }
 
 /// A way to offer a program to a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
     /// The program is offered as a function.
@@ -72,7 +72,7 @@ pub enum Offer {
 }
 
 /// A parameter of a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Param {
     /// The parameter's name.
     pub name: String,
@@ -85,7 +85,7 @@ pub struct Param {
 }
 
 /// The type of a parameter. The program receives every value as a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamKind {
     /// Any string.

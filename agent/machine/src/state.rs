@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::{
+    SharedText,
     artifact::Artifact,
     call::{Call, Execution},
     contribution::{Contribution, TraitProgram},
@@ -30,10 +32,9 @@ use crate::{
 pub struct State {
     pub(crate) settings: Settings,
     pub(crate) session_id: Option<String>,
-    pub(crate) descriptions: BTreeMap<String, String>,
     pub(crate) dialect: Dialect,
     pub(crate) fallback: Option<SystemPrompt>,
-    pub(crate) programs: Vec<ProgramFunction>,
+    pub(crate) programs: Arc<Vec<ProgramFunction>>,
     pub(crate) is_moderated: bool,
     pub(crate) conversation: Vec<Message>,
     pub(crate) nonce: Nonce,
@@ -116,7 +117,6 @@ impl State {
             knows_escapes: opens_escaped,
             settings: setup.settings,
             session_id: setup.session_id,
-            descriptions: setup.descriptions,
             dialect: setup.dialect,
             fallback: setup.fallback,
             programs: setup.programs,
@@ -146,13 +146,24 @@ impl State {
         &self.conversation
     }
 
+    /// Replaces the text of the system prompt by the equal text that `share` returns, so that runs
+    /// with the same prompt need the memory for it only once. Another text is ignored.
+    pub fn share_prompt(&mut self, share: impl FnOnce(&SharedText) -> SharedText) {
+        if let Some(system) = self.conversation.first_mut() {
+            let shared = share(&system.content);
+            if shared == system.content {
+                system.content = shared;
+            }
+        }
+    }
+
     /// Returns the current dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
     /// Returns the programs that the model may call.
-    pub fn programs(&self) -> &[ProgramFunction] {
+    pub fn programs(&self) -> &Arc<Vec<ProgramFunction>> {
         &self.programs
     }
 
@@ -205,15 +216,13 @@ pub struct Setup {
     pub orientation: Option<Orientation>,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
-    /// Descriptions of the catalog programs, by name, for [`Event::ToolStart`].
-    pub descriptions: BTreeMap<String, String>,
     /// The form in which the model calls programs.
     pub dialect: Dialect,
     /// The system prompt for the text dialect, in case the model does not support functions. If it
     /// is absent, a run with a model without functions fails.
     pub fallback: Option<SystemPrompt>,
-    /// The catalog programs, described as functions.
-    pub programs: Vec<ProgramFunction>,
+    /// The catalog programs, described as functions. Runs with the same programs can share them.
+    pub programs: Arc<Vec<ProgramFunction>>,
     /// If true, the user's message is moderated before the first step.
     pub is_moderated: bool,
     /// The rules for recalling memory items. Without them, nothing is recalled.

@@ -59,7 +59,7 @@ fn programs() -> Vec<ProgramFunction> {
 
 /// Starts a run and passes it an answer.
 fn answered(dialect: Dialect, answer: ModelAnswer) -> (State, Vec<Effect>) {
-    let setup = Setup { dialect, programs: programs(), ..Setup::default() };
+    let setup = Setup { dialect, programs: programs().into(), ..Setup::default() };
     let (state, _) = step(State::new(setup), Input::Begin { message: "go".into() });
     step(state, Input::Answer(answer))
 }
@@ -334,7 +334,7 @@ fn without_functions_the_run_continues_in_the_text_dialect() {
         system: "native".into(),
         dialect: Dialect::Native,
         fallback: Some("text".into()),
-        programs: programs(),
+        programs: programs().into(),
         ..Setup::default()
     };
     let (state, _) = step(State::new(setup.clone()), Input::Begin { message: "go".into() });

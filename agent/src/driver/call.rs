@@ -5,7 +5,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Execution, Input};
-use wattle_rt::tape::Tape as _;
 
 use super::{Performer, Task};
 use crate::act::perform_within;
@@ -74,11 +73,11 @@ impl Performer<'_> {
             }
             broken.to_string()
         })?;
-        if let Some(tape) = tape {
+        if let Some((recorder, tape)) = self.recorder.zip(tape) {
             if is_changed {
                 tape.mark_changed();
             }
-            tape.flush().await.map_err(|halt| halt.to_string())?;
+            recorder.end_tape(&tape);
             let asked = tape.waiting();
             if !asked.is_empty() {
                 let call = format!("{step}.{}", at + 1);
@@ -106,9 +105,7 @@ impl Performer<'_> {
             if let Some(recorder) = self.recorder {
                 let tape = recorder.tape(at);
                 tape.mark_changed();
-                if let Err(halt) = tape.flush().await {
-                    return Input::Failed(halt.to_string());
-                }
+                recorder.end_tape(&tape);
             }
             let outcome = CallOutcome::of(execution);
             self.trace.write((step, call, &self.catalog), &outcome, 0);

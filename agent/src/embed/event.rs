@@ -109,7 +109,7 @@ pub enum RunEventKind {
     Artifact {
         /// The artifact's name.
         name: String,
-        /// The artifact's size, in bytes. The report contains its content.
+        /// The artifact's size, in bytes. The report contains the artifact's content.
         bytes: u64,
     },
     /// The run ended.

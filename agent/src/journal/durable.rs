@@ -149,7 +149,8 @@ pub struct ResumeOptions {
     /// The capabilities that the run's programs may use. They must be the same as when the run
     /// started.
     pub grants: Arc<Grants>,
-    /// The session named in the trace if the run does not belong to a session.
+    /// The session label in the trace of a run that does not belong to a session. It has no other
+    /// effect.
     pub label: Option<String>,
     /// The key that seals the trace. If `None`, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,

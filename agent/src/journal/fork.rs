@@ -78,7 +78,7 @@ pub async fn fork(
                 journal.calls(&id, calls).await?;
                 let events = events(&id, &turn);
                 let turn = Turn { files: files(number..=number), ..turn };
-                journal.turn(&id, turn, events).await?;
+                journal.turn(&id, turn, Vec::new(), events).await?;
             }
             return Ok(());
         };
@@ -95,7 +95,7 @@ pub async fn fork(
         };
         journal.open(open(RunStart { forked, parent: None, ..start })).await?;
         let events = events(&id, &first);
-        Ok(journal.turn(&id, first, events).await?)
+        Ok(journal.turn(&id, first, Vec::new(), events).await?)
     }
     .await;
     if written.is_err() {

@@ -21,6 +21,8 @@ pub(crate) struct TurnRecorder {
     /// The tree that the run belongs to. All its runs share the files.
     tree: RunTree,
     effects: Mutex<EffectRecorder>,
+    /// The calls of the programs that have ended. They are recorded with the next turn.
+    calls: Mutex<Vec<RecordedCall>>,
     /// Number of recorded turns.
     turns: AtomicU32,
     /// The point where the run was resumed.
@@ -65,6 +67,7 @@ impl TurnRecorder {
             files,
             tree,
             effects: Mutex::default(),
+            calls: Mutex::default(),
             turns: AtomicU32::new(0),
             resumed: None,
             failure: Mutex::default(),
@@ -118,6 +121,7 @@ impl TurnRecorder {
             files,
             tree: tree.clone(),
             effects: Mutex::new(recorder),
+            calls: Mutex::default(),
             turns,
             resumed: Some(point),
             failure: Mutex::default(),
@@ -140,6 +144,25 @@ impl TurnRecorder {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Records the rest of an ended program's calls with the next turn. Calls that must not be
+    /// repeated are recorded already.
+    pub(crate) fn end_tape(&self, tape: &RunTape) {
+        let calls = tape.take_pending();
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).extend(calls);
+    }
+
+    fn take_calls(&self) -> Vec<RecordedCall> {
+        std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Records the rest of the ended programs' calls now, without a turn.
+    pub(crate) async fn record_calls(&self) -> Result<(), StoreError> {
+        match self.take_calls() {
+            calls if calls.is_empty() => Ok(()),
+            calls => self.journal.calls(&self.run, calls).await,
+        }
+    }
+
     /// Records a turn with its events, before its effects are performed. `seq` is the number of its
     /// first event.
     pub(crate) async fn record(
@@ -156,7 +179,8 @@ impl TurnRecorder {
         let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let turn = Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files };
-        if let Err(error) = self.journal.turn(&self.run, turn, events.to_vec()).await {
+        let calls = self.take_calls();
+        if let Err(error) = self.journal.turn(&self.run, turn, calls, events.to_vec()).await {
             // A later turn of the tree contains the changes that this one did not record.
             self.files.iter().for_each(|files| files.mark_all_changed());
             let reported = StoreError::new("write")(error.to_string().into());

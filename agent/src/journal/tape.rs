@@ -160,6 +160,13 @@ impl RunTape {
         }
     }
 
+    /// Takes the calls that have not been written to the journal yet.
+    pub(super) fn take_pending(&self) -> Vec<RecordedCall> {
+        let mut state = self.lock();
+        state.buffered = 0;
+        std::mem::take(&mut state.pending)
+    }
+
     /// Returns the program's pending questions.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.lock().waiting.clone()
@@ -364,11 +371,7 @@ impl Tape for RunTape {
 
     fn flush(&self) -> Flush<'_> {
         Box::pin(async move {
-            let pending = {
-                let mut state = self.lock();
-                state.buffered = 0;
-                std::mem::take(&mut state.pending)
-            };
+            let pending = self.take_pending();
             if pending.is_empty() {
                 return Ok(());
             }

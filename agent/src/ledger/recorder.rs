@@ -135,18 +135,16 @@ impl Recorder {
     fn lock(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<Option<LockedLedger>> {
         let Some(chain) = &mut self.chain else { return Ok(None) };
         let steps = self.folder.join(TRACE_FILE);
-        // The search of the whole trace comes first, so that the lock is not held meanwhile.
-        let from = match chain.sealed_to {
-            Some(from) => from,
-            None if chain.is_behind => (first_line(&steps, &chain.run)?, 0),
-            None => (0, 0),
-        };
+        if chain.is_behind && chain.sealed_to.is_none() {
+            // The search of the whole trace comes first, so that the lock is not held meanwhile.
+            chain.sealed_to = Some((first_line(&steps, &chain.run)?, 0));
+        }
         // While the file is locked, no other process seals.
         let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
         chain.catch_up(&mut ledger)?;
         if chain.is_behind {
             truncate_partial_line(&steps)?;
-            let (mut position, mut number) = from;
+            let (mut position, mut number) = chain.sealed_to.unwrap_or_default();
             if let Some(file) = open_lines_to_read(&steps)? {
                 let mut lines = LineReader::from(file, position)?;
                 while let Some((_, line)) = lines.next()? {

@@ -101,7 +101,7 @@ pub struct RunParts {
     pub meter: Meter,
     /// The folder to which the trace is written.
     pub workdir: Option<PathBuf>,
-    /// The session label in the trace, for a run without a session.
+    /// The session label in the trace of a run that does not belong to a session.
     pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,

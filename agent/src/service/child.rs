@@ -239,7 +239,7 @@ pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, S
 }
 
 /// Releases those child runs of a run that were parked because they repeatedly crashed their
-/// process. Returns true if there are any.
+/// process. Returns true if any run was released.
 pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
     let mut is_any = false;
     for child in children_of(store, run).await? {

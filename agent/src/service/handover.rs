@@ -39,8 +39,14 @@ impl Journal for Handover {
         self.store.tenant()
     }
 
-    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
-        let recorded = self.store.turn(run, turn, events);
+    fn turn(
+        &self,
+        run: &str,
+        turn: Turn,
+        calls: Vec<RecordedCall>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()> {
+        let recorded = self.store.turn(run, turn, calls, events);
         Box::pin(async {
             recorded.await?;
             if self.begins.is_cancelled() {

@@ -212,10 +212,7 @@ impl Leases {
     /// Stops the heartbeats. Returns true if they had been started.
     fn stop_heartbeats(&self) -> bool {
         let mut heartbeats = self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
-        heartbeats.take().is_some_and(|task| {
-            task.abort();
-            true
-        })
+        heartbeats.take().inspect(JoinHandle::abort).is_some()
     }
 
     /// Renews the lease. Marks a lock as lost if another process has taken it over.

@@ -197,13 +197,22 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn turn(&self, run: &str, mut turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
+    fn turn(
+        &self,
+        run: &str,
+        mut turn: Turn,
+        calls: Vec<RecordedCall>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(async move {
             let (of, root) = (run.clone(), root_of(&events));
             let files = self.store_files(&mut turn).await?;
             self.write_run(Access::Write, &of, move |transaction, (tenant, seal)| {
                 let mut places = Places::of_turn(transaction, tenant, &run, events.len() + 1)?;
+                calls
+                    .iter()
+                    .try_for_each(|call| write_call(transaction, (tenant, seal), &run, call))?;
                 files.iter().try_for_each(|files| files.keep(transaction))?;
                 let object = files.as_ref().and_then(StoredText::object);
                 transaction.execute(

@@ -135,7 +135,8 @@ const STEPS: &[(&str, Step)] = &[
     ("open", |of| async { of.open(run("r")).await.map_err(error) }.boxed()),
     ("attempt", |of| async { of.attempt("r").await.map(drop).map_err(error) }.boxed()),
     ("turn", |of| {
-        async { of.turn("r", turn(), vec![event(1), event(2)]).await.map_err(error) }.boxed()
+        async { of.turn("r", turn(), Vec::new(), vec![event(1), event(2)]).await.map_err(error) }
+            .boxed()
     }),
     ("calls", |of| async { of.calls("r", vec![call(1), call(2)]).await.map_err(error) }.boxed()),
     ("park", |of| {

@@ -217,26 +217,21 @@ impl<'a> Trace<'a> {
     /// for at most 60 s.
     pub(crate) async fn end(&self, ending: &Ending) -> Option<FinalSeal> {
         let files = self.files.as_ref()?;
+        let files = || files.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + LOCK_TIMEOUT;
-        loop {
-            let sealed = {
-                let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
-                let sealed = files.recorder.end();
-                let is_locked =
-                    sealed.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-                if !is_locked || Instant::now() >= deadline {
-                    let written = files.org.end(&self.mask.text(ending.text()));
-                    log_failure(Path::new(EVENTS_FILE), written);
-                    Some(sealed)
-                } else {
-                    None
+        let sealed = loop {
+            let sealed = files().recorder.end();
+            match sealed {
+                Err(error)
+                    if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(LOCK_RETRY).await;
                 }
-            };
-            if let Some(sealed) = sealed {
-                return log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten();
+                sealed => break sealed,
             }
-            tokio::time::sleep(LOCK_RETRY).await;
-        }
+        };
+        log_failure(Path::new(EVENTS_FILE), files().org.end(&self.mask.text(ending.text())));
+        log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
     }
 }
 

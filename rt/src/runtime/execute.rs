@@ -43,13 +43,6 @@ struct Offsets {
     failed_call: Option<usize>,
 }
 
-impl Offsets {
-    /// Returns true if there is an offset.
-    fn any(&self) -> bool {
-        self.failed_call.is_some() || self.trap.iter().any(Option::is_some)
-    }
-}
-
 impl Runtime {
     /// Runs a program with its grants and returns its outcome. A program that fails or traps also
     /// has an outcome.
@@ -132,10 +125,7 @@ impl Runtime {
         let grants = self.guarded(program, grants, &launch, opened.as_ref()).await?;
         let (mut outcome, offsets) =
             self.inner.execute(program, grants, launch, opened.as_ref()).await?;
-        if offsets.any() {
-            // This future is large. Boxing it keeps it out of the futures that contain this one.
-            Box::pin(self.add_positions(program, &mut outcome, offsets)).await;
-        }
+        self.add_positions(program, &mut outcome, offsets).await;
         let halted = matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Halted);
         if let Some((tape, id)) = opened.filter(|_| !halted) {
             tape.close(&id, &outcome);
@@ -167,9 +157,9 @@ impl Runtime {
     /// Adds the source positions of the trap and of the failed call to an outcome.
     async fn add_positions(&self, program: &Program, outcome: &mut Outcome, offsets: Offsets) {
         let Offsets { mut trap, failed_call } = offsets;
-        trap.push(failed_call);
+        trap.extend(failed_call.map(Some));
         let mut positions = self.locate(program, trap).await;
-        let call_position = positions.pop().flatten();
+        let call_position = failed_call.and_then(|_| positions.pop().flatten());
         if let Exit::Trapped(trap) = &mut outcome.exit {
             trap.position = positions.into_iter().flatten().next();
         }

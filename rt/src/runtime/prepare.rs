@@ -160,11 +160,16 @@ impl Runtime {
         program: &Program,
         offsets: Vec<Option<usize>>,
     ) -> Vec<Option<Position>> {
+        if offsets.iter().all(Option::is_none) {
+            return vec![None; offsets.len()];
+        }
         let known: Vec<usize> = offsets.iter().flatten().copied().collect();
         let locate = move |inner: &Inner, source: &str| {
             wattle_lang::locate_all(source, &inner.signatures, &known)
         };
-        let spans = self.inline_or_pooled(program.source(), locate).await.unwrap_or_default();
+        // This future is large. Boxing it keeps it out of the futures that contain this one.
+        let located = Box::pin(self.inline_or_pooled(program.source(), locate));
+        let spans = located.await.unwrap_or_default();
         let mut spans = spans.into_iter();
         let position = |offset: Option<usize>| {
             let span = offset.and_then(|_| spans.next())??;

@@ -40,7 +40,7 @@ async fn changed(
     place.store.open(run).await.unwrap();
     for (at, mut one) in place.store.turns("r").await.unwrap().into_iter().enumerate() {
         turn(at, &mut one.input);
-        place.store.turn(id, one, Vec::new()).await.unwrap();
+        place.store.turn(id, one, Vec::new(), Vec::new()).await.unwrap();
         let mut calls = place.store.calls_of("r", u32::try_from(at).unwrap()).await.unwrap();
         calls.iter_mut().for_each(&call);
         place.store.calls(id, calls).await.unwrap();

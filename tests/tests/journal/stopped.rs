@@ -61,8 +61,14 @@ impl Journal for Stopping {
     fn pause(&self, run: &str) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.pause(run)))
     }
-    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
-        Box::pin(self.pass(self.store.turn(run, turn, events)))
+    fn turn(
+        &self,
+        run: &str,
+        turn: Turn,
+        calls: Vec<RecordedCall>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass(self.store.turn(run, turn, calls, events)))
     }
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.calls(run, calls)))

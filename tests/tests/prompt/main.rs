@@ -74,10 +74,10 @@ async fn the_prompt_of_the_native_dialect_is_as_committed() {
     assert!(tokens <= MAX_TOKENS, "the prompt has {tokens} tokens");
     let functions = world.host.functions(&listing, &everything);
     assert_eq!(
-        serde_json::to_string(&functions).unwrap(),
-        serde_json::to_string(&world.host.functions(&listing, &everything)).unwrap()
+        serde_json::to_string(&*functions).unwrap(),
+        serde_json::to_string(&*world.host.functions(&listing, &everything)).unwrap()
     );
-    for function in &functions {
+    for function in &*functions {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         assert!(
             (1..=64).contains(&function.name.len()) && function.name.chars().all(is_plain),

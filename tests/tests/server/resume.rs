@@ -56,6 +56,7 @@ async fn left_open_below(
                 files: None,
             },
             Vec::new(),
+            Vec::new(),
         )
         .await
         .unwrap();

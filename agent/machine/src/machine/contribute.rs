@@ -1,5 +1,7 @@
 //! Running the programs of the agent's traits before a request to the model.
 
+use std::sync::Arc;
+
 use crate::{
     contribution::{Contribution, TraitProgram, TraitPurpose},
     event::Event,
@@ -65,10 +67,12 @@ impl State {
         if let Some(fallback) = &mut self.fallback {
             fallback.rest.push_str(&section);
         }
-        for function in addition.programs {
-            self.descriptions.insert(function.program.clone(), function.description.clone());
-            self.programs.retain(|known| known.program != function.program);
-            self.programs.push(function);
+        if !addition.programs.is_empty() {
+            let programs = Arc::make_mut(&mut self.programs);
+            for function in addition.programs {
+                programs.retain(|known| known.program != function.program);
+                programs.push(function);
+            }
         }
         self.tools.extend(addition.tools);
         self.delegates.extend(addition.delegates);

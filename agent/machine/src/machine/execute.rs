@@ -44,14 +44,16 @@ impl State {
         let step = self.steps + 1;
         let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
         let start = |(PlannedCall { call, .. }, number): (&PlannedCall, u32)| {
-            let described =
-                self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
+            let described = self
+                .programs
+                .iter()
+                .find(|known| call.source() == Source::Catalog && known.program == call.label());
             Effect::Emit(Event::ToolStart {
                 step,
                 call: number,
                 label: call.label().to_owned(),
                 source: call.source(),
-                description: described.map_or(first_line, String::as_str).to_owned(),
+                description: described.map_or(first_line, |known| &known.description).to_owned(),
                 body: call.body().map(str::to_owned),
                 args: call.args().to_vec(),
             })

@@ -18,7 +18,7 @@ mod tests;
 
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -184,8 +184,11 @@ impl BlobStore {
         if let Some(folder) = &self.folder {
             let path = folder.join(self.path(object).as_ref());
             // A process that crashed during a write left an incomplete file.
-            let incomplete = |at: usize| PathBuf::from(format!("{}#{at}", path.display()));
-            let _ = (1..=MAX_INCOMPLETE).try_for_each(|at| std::fs::remove_file(incomplete(at)));
+            for at in 1..=MAX_INCOMPLETE {
+                if tokio::fs::remove_file(format!("{}#{at}", path.display())).await.is_err() {
+                    break;
+                }
+            }
         }
         Ok(())
     }

@@ -53,8 +53,8 @@ impl Fixture {
             files: Some("[]".to_owned()),
         };
         let second = Turn { files: Some(files.to_owned()), ..first.clone() };
-        self.of.turn(id, first, Vec::new()).await.unwrap();
-        self.of.turn(id, second, Vec::new()).await.unwrap();
+        self.of.turn(id, first, Vec::new(), Vec::new()).await.unwrap();
+        self.of.turn(id, second, Vec::new(), Vec::new()).await.unwrap();
     }
 
     /// Executes a statement that changes rows.

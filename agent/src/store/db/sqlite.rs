@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
 use tokio::sync::Semaphore;
@@ -142,6 +143,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Cause> {
 fn configure(connection: &Connection) -> Result<(), Cause> {
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Otherwise a cached statement is prepared again whenever its parameters have other values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
     pragma("journal_mode", &"WAL")
         .and_then(|()| pragma("synchronous", &"NORMAL"))

@@ -15,8 +15,8 @@ const PURE: &[&str] = &["arr", "date", "html", "json", "map", "math", "str", "ur
 /// Words that mean the length of a value.
 const LENGTH: &[&str] = &["length", "len", "size", "count"];
 
-/// Returns the possible readings of an atom that is not a value, such as `$s.length`, `!$a` or
-/// `$x++`.
+/// Returns the changes for the possible readings of an atom that is not a value, such as
+/// `$s.length`, `!$a` or `$x++`.
 pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let Some(text) = tree.atom(node) else { return Vec::new() };

@@ -44,7 +44,7 @@ pub(super) fn argv<'s>(
     Ok(Lowered::none(variable.write(list, Some(value))))
 }
 
-/// Returns code that reads an argument. It fails if the argument is missing.
+/// Returns code that reads an argument. The code fails if the argument is missing.
 fn argument<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
