@@ -65,10 +65,14 @@ impl RunService {
         store: &Store,
         open: &(impl Fn(&Tenant) -> Option<TenantStore> + Send + Sync),
     ) -> Result<bool, StoreError> {
-        for (tenant, run, reason) in store.cancellations().await? {
-            if let Some(live) = self.live(&tenant, &run) {
-                live.cancel.cancel(&reason);
-            }
+        for (tenant, run) in store.cancellations().await? {
+            let Some((live, of)) = self.live(&tenant, &run).zip(open(&tenant)) else { continue };
+            // A reason that cannot be decrypted does not keep the run from being cancelled.
+            let reason = of.cancel_reason(&run).await.unwrap_or_else(|cause| {
+                tracing::error!(run, %cause, "failed to read why a run is to be cancelled");
+                None
+            });
+            live.cancel.cancel(reason.as_deref().unwrap_or_default());
         }
         let slots = self.0.slots.available_permits().min(BATCH);
         if slots == 0 || self.is_stopping() {

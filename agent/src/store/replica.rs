@@ -3,7 +3,7 @@
 
 use super::db::{Row, ToValue as _, Value, params};
 use super::rows::{QUEUED, queued_run};
-use super::seal::seal_text;
+use super::seal::{open_text, seal_text};
 use super::{Store, TenantStore, Topic};
 use crate::error::StoreError;
 use crate::journal::QueuedRun;
@@ -43,7 +43,7 @@ pub(crate) struct TenantLoad {
 pub struct QueueState {
     /// Number of runs that are waiting for a process.
     pub waiting: u64,
-    /// Time since the oldest waiting run was requested, in milliseconds.
+    /// Time since the oldest waiting run was requested, in milliseconds, or 0 if no run is waiting.
     pub oldest_ms: u64,
     /// Number of runs that a process drives. This includes runs that a process has taken and that
     /// still wait for their session.
@@ -115,16 +115,14 @@ impl Store {
         .await
     }
 
-    /// Returns the requests to cancel runs, each with its tenant, run and reason.
-    pub(crate) async fn cancellations(&self) -> Result<Vec<(Tenant, String, String)>, StoreError> {
+    /// Returns the runs that are to be cancelled, each as a tenant and a run.
+    pub(crate) async fn cancellations(&self) -> Result<Vec<(Tenant, String)>, StoreError> {
         let found = self.read(|transaction| {
-            transaction.query("SELECT tenant, run, reason FROM cancellation", params![], |row| {
-                Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
+            transaction.query("SELECT tenant, run FROM cancellation", params![], |row| {
+                Ok((row.get::<String>(0)?, row.get(1)?))
             })
         });
-        let known = |(tenant, run, reason): (String, String, String)| {
-            Some((Tenant::new(&tenant).ok()?, run, reason))
-        };
+        let known = |(tenant, run): (String, String)| Some((Tenant::new(&tenant).ok()?, run));
         Ok(found.await?.into_iter().filter_map(known).collect())
     }
 }
@@ -228,7 +226,7 @@ impl TenantStore {
         .await
     }
 
-    /// Asks the process that drives a run to cancel it. If a cancellation has already been
+    /// Asks the process that drives a run to cancel that run. If a cancellation has already been
     /// requested, the first reason is kept.
     pub(crate) async fn request_cancel(&self, run: &str, reason: &str) -> Result<(), StoreError> {
         let (run, reason) = (run.to_owned(), reason.to_owned());
@@ -244,6 +242,18 @@ impl TenantStore {
         self.store.wake(Topic::Cancellations);
         Ok(())
     }
+
+    /// Returns the reason of the requested cancellation of a run, or `None` if no cancellation has
+    /// been requested.
+    pub(crate) async fn cancel_reason(&self, run: &str) -> Result<Option<String>, StoreError> {
+        let run = run.to_owned();
+        self.read(move |transaction, (tenant, seal)| {
+            let query = "SELECT reason FROM cancellation WHERE tenant = ?1 AND run = ?2";
+            let reason = transaction.first(query, params![tenant, run])?;
+            reason.map(|row| open_text(seal, row.get(0)?)).transpose()
+        })
+        .await
+    }
 }
 
 #[cfg(test)]
@@ -253,6 +263,8 @@ mod tests {
 
     use super::*;
     use crate::journal::{self, Journal as _, Priority, QueuedRun};
+    use crate::ledger::Keys;
+    use crate::model::{ApiKey, Mask};
 
     const LOOK: QueueLook<'_> = QueueLook { limit: 100, per_tenant: usize::MAX, offers: &[] };
 
@@ -299,6 +311,26 @@ mod tests {
             assert!(state.oldest_ms > 0);
             let load = alice.load().await.unwrap();
             assert_eq!((load.queued, load.driven), (4, 2));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_reason_of_a_cancellation_is_read_as_it_was_requested() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = "sk-0123456789";
+        let mask = Mask::default();
+        mask.add_key(&ApiKey::new(secret).unwrap());
+        for store in stores() {
+            let of = tenant(&store, "a").sealing(mask.clone(), Keys::new(folder.path()));
+            of.enqueue(queued("r", 1)).await.unwrap();
+            assert_eq!(of.cancel_reason("r").await.unwrap(), None);
+            let reason = format!("it may leak {secret}");
+            of.request_cancel("r", &reason).await.unwrap();
+            of.request_cancel("r", "another reason").await.unwrap();
+            assert_eq!(of.cancel_reason("r").await.unwrap(), Some(reason));
+            assert_eq!(tenant(&store, "b").cancel_reason("r").await.unwrap(), None);
+            let runs = store.cancellations().await.unwrap();
+            assert_eq!(runs, [(Tenant::new("a").unwrap(), "r".to_owned())]);
         }
     }
 
