@@ -126,6 +126,9 @@ impl Resolve for CheckedResolver {
 /// Builds a client that uses no settings from the environment, keeps no state between requests and
 /// follows no redirects.
 fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
+    // The HTTP library has no cryptography of its own. The call fails if the application has already
+    // chosen a provider for the process, which is then used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())

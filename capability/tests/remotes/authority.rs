@@ -7,7 +7,7 @@ use rcgen::{
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::ring;
 
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -39,7 +39,7 @@ impl Authority {
             (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()

@@ -14,9 +14,9 @@ use writes::Writes;
 
 /// Maximum effort of the walk. A program of typical size takes a few thousand units.
 const MAX_EFFORT: u64 = 1_000_000;
-/// Maximum length of one string literal, in bytes.
+/// Maximum total length of the literals in one string, in bytes.
 const MAX_TEXT: usize = 16 << 10;
-/// Maximum length of all string literals together, in bytes.
+/// Maximum total length of the literals in all strings, in bytes.
 const MAX_TEXTS: usize = 4 << 20;
 
 /// The effort that the walk may still spend: one unit for each instruction, each copied value, and
@@ -35,7 +35,7 @@ impl Effort {
     }
 }
 
-/// The arguments and results of all calls to a function.
+/// The possible parameters and results of a function, joined over all calls to it.
 #[derive(Clone, Debug)]
 struct Function {
     /// If true, the function can run.
@@ -52,10 +52,10 @@ struct Walk<'m, 'b> {
     functions: Vec<Function>,
     globals: Vec<Value>,
     /// The state at the head of each loop, by the loop's offset in the binary.
-    loops: BTreeMap<u64, body::State>,
-    /// The arguments of calls to imported functions, by offset and function. The offset is `None`
-    /// for calls through a table.
-    calls: BTreeMap<(Option<u64>, u32), Vec<Value>>,
+    loops: BTreeMap<usize, body::State>,
+    /// The arguments of calls to imported functions, by the offset of the call in the binary and
+    /// the index of the function. The offset is `None` for calls through a table.
+    calls: BTreeMap<(Option<usize>, u32), Vec<Value>>,
     writes: Writes,
     /// If true, the current round has found something new.
     grew: bool,
@@ -84,7 +84,6 @@ pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use
                 _ => Argument::Unknown,
             });
         }
-        let offset = offset.and_then(|offset| usize::try_from(offset).ok());
         uses.push(Use { function, arguments, offset });
     }
     Some(uses)
@@ -146,10 +145,10 @@ impl<'m, 'b> Walk<'m, 'b> {
         self.call(None, function, vec![Value::Any; params]).map(drop)
     }
 
-    /// Records a call. Returns what is known about its results.
+    /// Records a call. Returns the possible results, one value for each.
     fn call(
         &mut self,
-        offset: Option<u64>,
+        offset: Option<usize>,
         function: u32,
         arguments: Vec<Value>,
     ) -> Option<Vec<Value>> {
@@ -168,7 +167,7 @@ impl<'m, 'b> Walk<'m, 'b> {
 
     fn call_host(
         &mut self,
-        offset: Option<u64>,
+        offset: Option<usize>,
         import: u32,
         arguments: Vec<Value>,
     ) -> Option<Vec<Value>> {
@@ -262,8 +261,8 @@ impl<'m, 'b> Walk<'m, 'b> {
         })
     }
 
-    /// Resolves the pieces of a string. Returns `None` if a piece is not a string, so that the call
-    /// fails.
+    /// Resolves the pieces of a string. Returns `None` if a piece is not a string, in which case
+    /// the program's call fails.
     fn text(&self, pieces: &[Piece], room: &mut usize) -> Option<Text> {
         let mut left = MAX_TEXT.min(*room);
         let parts: Option<Vec<Part>> = pieces

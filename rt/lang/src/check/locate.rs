@@ -53,10 +53,7 @@ pub(crate) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
 fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|at| offsets.get(*at));
-    let mut pending = order
-        .into_iter()
-        .filter_map(|at| Some((at, u64::try_from(*offsets.get(at)?).ok()?)))
-        .peekable();
+    let mut pending = order.into_iter().filter_map(|at| Some((at, *offsets.get(at)?))).peekable();
     let mut found = vec![None; offsets.len()];
     let bodies =
         Parser::new(0).parse_all(binary).map_while(Result::ok).filter_map(
@@ -69,8 +66,7 @@ fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize
         while pending.next_if(|(_, offset)| *offset < body.range().start).is_some() {}
         let Ok(mut operators) = body.get_operators_reader() else { continue };
         let mut before = 0_usize;
-        while let Some((at, _)) = pending.next_if(|(_, offset)| *offset <= body.range().end) {
-            let offset = offsets.get(at).map_or(0, |offset| *offset as u64);
+        while let Some((at, offset)) = pending.next_if(|(_, offset)| *offset <= body.range().end) {
             while !operators.eof()
                 && operators.original_position() <= offset
                 && operators.read().is_ok()
@@ -86,13 +82,13 @@ fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize
 }
 
 /// Returns the index of the global whose type or initial value contains a byte offset.
-pub(crate) fn global_at(module: &Module, offset: u64) -> Option<usize> {
+pub(crate) fn global_at(module: &Module, offset: usize) -> Option<usize> {
     let buffer = ParseBuffer::new(&module.text).ok()?;
     let binary = parser::parse::<wast::Wat<'_>>(&buffer).ok()?.encode().ok()?;
     for payload in Parser::new(0).parse_all(&binary) {
         let Payload::GlobalSection(section) = payload.ok()? else { continue };
         let before =
-            |item: &Result<(u64, _), _>| item.as_ref().is_ok_and(|(start, _)| *start <= offset);
+            |item: &Result<(usize, _), _>| item.as_ref().is_ok_and(|(start, _)| *start <= offset);
         let count = section.clone().into_iter_with_offsets().take_while(before).count();
         return section.range().contains(&offset).then_some(count.checked_sub(1)).flatten();
     }

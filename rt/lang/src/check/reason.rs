@@ -92,11 +92,7 @@ fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<()
     let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer)
         .and_then(|mut wat| wat.encode())
         .map_err(|e| read(&e))?;
-    let in_code = |offset: u64| {
-        usize::try_from(offset)
-            .ok()
-            .and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?)
-    };
+    let in_code = |offset: usize| locate::nodes_at(module, &[offset])?.pop()?;
     if let Err(Refusal::Excess(excess)) = cost::of(&binary) {
         let message = wording::too_large(excess.measure, excess.found);
         return Err(Fault::new(at(excess.offset.and_then(in_code)), message));

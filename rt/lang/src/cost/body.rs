@@ -18,7 +18,7 @@ pub(super) struct Body<'c> {
     loop_start: usize,
     branches: u64,
     number: usize,
-    offset: u64,
+    offset: usize,
 }
 
 impl<'c> Body<'c> {

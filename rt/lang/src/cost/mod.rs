@@ -108,7 +108,7 @@ pub struct Excess {
     pub found: u64,
     /// Offset in the binary of the instruction that exceeds the limit. `None` if no single
     /// instruction does.
-    pub offset: Option<u64>,
+    pub offset: Option<usize>,
 }
 
 /// The cost of compiling a module that is within all limits.
@@ -146,7 +146,7 @@ struct Count {
     cost: Cost,
     /// The first measure that exceeded its limit, with the offset of the instruction that exceeded
     /// it.
-    over: Option<(Measure, Option<u64>)>,
+    over: Option<(Measure, Option<usize>)>,
     /// The number of parameters and results of each type.
     types: Vec<(u64, u64)>,
     /// The type of each function, imported functions first.
@@ -156,7 +156,7 @@ struct Count {
 }
 
 impl Count {
-    fn add(&mut self, measure: Measure, count: u64, offset: Option<u64>) {
+    fn add(&mut self, measure: Measure, count: u64, offset: Option<usize>) {
         if let Some(found) = self.cost.0.get_mut(measure as usize) {
             *found = found.saturating_add(count);
             if *found > measure.limit() && self.over.is_none() {

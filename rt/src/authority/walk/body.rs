@@ -47,7 +47,7 @@ struct Frame {
 enum Kind {
     Block,
     /// A loop, with the offset of its head in the binary.
-    Loop(u64),
+    Loop(usize),
     /// An `if`, with the state at the start of its `else`. `None` once the `else` has begun.
     If(Option<State>),
 }
@@ -150,7 +150,7 @@ impl Body<'_, '_, '_> {
     }
 
     /// Interprets a reachable instruction.
-    fn step(&mut self, offset: u64, operator: &Operator<'_>) -> Option<()> {
+    fn step(&mut self, offset: usize, operator: &Operator<'_>) -> Option<()> {
         use Operator as O;
         if let Some((offset, width)) = written(operator) {
             return self.store(offset, width);
@@ -284,7 +284,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    fn call(&mut self, offset: u64, function: u32) -> Option<()> {
+    fn call(&mut self, offset: usize, function: u32) -> Option<()> {
         let params = self.walk.module.function(function)?.params().len();
         let arguments = self.take(params)?;
         let results = self.walk.call(Some(offset), function, arguments)?;

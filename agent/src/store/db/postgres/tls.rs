@@ -30,7 +30,7 @@ impl Tls {
     /// Creates a factory for TLS connections. Reads the trusted certificates if the server's
     /// certificate must be verified.
     pub(super) fn new(settings: &TlsSettings) -> Result<Tls, Cause> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
         let config = match settings.protection {
