@@ -1,7 +1,7 @@
 //! Declares two agents in files; one of them delegates to the other.
 //!
-//! The model is a function of the system prompt, so the example needs no network. The coordinator
-//! calls the program `ask_clerk`, which starts a run of the clerk. Both runs share their files.
+//! The model is scripted, so the example needs no network. The coordinator calls the program
+//! `ask_clerk`, which starts a run of the clerk. Both runs share their files.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
@@ -45,7 +45,7 @@ impl Model for Script {
     }
 }
 
-/// An assembler that gives each run the parts that its agent declares.
+/// An assembler that builds each run from its agent's declaration.
 struct Assembler {
     host: Host,
     agents: Agents,

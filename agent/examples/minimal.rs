@@ -1,6 +1,6 @@
 //! Runs a task to completion and prints the answer.
 //!
-//! The model plays a recording, so the example needs no network. An application passes a
+//! The model replays a recording, so the example needs no network. An application passes a
 //! `RemoteModel` instead. The first reply calls a program of the built-in catalog, and the second
 //! is the answer.
 

@@ -1,7 +1,7 @@
 //! Prints the events of a run as they happen, with the pieces of the model's answers.
 //!
-//! Dropping the stream cancels the run. A `RunService`, in contrast, owns its runs: see the example
-//! `agents`.
+//! Dropping the stream cancels the run. Runs of a `RunService` continue even if nobody follows
+//! them: see the example `agents`.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 

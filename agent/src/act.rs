@@ -19,7 +19,7 @@ use crate::refusal::{denied, unknown_program};
 /// reported in the returned execution.
 ///
 /// # Errors
-/// If the host itself failed.
+/// If the host itself fails.
 pub async fn perform(
     runtime: &Runtime,
     catalog: &Catalog,
@@ -78,8 +78,8 @@ pub(crate) async fn perform_within(
     }
 }
 
-/// Returns `grants` with the context values that the agent declares for the program. They replace
-/// the values of the calling program.
+/// Returns `grants` with the context values that the agent declares for the program. The declared
+/// values replace any context values already in `grants`.
 pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
     match entry.context().is_empty() && grants.config::<Context>().is_none() {
         true => Arc::clone(grants),
@@ -90,8 +90,8 @@ pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
     }
 }
 
-/// Returns the trusted capabilities that the program declares but `grants` does not contain. This
-/// is checked before the arguments, so that the error names the actual cause.
+/// Returns the trusted capabilities that the program declares but `grants` does not contain. These
+/// are checked before the arguments, so that the error names the actual cause.
 fn missing_trust(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
     TRUSTED.iter().copied().filter(|name| uses.contains(name) && !grants.allows(name)).collect()
@@ -100,7 +100,7 @@ fn missing_trust(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
 /// A program that is ready to run.
 struct PreparedProgram {
     program: Program,
-    /// The fixes that were applied to its source, each with its line number.
+    /// Descriptions of the fixes that were applied to the source, with line numbers.
     fixes: Vec<String>,
 }
 
@@ -115,8 +115,8 @@ const MAX_FIXED_BYTES: usize = 64 << 10;
 const MAX_LISTED_FIXES: usize = 8;
 
 /// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied. A safe
-/// fix corrects text that is invalid and can have only one meaning. The error lists the findings
-/// for the model's original text.
+/// fix corrects text that is invalid and can have only one meaning. If the fixes do not help, the
+/// error lists the findings for the model's original text.
 async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<PreparedProgram, String> {
     let first = match runtime.prepare(source).await {
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
@@ -232,12 +232,12 @@ fn report(
     }
 }
 
-/// Maximum number of call arguments that a message shows, and maximum length of each argument, in
-/// characters.
+/// Maximum number of call arguments that a message shows.
 const MAX_SHOWN_ARGS: usize = 8;
+/// Maximum length of a call argument in a message, in characters.
 const MAX_ARG_CHARS: usize = 100;
 
-/// Formats a call for a message: `file_read("notes.txt")`.
+/// Formats a call for a message, for example as `file_read("notes.txt")`.
 fn shown(call: &Call) -> String {
     let args = call.args();
     let quoted = args.iter().take(MAX_SHOWN_ARGS).map(|arg| quote(arg, MAX_ARG_CHARS));

@@ -12,8 +12,9 @@ pub(crate) const BUG: &str = "a bug in the host ended the run; the log has it un
 /// A panic during a run. It is logged when it is caught.
 pub(crate) struct Bug;
 
-/// Awaits `work`, a part of a run, and catches its panics, so that the process survives. All state
-/// that is shared with other runs is behind locks that recover from poisoning.
+/// Awaits `work`, which is part of the run with the id `run`. Catches panics, so that the process
+/// survives, and returns [`Bug`] after a panic. All state that is shared with other runs is behind
+/// locks that recover from poisoning.
 pub(crate) async fn caught<T>(run: &str, work: impl Future<Output = T>) -> Result<T, Bug> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| {
         tracing::error!(run, panic = message(&*payload), "bug: the host panicked in a run");

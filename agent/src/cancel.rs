@@ -1,13 +1,13 @@
-//! The cancellation of a run, with its reason.
+//! The handle that cancels a run.
 
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-/// A cancellation of a run, with its reason. Clones cancel the same run.
+/// A handle that cancels a run and records the reason. Clones cancel the same run.
 ///
-/// A run always notices its cancellation between two steps. Within a step, the model request is
-/// dropped and the programs are stopped.
+/// If a run is cancelled during a step, its model request is dropped and its programs are stopped.
+/// A run that is cancelled between two steps does not start the next one.
 ///
 /// ```
 /// use wattle_agent::Cancel;
@@ -27,7 +27,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Creates a cancellation that has not been triggered.
+    /// Creates a handle for a run that is not cancelled.
     #[must_use]
     pub fn new() -> Cancel {
         Cancel::default()
@@ -68,7 +68,7 @@ impl Cancel {
         &self.token
     }
 
-    /// Returns a cancellation that is also triggered when this one is.
+    /// Returns a handle for a child run. Cancelling this run also cancels the child run.
     #[must_use]
     pub fn child(&self) -> Cancel {
         let (token, above) = (self.token.child_token(), Some(Arc::new(self.clone())));
@@ -76,7 +76,7 @@ impl Cancel {
     }
 }
 
-/// Creates a cancellation without a reason.
+/// Converts a token to a handle. The handle has no reason if the token is cancelled directly.
 impl From<CancellationToken> for Cancel {
     fn from(token: CancellationToken) -> Cancel {
         Cancel { token, ..Cancel::default() }

@@ -1,8 +1,8 @@
 //! Delegation: a run's programs can start runs of other agents.
 //!
-//! A child run is an ordinary run with its own id, conversation and record. It shares the files of
+//! A child run is an ordinary run with its own id, conversation and journal. It shares the files of
 //! its parent and the limits of its [`RunTree`]. Its id is derived from the call that starts it. If
-//! a run is stopped and the call is repeated, the call therefore finds the same child run again.
+//! the parent run is stopped and resumed, the repeated call therefore finds the same child run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub struct RunTree {
     pub(crate) depth: usize,
     /// The parent run and the root run, or `None` if the run is itself the root.
     above: Option<ParentRun>,
-    /// The meter for the usage of the run's child runs that has not yet been charged to the run.
+    /// A meter of child-run usage that has not yet been charged to the run.
     pub(crate) child_usage: Meter,
     shared: Arc<Shared>,
 }
@@ -96,13 +96,15 @@ impl RunTree {
         *tokens = tokens.saturating_add(usage.total());
     }
 
-    /// Returns the token limit if it is used up.
+    /// Returns the tree's token limit if it is used up, or `None` if tokens are left or there is no
+    /// limit.
     pub(crate) fn exhausted(&self) -> Option<u64> {
         let tokens = *self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.max_tokens.filter(|max| tokens >= *max)
     }
 
-    /// Returns the tree of a child run.
+    /// Returns the view of the tree for a new child run of the run `own`. Fails if the tree's limit
+    /// on depth, child runs or tokens is reached.
     fn child(&self, own: &str) -> Result<RunTree, Failure> {
         if self.depth >= MAX_DEPTH {
             let reason = format!(
@@ -135,7 +137,7 @@ pub struct ChildRequest {
     pub message: String,
     /// The child run's view of the tree.
     pub tree: RunTree,
-    /// The cancellation of the child run.
+    /// The handle that cancels the child run.
     pub cancel: Cancel,
 }
 
@@ -158,13 +160,14 @@ pub trait ChildRuns: Send + Sync {
     /// an unknown agent lists the sources that were searched.
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>>;
 
-    /// Returns the agents that child runs may use. Their descriptions are shown to the model.
+    /// Returns the agents for which child runs can be started. Their descriptions are shown to the
+    /// model.
     fn agents(&self) -> Agents {
         Agents::default()
     }
 }
 
-/// The error of a child run that cannot be started or continued.
+/// The error returned if a child run cannot be started or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// The agent does not exist.
@@ -199,10 +202,10 @@ impl DelegateNames {
     }
 }
 
-/// The agents to which the programs of one run may delegate.
+/// The port through which the programs of one run delegate to other agents.
 pub(crate) struct RunDelegates {
     pub(crate) run: String,
-    /// The names of the agents.
+    /// The names of the agents to which the programs may delegate.
     pub(crate) names: DelegateNames,
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
@@ -212,8 +215,8 @@ pub(crate) struct RunDelegates {
 }
 
 /// A guard that cancels a child run if the program that started it ends first. If the parent run is
-/// suspended until a person answers, its other child runs continue, and the repeated calls find
-/// them later.
+/// suspended because a child run is waiting for a person, no child run is cancelled. When the
+/// parent run is resumed, its repeated calls find the same child runs.
 struct CancelOnDrop<'a> {
     cancel: Cancel,
     waits: &'a AtomicBool,
@@ -305,7 +308,7 @@ pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
     }
 }
 
-/// Returns the answer of a run that has ended, or the failure if there is none.
+/// Returns the answer of a run that has ended, or a failure if the run has no answer.
 fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
     let failed = |code| {
         let text = ending.text();

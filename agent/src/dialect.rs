@@ -1,4 +1,4 @@
-//! The setting for a run's dialect.
+//! The setting for a run's dialect, which is the form in which the model calls programs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use wattle_machine::Dialect;
 
 use crate::model::Model;
 
-/// The dialect that runs use to call programs.
+/// The setting for the dialect in which a model calls programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DialectSetting {
     /// Calls are part of the answer's text.

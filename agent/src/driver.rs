@@ -1,4 +1,5 @@
-//! The driver: performs the machine's effects and passes the results back to it.
+//! The driver performs the effects that the state machine requests, and returns their results to
+//! it.
 
 mod call;
 mod contribute;
@@ -49,7 +50,7 @@ pub async fn run(
     run_as(journal::new_id(), host, model, settings, job, sink).await
 }
 
-/// Drives a job as [`run`] does, with the given run id.
+/// Drives a job like [`run`], but uses the given run id.
 pub(crate) async fn run_as(
     run_id: String,
     host: &Host,
@@ -220,7 +221,7 @@ async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) 
     }
 }
 
-/// The task that the machine is waiting for.
+/// The task whose result the state machine is waiting for.
 enum Task {
     Moderate { message: String },
     Ask(Ask),
@@ -243,7 +244,7 @@ struct Performer<'a> {
     model: &'a dyn Model,
     settings: &'a Settings,
     grants: Arc<Grants>,
-    /// The functions that are offered to a model with function calling.
+    /// The functions offered to the model in the native dialect.
     functions: Arc<[FunctionTool]>,
     output: RunOutput,
     meter: Meter,
@@ -312,7 +313,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Offers the programs to a model with function calling.
+    /// Offers the programs to the model as functions, in the native dialect only.
     fn offer(&mut self, dialect: Dialect, programs: &Arc<Vec<ProgramFunction>>) {
         if dialect == Dialect::Native {
             self.functions = self.host.shared().tools(programs);
@@ -374,7 +375,8 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Performs a task. The error lists the approvals that the run is waiting for.
+    /// Performs a task, and returns the result as input for the state machine. The error lists the
+    /// approvals that the run is waiting for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
         Ok(match task {
             Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {

@@ -22,7 +22,10 @@ pub enum HostError {
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to {what} the store{}: {cause}", .at.as_ref().map(|at| format!(" `{at}`")).unwrap_or_default())]
+#[error(
+    "failed to {what} the store{}: {cause}",
+    .at.as_ref().map(|at| format!(" `{at}`")).unwrap_or_default()
+)]
 pub struct StoreError {
     what: &'static str,
     /// The path of the file, or the database's URL without the password.

@@ -1,5 +1,5 @@
-//! Execution of the catalog's examples. The program of an example runs in the sandbox, in an
-//! environment that consists of the example's fixtures.
+//! Execution of catalog examples. The program of an example runs in the sandbox and can access only
+//! the example's fixtures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::host::Host;
 use crate::scene::Scene;
 use crate::wiring::Access;
 
-/// An example whose result differs from its expectation.
+/// The error for an example that could not be executed, or whose result differs from its
+/// expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleFault {
     /// The line of the file where the example begins.
@@ -23,10 +24,10 @@ pub struct ExampleFault {
 /// A difference between an example's result and its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The part that differs: `code`, `results`, `result`, `file a.txt` or `key a`; `run` if the
-    /// example could not be executed.
+    /// The part that differs: `code`, `reason`, `results`, `result`, `file a.txt` or `key a`; `run`
+    /// if the example could not be executed.
     pub what: String,
-    /// The actual value.
+    /// The actual value, or the reason why the example could not be executed.
     pub found: String,
     /// The expected value, or `None` if the example could not be executed.
     pub expected: Option<String>,
@@ -67,8 +68,8 @@ impl fmt::Display for ExampleFault {
 
 impl std::error::Error for ExampleFault {}
 
-/// Runs one example of a program and compares its result with the expectation. The example uses
-/// only the engine and the manual of the host.
+/// Runs one example of a program and compares its result with the expectation. From the host, the
+/// example uses only the runtime, the catalog and the manual.
 ///
 /// # Errors
 /// If a result differs from the expected one, or the program could not run. The error lists the

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-/// The mode of these folders: access for the owner only.
+/// The mode of a folder that only its owner can access.
 const MODE: u32 = 0o700;
 
 /// Creates a folder and its missing parents, accessible to the owner only. Does not change an

@@ -1,4 +1,4 @@
-//! The presentation of catalog programs as functions that a model can call.
+//! Conversion of catalog programs to functions that a model can call.
 
 use wattle_catalog::{Arg, ArgumentSchema, Catalog, Entry, TypeHint};
 use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};
@@ -7,7 +7,8 @@ use wattle_rt::Grants;
 use crate::listing::{Listing, is_hosts};
 
 /// Returns the catalog's programs as functions. Only the programs that the listing offers are
-/// described to the model; programs that need a missing grant are withheld.
+/// described to the model; programs that need a missing grant, or that only the host calls, are
+/// withheld.
 pub(crate) fn functions(
     catalog: &Catalog,
     listing: &Listing,

@@ -9,12 +9,12 @@ use wattle_rt::truncate;
 
 use crate::trace::CallOutcome;
 
-/// Maximum number of steps that are kept. The oldest steps are dropped first.
+/// Maximum number of calls that are kept. The oldest calls are dropped first.
 const MAX_STEPS: usize = 100;
 /// Maximum length of an argument or an output of a call, in characters.
 const MAX_CHARS: usize = 200;
 
-/// The steps of one run, added as they finish.
+/// The calls of one run, added as they finish.
 pub(crate) struct StepHistory {
     run_id: String,
     lines: Mutex<VecDeque<String>>,

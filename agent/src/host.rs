@@ -45,7 +45,7 @@ pub struct Host {
     reloader: Arc<CatalogReloader>,
     /// The programs of one agent, or `None` for the whole catalog.
     agent: Option<Arc<AgentPrograms>>,
-    /// The listings that were chosen for sessions.
+    /// A cache of listings: for each session, the programs that its prompts list.
     listings: Arc<Cache<ListingKey, Arc<Listing>>>,
     shared: Arc<SharedParts>,
     egress: Egress,
@@ -58,7 +58,7 @@ pub struct Host {
     children: Arc<[Semaphore; MAX_DEPTH]>,
 }
 
-/// The tenant, the session and the agent's name.
+/// The key of a cached listing: the tenant, the session and the agent's name.
 type ListingKey = (Tenant, String, Option<Arc<str>>);
 
 /// The programs of an agent's runs.
@@ -70,7 +70,7 @@ pub struct AgentPrograms {
     pub offered: Catalog,
     /// The programs of the agent's traits, which the host calls.
     pub internal: Catalog,
-    /// Values that all programs can read.
+    /// Context values that all programs can read.
     pub context: BTreeMap<String, String>,
 }
 
@@ -87,7 +87,7 @@ impl Host {
     /// change.
     ///
     /// # Errors
-    /// If the engine cannot be created.
+    /// If the engine cannot be created, or the shell's commands cannot be loaded.
     pub fn new(
         limits: Limits,
         catalog: impl Into<Folders>,
@@ -118,12 +118,12 @@ impl Host {
     /// reaches public addresses only.
     ///
     /// # Errors
-    /// If the engine cannot be created.
+    /// If the engine cannot be created, or the shell's commands cannot be loaded.
     pub fn built_in() -> Result<Host, HostError> {
         Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))
     }
 
-    /// Sets the mask for everything that this process records.
+    /// Sets the mask that hides keys and secrets in everything that this process records.
     #[must_use]
     pub fn with_mask(self, mask: Mask) -> Host {
         Host { mask, ..self }
@@ -159,8 +159,8 @@ impl Host {
         self.collector.as_ref()
     }
 
-    /// Caches the compiled commands of the shell and the compiled guests in `folder`, so that other
-    /// processes can use them.
+    /// Caches the compiled shell commands and the compiled WebAssembly guests of host functions in
+    /// `folder`, so that other processes can use them.
     ///
     /// # Errors
     /// If the commands cannot be loaded.
@@ -220,7 +220,7 @@ impl Host {
         }
     }
 
-    /// Returns the programs that the host itself calls: all programs, including those of the
+    /// Returns the programs that the host itself may call: all programs, including those of the
     /// agent's traits.
     #[must_use]
     pub fn internal_programs(&self) -> Catalog {
@@ -231,8 +231,8 @@ impl Host {
         }
     }
 
-    /// Returns the current catalog, or the programs of the host's agent. A run keeps the catalog
-    /// that it started with.
+    /// Returns the programs that the host's agent is offered, or the whole current catalog if the
+    /// host has no agent. A run keeps the catalog that it started with.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
         self.agent.as_ref().map_or_else(|| self.reloader.catalog(), |agent| agent.offered.clone())
@@ -264,13 +264,13 @@ impl Host {
         crate::reload::check(&self.runtime, entry).await
     }
 
-    /// Returns the commands of the shell.
+    /// Returns the shell's commands.
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {
         &self.toolbox
     }
 
-    /// Returns the shell that runs are granted.
+    /// Returns the shell that is granted to runs.
     #[must_use]
     pub fn shell(&self) -> Arc<dyn shell::Shell> {
         Arc::new(wattle_shell::Shell::new(
@@ -286,8 +286,8 @@ impl Host {
         Arc::new(Manual::new(self.runtime.capabilities(), self.catalog()))
     }
 
-    /// Returns the current catalog as the port for programs that start other programs. An agent's
-    /// own programs take precedence over those of the whole catalog.
+    /// Returns the port through which programs start other catalog programs. An agent's own
+    /// programs take precedence over those of the whole catalog.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
         Arc::new(Programs::new(self.runtime.clone(), self.all_programs()))
@@ -301,8 +301,7 @@ impl Host {
         self.engine.clone()
     }
 
-    /// Returns the current catalog, or the programs of the host's agent, as the port for programs
-    /// that search it.
+    /// Returns the port through which programs search the host's [`catalog`](Host::catalog).
     #[must_use]
     pub fn catalog_index(&self) -> Arc<dyn CatalogIndex> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
@@ -348,13 +347,14 @@ impl Host {
         ))
     }
 
-    /// Returns the functions that a run with these grants offers to a model with function calling.
+    /// Returns the functions that a run with these grants offers to a model that uses function
+    /// calling.
     #[must_use]
     pub fn functions(&self, listing: &Listing, grants: &Grants) -> Arc<[FunctionTool]> {
         self.shared.tools(&Arc::new(functions(&self.catalog(), listing, grants)))
     }
 
-    /// Returns the parts that runs share.
+    /// Returns the programs, functions and prompts that runs share.
     pub(crate) fn shared(&self) -> &SharedParts {
         &self.shared
     }

@@ -15,8 +15,8 @@ use crate::settings::Settings;
 /// Maximum number of concurrent model requests from programs.
 const MAX_CONCURRENT: usize = 8;
 
-/// The model that programs may use. Requests from programs have the same deadlines as those from
-/// the run's loop.
+/// The port through which programs send requests to a model. These requests have the same deadlines
+/// as the run's own requests.
 pub struct ModelInference {
     model: Arc<dyn Model>,
     timeouts: Timeouts,
@@ -29,8 +29,9 @@ pub struct ModelInference {
 }
 
 impl ModelInference {
-    /// Creates the port through which programs send requests to `model`. The temperature and the
-    /// token limit of the settings apply unless a program sets its own.
+    /// Creates the port through which programs send requests to `model`. Requests use the
+    /// temperature and the token limit of the settings. A program can set another temperature and a
+    /// lower token limit.
     pub fn new(model: Arc<dyn Model>, settings: &Settings) -> Self {
         let Settings { timeouts, temperature, max_tokens, .. } = *settings;
         let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
@@ -45,7 +46,7 @@ impl ModelInference {
         }
     }
 
-    /// Returns a copy for one run. `meter` counts the usage of the run.
+    /// Returns a copy for one run. `meter` counts the model usage of the run's programs.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
         let Self { model, slots, prices, timeouts, temperature, max_tokens, .. } = self;

@@ -7,12 +7,20 @@
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Duration;
-//! use wattle_agent::{Access, Host, Job, Settings, Store, Tenant, capability, catalog, model::Cassette, rt};
+//! use wattle_agent::{
+//!     Access, Host, Job, Settings, Store, Tenant, capability, catalog, model::Cassette, rt,
+//! };
 //!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let host = Host::new(rt::Limits::default(), catalog::Catalog::built_in(), capability::egress::Egress::new(Default::default()))?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = Host::new(
+//!     rt::Limits::default(),
+//!     catalog::Catalog::built_in(),
+//!     capability::egress::Egress::new(Default::default()),
+//! )?;
 //! let model = Cassette::parse(
-//!     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
+//!     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
+//!      {\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
 //! )?;
 //! let files = Arc::new(capability::files::Files::overlay(None, 1 << 20));
 //! let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());

@@ -1,15 +1,15 @@
 //! The programs that are listed in a prompt and offered to a model as functions.
 //!
-//! The lists depend on the catalog alone, so that all sessions of an agent have the same prompt and
-//! the same functions, which providers can cache. A part of the prompt depends on the session's
-//! first message only if the deployment adds very many programs.
+//! The lists depend only on the catalog, so that all sessions of an agent have the same prompt and
+//! the same functions, which providers can cache. There is one exception: if the deployment adds
+//! very many programs, a part of the prompt also depends on the session's first message.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList};
 use wattle_rt::Grants;
 
-/// Maximum number of programs added by the deployment that a prompt describes. For the rest, the
+/// Maximum number of the deployment's own programs that a prompt describes. For the rest, the
 /// prompt lists only the names.
 const MAX_DESCRIBED: usize = 100;
 
@@ -38,8 +38,8 @@ const BASE: &[&str] = &[
     "image",
 ];
 
-/// The families of the other built-in programs, by the first word of their names, in the order in
-/// which a prompt lists them.
+/// The families of the built-in programs that are not in [`BASE`], in the order in which a prompt
+/// lists them. The first word of a program's name is its family.
 const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
 
 /// The built-in programs that only the host calls. No prompt lists them.
@@ -51,12 +51,12 @@ const DONE: &str = "done";
 /// The programs that a prompt lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// The built-in programs, by family.
+    /// The built-in programs, sorted by family.
     built_in: Vec<ListedProgram>,
-    /// The deployment's own programs, by name.
+    /// The deployment's own programs, sorted by name.
     own: Vec<ListedProgram>,
     /// The deployment's own programs beyond the first [`MAX_DESCRIBED`] that match the first
-    /// message, by relevance.
+    /// message, most relevant first.
     matching: Vec<String>,
 }
 
@@ -130,7 +130,8 @@ pub(crate) fn is_hosts(entry: &Entry) -> bool {
     matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
 }
 
-/// Returns the position of a built-in program's family, and the program's position in the family.
+/// Returns a sort key for a built-in program. Programs in [`BASE`] come first, in the order of that
+/// list. The others are ordered by family.
 fn family(name: &str) -> (usize, usize) {
     if let Some(at) = BASE.iter().position(|base| *base == name) {
         return (0, at);

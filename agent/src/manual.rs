@@ -1,5 +1,5 @@
 //! The manual of functions, programs, language forms and error codes, which can be searched by name
-//! or by words.
+//! or by keywords.
 
 use std::fmt::Write as _;
 

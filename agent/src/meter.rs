@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_machine::Usage;
 
-/// A counter of the tokens that programs use, until they are charged to the run. Clones share one
-/// counter.
+/// A counter of model usage that has not yet been charged to the run. Clones share one counter.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Mutex<Usage>>);
 

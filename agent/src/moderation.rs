@@ -1,7 +1,7 @@
 //! The content guard: checks a user's message before a run begins.
 //!
 //! [`Moderation`] applies its filters in order: usually a list of patterns, then a model that
-//! classifies the message. The first filter that finds a category decides. If a filter fails, the
+//! classifies the message. The first filter that finds a violation decides. If a filter fails, the
 //! verdict records the failure, and [`OnFailure`] determines whether the message is blocked.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use wattle_machine::{Message, Verdict};
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelRequest, Prices, Timeouts, ask_within};
 
-/// The reply to a blocked message if its category has no configured message.
+/// The reply to a blocked message if no reply is configured for the message's category.
 const DEFAULT_MESSAGE: &str = "I can't help with that.";
 
 /// The reply if a filter failed and such failures block the message.
@@ -28,7 +28,7 @@ const PATTERN_BYTES: usize = 1 << 20;
 /// Maximum number of characters that the classifier reads from a message.
 const CLASSIFIED_CHARS: usize = 20_000;
 
-/// A guard that checks messages with its filters and decides how to treat them.
+/// A guard that checks a user's message with its filters and decides whether to block the message.
 #[derive(Clone)]
 pub struct Moderation {
     filters: Vec<Arc<dyn MessageFilter>>,
@@ -70,7 +70,7 @@ impl Moderation {
         Moderation { filters, messages, on_failure }
     }
 
-    /// Applies the filters until one finds a violation.
+    /// Applies the filters in order until one finds a violation, and returns the verdict.
     pub(crate) async fn judge(&self, message: &str, meter: &Meter) -> Verdict {
         let mut failed = None;
         for filter in &self.filters {
@@ -188,8 +188,9 @@ impl Classifier {
         self.verdict(&reply.text)
     }
 
-    /// Parses the model's answer. An answer that does not have the required form is a failure, so
-    /// that no unchecked message is accepted.
+    /// Parses the model's answer. Returns the category of the violation, or `None` if the message
+    /// is allowed. An answer that does not have the required form is a failure, so that no
+    /// unchecked message is accepted.
     fn verdict(&self, answer: &str) -> Result<Option<String>, String> {
         let line =
             answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

@@ -20,7 +20,7 @@ use wattle_rt::{Grants, Guard, Target};
 /// parts.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Maximum number of names that are shown.
+/// Maximum number of workdir entries whose names are shown.
 const MAX_NAMES: usize = 20;
 
 /// Maximum number of workdir entries that are examined.
@@ -29,8 +29,9 @@ const MAX_EXAMINED: usize = 1_000;
 /// Maximum number of files whose first lines are shown.
 const MAX_FILES: usize = 5;
 
-/// Maximum number of lines shown per file, and maximum length of a line, in characters.
+/// Maximum number of lines shown per file.
 const MAX_LINES: usize = 3;
+/// Maximum length of a shown line, in characters.
 const MAX_LINE_CHARS: usize = 200;
 
 /// Number of bytes read per file. A character has at most four bytes.
@@ -85,7 +86,8 @@ fn gather(
     Orientation { entries, more, files: heads }
 }
 
-/// Returns a handle to the files. The run's guard checks each access as one by `function`.
+/// Returns a handle to the files. The run's guard checks each access as if the host function
+/// `function` made it.
 fn under(files: &Files, guard: Option<&Arc<dyn Guard>>, function: &'static str) -> Files {
     let guard = guard.cloned();
     let admit: PathGuard = Arc::new(move |target: Target, path: &str| match &guard {
@@ -103,8 +105,8 @@ struct Workdir {
 }
 
 impl Workdir {
-    /// Returns the entry to show, or `None` if programs could not read it. A link is shown as its
-    /// target.
+    /// Returns the entry to show, or `None` if programs could not read it or the deadline has
+    /// passed. A link is shown as its target.
     fn entry(&self, entry: &Entry) -> Option<WorkdirEntry> {
         if entry.kind == EntryKind::Other || self.is_late() {
             return None;
@@ -125,8 +127,8 @@ impl Workdir {
         Instant::now() >= self.deadline
     }
 
-    /// Returns the beginnings of the text files that the message names, in the order in which they
-    /// appear.
+    /// Returns the beginnings of the text files that the message names, in the order in which the
+    /// message names them.
     fn heads(&self, message: &str, entries: &[WorkdirEntry]) -> Vec<FileHead> {
         let mut known = BTreeSet::new();
         let candidates = candidates(message, entries);
@@ -152,8 +154,8 @@ impl Workdir {
     }
 }
 
-/// Returns the first lines of a file, each shortened. Returns `None` if the bytes are not text, or
-/// there are no lines.
+/// Returns the first lines of a file. Long lines are truncated. Returns `None` if the bytes are not
+/// text, or there are no lines.
 fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -171,7 +173,7 @@ fn first_lines(bytes: &[u8]) -> Option<Vec<String>> {
     Some(text.lines().take(MAX_LINES).map(line).collect())
 }
 
-/// Returns the strings in a message that may be paths of files, in the order in which they appear:
+/// Returns the strings in a message that may be file paths, in the order in which they appear:
 /// words with a dot or a slash, quoted strings, and the names in the workdir.
 fn candidates(message: &str, entries: &[WorkdirEntry]) -> Vec<String> {
     let mut found: Vec<(usize, &str)> = Vec::new();
@@ -218,14 +220,14 @@ fn searched(message: &str) -> Vec<(usize, &str)> {
     vec![part(0, head), part(tail, message.len())]
 }
 
-/// Returns true if a character, other than whitespace, ends a path in prose.
+/// Returns true for a character other than whitespace that ends a path in prose.
 fn is_separator(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | '[' | ']' | '{' | '}')
         || matches!(c, ',' | ';' | '|' | '*' | '=' | '“' | '”' | '„' | '‘' | '’' | '«' | '»')
 }
 
-/// Splits a string, trims sentence punctuation from both ends of each part, and returns the
-/// non-empty parts with their offsets.
+/// Splits a string after each character for which `is_end` is true, trims sentence punctuation from
+/// both ends of each part, and returns the non-empty parts with their offsets.
 fn words(text: &str, is_end: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     let parts = text.split_inclusive(is_end).map(move |part| {
@@ -242,7 +244,8 @@ fn words(text: &str, is_end: impl Fn(char) -> bool) -> impl Iterator<Item = (usi
     })
 }
 
-/// Returns the offset of a name in a string, if the name is not part of a longer word.
+/// Returns the offset of the first occurrence of a name that is not part of a longer word, or
+/// `None` if there is none.
 fn position(text: &str, name: &str) -> Option<usize> {
     let continues = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
     text.match_indices(name).map(|(at, _)| at).find(|at| {

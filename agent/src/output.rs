@@ -30,7 +30,7 @@ pub(crate) use run::RunOutput;
 /// Maximum length of a serialized schema, in bytes.
 const MAX_TEXT: usize = 256 << 10;
 
-/// Maximum number of parts in a schema, with references expanded.
+/// Maximum number of values in a schema, with references expanded.
 const MAX_PARTS: usize = 16_384;
 
 /// Maximum number of violations that are reported.
@@ -55,7 +55,7 @@ pub struct OutputSchema {
 }
 
 impl OutputSchema {
-    /// Compiles a schema. The name has 1 to 64 letters, digits, `_` and `-`.
+    /// Compiles a schema. The name consists of 1 to 64 letters, digits, `_` and `-`.
     ///
     /// # Errors
     /// If the name or the schema is invalid, or the schema is too large. The error names the
@@ -112,8 +112,8 @@ impl OutputSchema {
         }
     }
 
-    /// Returns true if providers can guarantee the schema: each object lists all of its fields,
-    /// requires them, and allows no others.
+    /// Returns true if providers can guarantee that answers match the schema: each object lists all
+    /// of its fields, requires them, and allows no others.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         is_strict(&self.schema)
@@ -180,7 +180,7 @@ impl OutputError {
     }
 }
 
-/// The output settings of a run.
+/// The schema that a run's answer must match, with a limit on correction requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputSettings {
     /// The schema that the answer must match.
@@ -190,13 +190,13 @@ pub struct OutputSettings {
 }
 
 impl OutputSettings {
-    /// Creates settings with at most 2 requests for a corrected answer.
+    /// Creates settings that allow at most 2 requests for a corrected answer.
     #[must_use]
     pub fn new(schema: OutputSchema) -> Self {
         Self { schema, max_attempts: DEFAULT_ATTEMPTS }
     }
 
-    /// Returns these settings as the contract that the state machine enforces. `native` is true if
+    /// Converts these settings to the contract that the state machine enforces. `native` is true if
     /// the model's provider can constrain answers to a schema.
     pub(crate) fn contract(&self, native: bool) -> OutputContract {
         OutputContract {

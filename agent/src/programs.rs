@@ -28,7 +28,7 @@ impl Programs {
 }
 
 impl Programs {
-    /// Returns the program with this name.
+    /// Returns the catalog entry with this name. Fails with `ENOENT` if there is none.
     fn entry(&self, name: &str) -> Result<&Arc<Entry>, Failure> {
         self.catalog
             .get(name)

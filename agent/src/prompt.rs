@@ -23,9 +23,9 @@ pub(crate) fn parts(
 ) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    // The prompt omits the withheld capabilities of trusted runs, because a plain run cannot get
-    // them. It also omits the capabilities for other agents and for the application's tools, which
-    // only some agents have.
+    // If the capabilities of trusted runs are withheld, the prompt does not say so, because a plain
+    // run cannot get them. The same applies to the capabilities for other agents and for the
+    // application's tools, which only some agents have.
     let rare = [AGENT.name, TOOL.name];
     let withheld =
         withheld.iter().filter(|c| !TRUSTED.contains(&c.name) && !rare.contains(&c.name));

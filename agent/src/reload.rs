@@ -17,11 +17,11 @@ const MAX_CONCURRENT: usize = 8;
 /// The changes to the catalog since the last report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CatalogDiff {
-    /// Programs that are new or have changed, by name.
+    /// The names of new and changed programs.
     pub changed: Vec<Name>,
-    /// Programs that were removed.
+    /// The names of removed programs.
     pub removed: Vec<Name>,
-    /// New problems with files.
+    /// New problems in the catalog's files.
     pub problems: Vec<Problem>,
 }
 
@@ -58,8 +58,8 @@ impl CatalogDiff {
     }
 }
 
-/// The catalog of a host, and the folders from which it is read. Callers keep the version that they
-/// received.
+/// The catalog of a host, and the folders from which it is read. A reload replaces the catalog, but
+/// callers keep the version that they received.
 pub(crate) struct CatalogReloader {
     folders: RwLock<Folders>,
     reported: tokio::sync::Mutex<LastReport>,
@@ -67,7 +67,7 @@ pub(crate) struct CatalogReloader {
 
 struct LastReport {
     checked: Instant,
-    /// The catalog whose changes were reported last.
+    /// The catalog at the time of the last report.
     catalog: Catalog,
 }
 

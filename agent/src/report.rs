@@ -19,13 +19,13 @@ pub struct Report {
     /// list is empty if the run failed, so that the same message can be sent again. It is also
     /// empty if the message was blocked, so that no later run sends it to the model.
     pub turns: Vec<Message>,
-    /// Number of steps that executed calls.
+    /// Number of steps in which calls were executed.
     pub steps: u32,
     /// Model usage of the run.
     pub usage: Usage,
     /// The data that programs stored for the application.
     pub artifacts: Vec<Artifact>,
-    /// The last seal of the trace, or `None` if the trace is not sealed.
+    /// The run's final seal, or `None` if its trace is not sealed.
     pub sealed: Option<FinalSeal>,
 }
 
@@ -44,7 +44,7 @@ impl Report {
         T::deserialize(data).map_err(|why| OutputError::unfit(&why))
     }
 
-    /// Creates the report of a run that failed outside the loop.
+    /// Creates the report of a run that failed outside of its state machine.
     pub(crate) fn failed(run_id: String, message: String) -> Report {
         Report {
             run_id,

@@ -35,14 +35,20 @@ const PICTURE: &[u8] = include_bytes!("scene.png");
 const ENGINE: &str = "https://search.example";
 
 /// An environment that consists of fixtures. A program that runs in it sees only the files, the
-/// state and the answers of the fixtures.
+/// state and the answers that the fixtures define.
 /// ```
-/// use wattle_agent::{Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits};
+/// use wattle_agent::{
+///     Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits,
+/// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let fixtures = Fixtures { files: [("a.txt".to_owned(), "one".to_owned())].into(), ..Fixtures::default() };
+/// let fixtures = Fixtures {
+///     files: [("a.txt".to_owned(), "one".to_owned())].into(),
+///     ..Fixtures::default()
+/// };
 /// let scene = Scene::new(&fixtures).await.unwrap();
-/// let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default())).unwrap();
+/// let egress = Egress::new(Default::default());
+/// let host = Host::new(Limits::default(), Catalog::built_in(), egress).unwrap();
 /// assert!(scene.access(&host).grants().allows("fs"));
 /// assert_eq!(scene.file("a.txt").as_deref(), Ok("one"));
 /// assert!(scene.file("b.txt").is_err());
@@ -102,7 +108,7 @@ impl Scene {
         }
     }
 
-    /// Returns the access of a run in the scene. It uses only the catalog and the manual of the
+    /// Returns the resources of a run in the scene. Only the catalog and the manual come from the
     /// host.
     #[must_use]
     pub fn access(&self, host: &Host) -> Access {
@@ -197,7 +203,7 @@ impl ImageGenerator for FixedImage {
 /// A network that answers requests with recorded responses.
 struct RecordedNetwork(Vec<Route>);
 
-/// The responses to one request, in order. The last one is repeated.
+/// The responses to requests with a given method and URL, in order. The last response is repeated.
 struct Route {
     method: String,
     url: String,

@@ -1,4 +1,4 @@
-//! Scopes of tokens.
+//! Scopes of API tokens.
 
 /// The rights of a token's bearer. Each scope includes the preceding ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl Scope {
         }
     }
 
-    /// Returns the scope with this name.
+    /// Returns the scope with this name, or `None` if there is none.
     ///
     /// ```
     /// use wattle_agent::Scope;

@@ -16,7 +16,7 @@ use crate::output::OutputSettings;
 pub struct Settings {
     /// The agent's name.
     pub agent: String,
-    /// Limits and policies for the loop.
+    /// Limits and policies of the state machine.
     pub machine: wattle_machine::Settings,
     /// Maximum duration of a run. `None` means no limit.
     pub timeout: Option<Duration>,
@@ -26,12 +26,12 @@ pub struct Settings {
     pub max_tokens: u32,
     /// The model's reasoning effort, or `None` for the model's default.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The choice between functions and an answer, in the native dialect. In the last turn of a run
-    /// that has used up its steps, the model must always answer.
+    /// The setting that allows, requires or forbids function calls in the native dialect. In the
+    /// last turn of a run that has used up its steps, the model must always answer.
     pub tool_call: FunctionChoice,
     /// Deadlines and retries for model requests.
     pub timeouts: Timeouts,
-    /// The model budget of a run's programs.
+    /// Limits on the model requests of a run's programs.
     pub ai: Budget,
     /// Text that the deployment adds to the prompt, such as a role or house rules.
     pub preamble: Option<String>,
@@ -55,8 +55,8 @@ pub struct Settings {
     ///
     /// [`Host::internal_programs`]: crate::Host::internal_programs
     pub traits: Vec<TraitProgram>,
-    /// The required output of the agent's runs, unless a job sets another one. It is described in
-    /// the part of the prompt that all sessions share.
+    /// The required output of the agent's runs. It is described in the part of the prompt that all
+    /// sessions share. A job can override the output.
     pub output: Option<OutputSettings>,
 }
 

@@ -11,7 +11,7 @@ use crate::orient::orientation;
 use crate::output::OutputSettings;
 use crate::settings::Settings;
 
-/// Returns the initial state of the machine for a job.
+/// Returns the initial configuration of the state machine for a job.
 pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
     let first = job
         .history

@@ -1,4 +1,5 @@
-//! The parts that runs share, so that a run that waits for its model needs little memory.
+//! Programs, functions and prompts that runs share, so that a run that is waiting for its model
+//! needs little memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +18,7 @@ pub(crate) struct SharedParts {
     prompts: Cache<SharedText, SharedText>,
 }
 
-/// Programs, and the functions that are offered to models with function calling.
+/// Programs, and the corresponding functions for models that use function calling.
 #[derive(Clone)]
 struct FunctionSet {
     programs: Programs,

@@ -19,8 +19,7 @@ impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
     }
 }
 
-/// The numbering of a run's events. It adds the run's id, the sequence number and the time to each
-/// event.
+/// The event stamp of a run. It adds the run's id, a sequence number and the time to each event.
 ///
 /// Recorded events are numbered without gaps. A live event, such as a piece of an answer, has the
 /// sequence number of the previous recorded event.
@@ -32,12 +31,12 @@ pub(crate) struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Creates the numbering for a root run whose next event has the number `next`.
+    /// Creates the stamp of a root run whose next event has the number `next`.
     pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
         Stamp { run_id, root_run_id: run_id.to_owned(), next: AtomicU64::new(next), sink }
     }
 
-    /// Returns the numbering for a run in the tree of `root`.
+    /// Returns the stamp of a run in the tree of the root run `root`.
     pub(crate) fn under(self, root: &str) -> Self {
         Stamp { root_run_id: root.to_owned(), ..self }
     }
@@ -52,7 +51,7 @@ impl<'a> Stamp<'a> {
         self.next.store(next, Ordering::Relaxed);
     }
 
-    /// Numbers events, starting with the next number.
+    /// Assigns the next sequence numbers to `events`, and returns the numbered events.
     pub(crate) fn number<'e>(&self, events: impl IntoIterator<Item = &'e Event>) -> Vec<Envelope> {
         let number = |event: &Event| {
             let seq = self.next.fetch_add(1, Ordering::Relaxed);

@@ -52,7 +52,7 @@ pub struct Access {
     pub issues: Option<Arc<dyn IssueTracker>>,
     /// The model that programs may use, if one is configured.
     pub inference: Option<Arc<dyn Inference>>,
-    /// The model budget of the run's programs.
+    /// Limits on the model requests of the run's programs.
     pub budget: Budget,
     /// The search engine, or the reason why there is none.
     pub engine: Result<Arc<Engine>, String>,
@@ -80,9 +80,9 @@ pub struct Trusted {
 }
 
 impl Access {
-    /// Creates the access of a plain run with `files`. The run can use the host's shell, network,
-    /// search engine, programs and manual. Its state and memory last as long as the run. It has no
-    /// model and no secrets.
+    /// Creates the resources of a plain run that works on `files`. The run can use the host's
+    /// shell, network, search engine, programs and manual. Its state and memory last as long as the
+    /// run. It has no model and no secrets.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {

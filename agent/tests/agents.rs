@@ -249,7 +249,7 @@ fn the_manual_has_every_field() {
     }
 }
 
-/// Returns the names of all functions in the Rust files under a folder.
+/// Adds to `names` the name of each function in the Rust files under `folder`.
 fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

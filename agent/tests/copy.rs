@@ -108,7 +108,8 @@ async fn dump(of: &TenantStore, keys: &Path) -> String {
     )
 }
 
-/// Creates a store with records in a file in a folder, and returns the store's address.
+/// Creates the file `name` in `folder`, which contains a store with records. Returns the store's
+/// address.
 async fn filled(folder: &Path, name: &str) -> StoreAddress {
     let path = folder.join(name);
     let store = Store::open(&path, HOUR).unwrap();
@@ -117,7 +118,7 @@ async fn filled(folder: &Path, name: &str) -> StoreAddress {
     file(&path)
 }
 
-/// Executes statements in a database file, to simulate an interrupted copy.
+/// Executes SQL statements on a database file without opening the store.
 fn sql(path: &Path, statements: &str) {
     rusqlite::Connection::open(path).unwrap().execute_batch(statements).unwrap();
 }

@@ -1,4 +1,5 @@
-//! Tests of data retention on both engines: which data is removed over time, and which is kept.
+//! Tests of data retention on both database engines: which data is removed over time, and which is
+//! kept.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod place;
@@ -53,7 +54,7 @@ async fn end(store: &TenantStore, run: &str) {
     store.end(run, RunEnd::default()).await.unwrap();
 }
 
-/// Returns the ids of all root runs, and of all runs in the trees of `tops`.
+/// Returns the ids of all root runs, and of all descendants of the root runs `tops`.
 async fn runs(store: &TenantStore, tops: &[&str]) -> Vec<String> {
     let mut filters = vec![RunFilter::default()];
     filters.extend(

@@ -1,4 +1,5 @@
-//! Tests of the store's memory: its owners, limits, search, and the content of its file.
+//! Tests of the memory items in a store: their owners, limits and search, and the content of the
+//! database file.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;

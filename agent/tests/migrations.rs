@@ -165,7 +165,7 @@ async fn the_events_of_an_older_file_get_their_place_in_a_tree() {
     let recorded = roots();
     let expected = [("other", "other"), ("top", "top"), ("below", "top")];
     assert_eq!(recorded, expected.map(|(run, root)| (run.to_owned(), root.to_owned())));
-    // The same file as written by a version before the migration.
+    // Restores the file format of a version before the migration.
     file.execute_batch(
         "ALTER TABLE run DROP COLUMN places;
          ALTER TABLE run DROP COLUMN needs;

@@ -1,4 +1,4 @@
-//! Tests of recordings: playback, recording, and errors.
+//! Tests of recordings of model answers: playback, recording, and errors.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::path::PathBuf;

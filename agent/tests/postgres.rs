@@ -20,7 +20,7 @@ fn of(store: &Store) -> TenantStore {
     store.tenant(&Tenant::default())
 }
 
-/// Executes statements in the schema of a location, as an operator would.
+/// Executes SQL statements in the schema of a location, as an operator would.
 async fn sql(place: &Place, statements: &str) {
     let (url, schema) = place.url().unwrap().rsplit_once("&schema=").unwrap();
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();

@@ -27,7 +27,7 @@ async fn write(store: &Store) {
     store.tenant(&Tenant::default()).extend("s", vec![Message::user("hello")]).await.unwrap();
 }
 
-/// Returns all files in a folder.
+/// Returns the paths of all entries in a folder.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }

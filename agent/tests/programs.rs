@@ -1,5 +1,5 @@
-//! Tests of catalog programs that start other catalog programs. The model's answers come from a
-//! recording.
+//! Tests of programs that start catalog programs, and of the model answers that are recorded for
+//! them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::sync::Arc;

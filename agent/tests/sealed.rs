@@ -1,5 +1,5 @@
-//! Tests that records that contain a key or a secret are read back unchanged, and that the store's
-//! files do not reveal them.
+//! Tests that records with a key or a secret are read back unchanged, and that the store's files do
+//! not reveal the key or the secret.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::borrow::Cow;
@@ -70,7 +70,7 @@ fn call(text: &str) -> RecordedCall {
     }
 }
 
-/// Writes a record of every kind that contains `text`.
+/// Writes records of several kinds, each of which contains `text`.
 async fn write(store: &TenantStore, text: &str) {
     store.open(run(text)).await.unwrap();
     store.turn("r", turn(text), Vec::new(), Vec::new()).await.unwrap();
@@ -80,7 +80,7 @@ async fn write(store: &TenantStore, text: &str) {
     store.extend("s", said).await.unwrap();
 }
 
-/// Checks that the records of every kind contain exactly `text`.
+/// Checks that the records written by `write` are read back unchanged.
 async fn check(store: &TenantStore, text: &str) {
     let opened = store.run("r").await.unwrap().unwrap();
     assert_eq!(opened.start, run(text).start);

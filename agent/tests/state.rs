@@ -1,4 +1,5 @@
-//! Tests of the store's key-value state: its owner and the atomicity of updates.
+//! Tests of the store's key-value state: its ownership by tenants and sessions, and the atomicity
+//! of updates.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod place;

@@ -151,8 +151,8 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
     )
 }
 
-/// Calls a function as bob with the names of alice's data, and checks that it finds nothing. The
-/// test fails if a function of the store has no match arm here.
+/// Calls a function as bob, with the ids and names that alice's data has, and checks that it finds
+/// none of that data. The test fails if a function of the store has no match arm here.
 async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     let set = || Box::new(|_| Ok(Some(b"bob's".to_vec())));
     match function {
@@ -236,7 +236,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         }
         "TenantStore::replace_session_files" => {
             bob.add_session_files("s", "[]".to_owned()).await.unwrap();
-            // The numbers of deltas are shared by all tenants.
+            // Deltas are numbered across all tenants.
             let known = bob.session_files("s").await.unwrap();
             bob.replace_session_files("s", &known, None).await.unwrap();
         }
@@ -313,7 +313,8 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     }
 }
 
-/// Functions that do not access data, such as those that open the store or name a tenant.
+/// Functions that are not checked: those that access no data, such as functions that open a store,
+/// and those that serve the operator.
 const WITHOUT_DATA: &[&str] = &[
     "Store::open",
     "Store::in_memory",
@@ -379,7 +380,8 @@ fn functions() -> BTreeSet<String> {
     found
 }
 
-/// Calls each function as bob, each in a new location created by `make`.
+/// Calls each function as bob on a new store, and checks that alice's data does not change. `make`
+/// creates the location of a store.
 async fn check_all(make: impl Fn() -> Place) {
     let functions = functions();
     assert!(functions.len() >= 28, "{functions:?}");

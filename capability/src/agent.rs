@@ -14,14 +14,14 @@ capability! {
     /// Other agents, for parts of the task.
     pub const AGENT: "agent" 1;
 
-    /// Returns the answer of another agent to a message, which has to contain the whole task
+    /// Returns another agent's answer to a message, which must contain the whole task
     #[example = r#"(ret (agent.delegate "coder" "Reverse a list in WAT."))"# => "the answer of coder: Reverse a list in WAT."]
     #[prompt(omitted)]
     #[effect(writes)]
     async delegate(agent: agent, message: str) -> ptr: str ! ENOENT EACCESS EBOUND EBUDGET EREMOTE ETIME ECANCEL = delegate;
 }
 
-/// A part of a task for another agent.
+/// A request to another agent to do a part of the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegation {
     /// The agent's name.

@@ -16,7 +16,7 @@ use crate::egress::Passage;
 use crate::schema::Schema;
 
 capability! {
-    /// A model's help, within the run's budget of calls and tokens.
+    /// Model calls, within the run's budget of calls and tokens.
     pub const AI: "ai" 2;
 
     /// Returns the model's answer to an instruction about a text; options is JSON {temperature,
@@ -39,7 +39,7 @@ capability! {
     #[touches(model)]
     async classify(text: str, labels: arr) -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
-    /// Extracts the data that a JSON Schema describes from a text, as valid JSON
+    /// Extracts data from a text, as JSON that matches a JSON Schema
     #[example = r#"(ret (ai.extract "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     #[effect(repeatable)]
     #[touches(model)]
@@ -100,10 +100,10 @@ pub struct Embedding {
 /// The port to a model. Failures of the provider are reported as `EREMOTE`, and timeouts as
 /// `ETIME`.
 pub trait Inference: Send + Sync {
-    /// Answers a question.
+    /// Asks the model a question, and returns its answer.
     fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
 
-    /// Embeds a string.
+    /// Returns the embedding of a string.
     fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
@@ -290,7 +290,7 @@ async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Fa
 }
 
 /// Returns the label that an answer names: the label that equals the answer or, failing that, the
-/// only label that the answer contains as a word.
+/// only label that the answer contains as a word. Returns `None` if there is no such label.
 fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     let plain = |text: &str| {
         text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.".contains(c)).to_lowercase()

@@ -52,7 +52,7 @@ capability! {
     #[prompt(name)]
     fn pop(h: arr) -> ptr: str ! EBOUND = pop;
 
-    /// Returns a new array of the items from index start to end (excluded, at most the length);
+    /// Returns a new array of the items from start to end (exclusive, clamped to the length);
     /// without end, those from start on, none if start is past the end
     #[example = r#"(ret (str.join (arr.slice (str.split "a b c d" " ") 1 3) " "))"# => "b c"]
     #[prompt(signature)]
@@ -63,12 +63,12 @@ capability! {
     #[prompt(name)]
     fn sum(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::sum;
 
-    /// Returns the smallest item, all of which must be numbers; EBOUND if there is none
+    /// Returns the smallest of the items, which must be numbers; EBOUND if there is none
     #[example = r#"(ret (str.from_float (arr.min (str.split "10 9 -1" " ")) 0))"# => "-1"]
     #[prompt(omitted)]
     fn min(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::min;
 
-    /// Returns the largest item, all of which must be numbers; EBOUND if there is none
+    /// Returns the largest of the items, which must be numbers; EBOUND if there is none
     #[example = r#"(ret (str.from_float (arr.max (str.split "10 9 -1" " ")) 0))"# => "10"]
     #[prompt(omitted)]
     fn max(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::max;
@@ -78,17 +78,17 @@ capability! {
     #[prompt(omitted)]
     fn sort(h: arr) ! EBOUND ENOMEM = sort;
 
-    /// Sorts in place by "text" (bytes, the default) or "num" (else EPARSE), stably; "-text" and
+    /// Sorts in place by "text" (bytes, the default) or "num" (numbers only), stably; "-text" and
     /// "-num" descend
     #[example = r#"(let $a (str.split "9 10 -1" " ")) (arr.sort $a "-num") (ret (str.join $a " "))"# => "10 9 -1"]
     fn sort/2(h: arr, by: opt_str) ! EBOUND EPARSE ENOMEM = sort_in_order;
 
-    /// Sorts in place as `arr.sort` with an order does
+    /// Sorts in place, like `arr.sort` with an order
     #[example = r#"(let $a (str.split "9 10 -1" " ")) (arr.sort_by $a "-num") (ret (str.join $a " "))"# => "10 9 -1"]
     #[prompt(omitted)]
     fn sort_by(h: arr, by: str) ! EBOUND EPARSE ENOMEM = sort_by;
 
-    /// Sorts rows in place, stably, by the value at a path of JSON objects or in a column (counted
+    /// Sorts rows in place, stably, by the value at a path in JSON objects or in a column (counted
     /// from 0) of tab-separated rows; by is "text", "num" or "value" (the default: null, false,
     /// true, numbers, then strings), descending with a `-` before it
     #[example = r#"(let $a (str.split "{\"n\":10} {\"n\":9}" " ")) (arr.sort_rows $a "n") (ret (str.join $a " "))"# => r#"{"n":9} {"n":10}"#]
@@ -120,7 +120,7 @@ capability! {
     #[prompt(signature)]
     fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
 
-    /// Parses CSV with a header line into JSON objects, one a row; types "num" turns fields like
+    /// Parses CSV with a header line into JSON objects, one per row; types "num" turns fields like
     /// 2.50 into numbers
     #[example = r#"(ret (json.get (at (arr.from_csv "name,n\npen,2\ncup,3\n") 1) "n"))"# => "3"]
     fn from_csv(text: str, sep: opt_str, types: opt_str) -> arr: arr ! EPARSE ENOMEM = rows::from_csv;
@@ -131,7 +131,7 @@ capability! {
     fn from_json(doc: str) -> h: arr ! EPARSE ENOMEM = from_json;
 }
 
-/// An array's handle.
+/// The number by which programs refer to an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub i32);
 
@@ -250,12 +250,12 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Parses a finite number, with optional surrounding whitespace.
+/// Parses a finite number, with optional surrounding whitespace. Returns `None` for any other text.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
-/// Pairs every item with its value as a number.
+/// Pairs every item with its numeric value.
 ///
 /// # Errors
 /// `EPARSE` if an item is not a number. The message quotes the first such item.

@@ -16,7 +16,7 @@ use crate::QUOTED;
 
 capability! {
     /// Dates as RFC 3339, `2026-03-01T12:00:00Z`, followed by `[Zone/Name]` if zoned; a bare date
-    /// is its midnight in UTC.
+    /// means midnight UTC.
     pub const DATE: "date" 1;
 
     /// Returns the current time in UTC, to the second
@@ -25,17 +25,17 @@ capability! {
     #[touches(nothing)]
     fn now() -> date: str = now;
 
-    /// Parses a date by strftime (RFC 3339 or 2822 without a format), in a zone (UTC without one) if
+    /// Parses a date in a strftime format (default RFC 3339 or 2822), in a zone (default UTC) if
     /// the string has none
     #[example = r#"(ret (date.parse "1.3.2026 9:30" "%d.%m.%Y %H:%M" "Europe/Berlin"))"# => "2026-03-01T09:30:00+01:00[Europe/Berlin]"]
     fn parse(s: str, format: opt_str, zone: opt_str) -> date: str ! EPARSE ENOENT = parse;
 
-    /// Formats a date by strftime (RFC 3339 without a format), in a zone or its own
+    /// Formats a date with a strftime format (default RFC 3339), in a zone or its own
     #[example = r#"(ret (date.format "2026-03-01T12:00:00Z" "%A, %d %b %Y %H:%M" "Europe/Berlin"))"# => "Sunday, 01 Mar 2026 13:00"]
     fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = format_date;
 
-    /// Adds n units: seconds, minutes, hours, days, weeks, months or years; a day missing in a
-    /// month becomes its last
+    /// Adds n units: seconds, minutes, hours, days, weeks, months or years; a day past the month's
+    /// end becomes its last day
     #[example = r#"(ret (date.add "2026-01-31" 1 "months"))"# => "2026-02-28T00:00:00Z"]
     fn add(date: str, n: int, unit: str) -> date: str ! EPARSE EBOUND = add;
 

@@ -9,7 +9,7 @@ use crate::arr::{Arrays, Handle};
 use crate::map::{self, Entry};
 
 capability! {
-    /// Lines for the trace.
+    /// Debug trace output.
     pub const DBG: "dbg" 2;
 
     /// Writes a line to the run's trace

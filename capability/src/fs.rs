@@ -20,7 +20,7 @@ capability! {
     #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EKIND = read;
 
-    /// Returns a file's lines, as `str.lines` does
+    /// Returns a file's lines (see `str.lines`)
     #[example = r#"(fs.write "a.txt" "one\ntwo\n") (ret (str.join (fs.lines "a.txt") "+"))"# => "one+two"]
     #[prompt(signature)]
     #[effect(reads)]
@@ -38,7 +38,7 @@ capability! {
     #[effect(changes)]
     async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST EKIND = append;
 
-    /// Returns the sorted names in a folder, not those below; folders end with /
+    /// Returns the sorted names directly in a folder; folders end with /
     #[example = r#"(fs.write "list/b.txt" "") (fs.mkdir "list/a") (ret (str.join (fs.list "list") " "))"# => "a/ b.txt"]
     #[effect(reads)]
     async list(path: read_path) -> arr: arr ! ENOENT EACCESS EKIND = list;

@@ -1,9 +1,9 @@
 //! `git`: commits and pushes the whole workdir, in trusted runs.
 //!
 //! A program supplies only the message. The operator chooses the repository, the author, the remote
-//! and the branch, and the host performs one fixed sequence of calls through a [`Repository`]. The
-//! production implementation is the [`Broker`]. It is the only code outside the command-line crate
-//! that starts a process.
+//! and the branch, and the host runs one fixed sequence of `git` commands through a [`Repository`].
+//! The production implementation is the [`Broker`]. It is the only code outside the command-line
+//! crate that starts a process.
 
 mod broker;
 mod process;
@@ -24,7 +24,7 @@ capability! {
     /// The workdir's repository, in trusted runs.
     pub const GIT: "git" 1;
 
-    /// Commits everything in the workdir with that message, pushes it to the operator's remote, and
+    /// Commits everything in the workdir with the message, pushes it to the operator's remote, and
     /// returns the outcome
     #[example = r#"(ret (git.commit_push "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
@@ -54,8 +54,8 @@ impl Config for Git {
     const CAPABILITY: &'static str = "git";
 }
 
-/// A repository on which every call fails, because the operator configured no remote or `git` is
-/// not installed. The string is the reason.
+/// A [`Repository`] whose calls always fail, for example because the operator configured no remote
+/// or `git` is not installed. The string is the reason.
 #[derive(Clone, Debug)]
 pub struct NoRepository(pub String);
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use wattle_rt::{Code, Failure, Guest};
 
-/// The cache folder of compiled guests. If it is not set, nothing is cached on disk.
+/// The cache folder for compiled guests. If it is not set, nothing is cached on disk.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the folder where compiled guests are cached for other processes. Has an effect only on the
-/// first call in a process, and only if no guest has been used yet.
+/// Sets the folder where compiled guests are cached for other processes. Only the first call in a
+/// process has an effect, and only on guests that are compiled after it.
 pub fn keep_compiled_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }

@@ -1,4 +1,4 @@
-//! The history of a run, which its programs can read: the run's id and its steps so far.
+//! The id and the latest steps of an agent's run, which the run's programs can read.
 
 use std::sync::Arc;
 

@@ -7,27 +7,27 @@ use crate::arr::{Arrays, Handle};
 use crate::web::guest;
 
 capability! {
-    /// HTML, also broken, as browsers read it.
+    /// HTML, even if invalid, parsed as in browsers.
     pub const HTML: "html" 1;
 
     /// Returns the visible text; blocks are separated by an empty line, rows and list items by a
-    /// line end
+    /// line break
     #[example = r#"(ret (html.text "<title>t</title><p>One<br>two &amp; <b>three</b></p>"))"# => "One\ntwo & three"]
     #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
     async text(html: bytes) -> ptr: str ! EBOUND ETIME ENOMEM EREMOTE = text;
 
-    /// Returns the links of the page at the URL base: absolute, without fragments, each once, in
-    /// the order of the page; only http and https
+    /// Returns the http and https links of the page at the URL base, absolute, without fragments or
+    /// duplicates, in page order
     #[example = r##"(ret (str.join (html.links "<a href='../b.html#x'>b</a> <a href='//c.example/'>c</a>" "https://a.example/d/e.html") " "))"## => "https://a.example/b.html https://c.example/"]
     #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
     async links(html: bytes, base: str) -> arr: arr ! EPARSE EBOUND ETIME ENOMEM EREMOTE = links;
 
-    /// Returns the text of each element that a CSS selector matches, or that attribute of each (""
-    /// if missing)
+    /// Returns, for each element that a CSS selector matches, its text or, if given, the value of
+    /// attribute ("" if missing)
     #[example = r#"(ret (str.join (html.select "<ul><li class=a>one<li>two<li class=a>three</ul>" "li.a") " "))"# => "one three"]
     #[prompt(name)]
     #[effect(none)]

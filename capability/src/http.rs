@@ -41,7 +41,7 @@ capability! {
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
     /// Fetches URLs concurrently; returns, in order, JSON {url, status, body}, or {url, status,
-    /// code, error} where `http.get` would fail
+    /// code, error} if `http.get` would fail
     #[example = r#"(each $page (http.get_all (str.split "https://example.com/ https://example.com/b" " ")) (out (json.get $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
@@ -84,12 +84,12 @@ impl Deref for ChargedResponse {
 ///
 /// Memory for the largest possible body is reserved before the request is sent. Once the response
 /// has arrived, only the memory for the actual body stays reserved, until the response is dropped.
-/// A request is not sent until the account has enough memory for it and for the conversion of one
-/// page.
+/// A request is not sent until the account has enough memory for the response and for the
+/// conversion of one HTML page.
 ///
 /// # Errors
-/// The errors of `sending`; `ENOMEM` if there is not enough memory by `until`; `EBUDGET` if the run
-/// has received too many bytes.
+/// Any error returned by `sending`; `ENOMEM` if there is not enough memory by `until`; `EBUDGET` if
+/// the run has received too many bytes.
 pub(crate) async fn receive(
     account: &Account,
     until: Instant,
@@ -278,8 +278,8 @@ async fn request(
             _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
         }
     }
-    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": String::from_utf8_lossy(&answer.body)})
-        .to_string())
+    let body = String::from_utf8_lossy(&answer.body);
+    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": body}).to_string())
 }
 
 fn read_headers(json: &str) -> Result<HeaderMap, Failure> {

@@ -37,8 +37,8 @@ const MAX_IMAGE: usize = 16 << 20;
 /// The port to an image generator. Failures of the generator are reported as `EREMOTE`, and
 /// timeouts as `ETIME`.
 pub trait ImageGenerator: Send + Sync {
-    /// Returns an image's bytes. If the generator returns a URL, the image is fetched through the
-    /// passage.
+    /// Generates an image, and returns its bytes. If the image service responds with a URL, the
+    /// image is fetched through `passage`.
     fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
@@ -72,7 +72,7 @@ impl Image {
     }
 }
 
-/// The accepted image formats.
+/// An accepted image format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Png,
@@ -81,7 +81,7 @@ enum Kind {
     Gif,
 }
 
-/// The file extensions, with their formats.
+/// The accepted file extensions, each with its image format.
 const EXTENSIONS: &[(&str, Kind)] = &[
     ("png", Kind::Png),
     ("jpg", Kind::Jpeg),

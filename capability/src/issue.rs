@@ -30,7 +30,7 @@ const MAX_TITLE: usize = 200;
 /// Maximum length of each of the fields `need` and `tried`, in characters.
 const MAX_TEXT: usize = 4_000;
 
-/// A ticket. It is serialized as one line of JSON.
+/// A ticket about a missing feature. It is serialized as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ticket {
     /// The time when the ticket was filed, in milliseconds since 1970.
@@ -41,7 +41,7 @@ pub struct Ticket {
     pub run: Option<String>,
     /// The missing feature, in a few words.
     pub title: String,
-    /// The need that the feature would meet, and the reason for it.
+    /// A description of what is needed, and why.
     pub need: String,
     /// The workarounds attempted so far. May be empty.
     pub tried: String,

@@ -16,8 +16,8 @@ use path::Path;
 
 capability! {
     /// JSON documents as strings; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd
-    /// key"]`) or a JSON pointer, "" the whole; strings come without quotes, anything else as JSON
-    /// (null is `null`).
+    /// key"]`) or a JSON pointer, "" the whole; strings are returned without quotes, anything else
+    /// as JSON (null is `null`).
     pub const JSON: "json" 3;
 
     /// Returns the value at path: a string without its quotes, null as `null`; ENOENT if missing
@@ -50,12 +50,12 @@ capability! {
     #[prompt(signature)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = keys;
 
-    /// Returns the items of the array at path, as `arr.from_json` does
+    /// Returns the items of the array at path (see `arr.from_json`)
     #[example = r#"(ret (str.join (json.items "{\"a\":[1,\"b\",{}]}" "a") " "))"# => "1 b {}"]
     #[prompt(name)]
     fn items(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = items;
 
-    /// Returns 1 if the document has a value at path, else 0, also if it is not JSON
+    /// Returns 1 if the document is JSON with a value at path, else 0
     #[example = r#"(ret (str.from_int (json.has "{\"a\":null}" "a")))"# => "1"]
     #[prompt(omitted)]
     fn has(doc: str, path: str) -> yes: bool = has;
@@ -79,8 +79,8 @@ capability! {
     #[touches(nothing)]
     async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
 
-    /// Applies a jq filter, like `jq -r -c`: its values, one per line; the map's keys are variables
-    /// ($key)
+    /// Applies a jq filter like `jq -r -c`; returns its values, one per line; the map's keys are
+    /// variables ($key)
     #[example = r#"(let $v (map.new)) (map.set $v "min" "2") (ret (json.query "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
     #[effect(none)]
     #[touches(nothing)]
@@ -90,7 +90,7 @@ capability! {
     #[example = r#"(let $m (map.new)) (map.set $m "n" "1.50") (map.set $m "s" "x") (ret (json.make $m))"# => r#"{"n":1.50,"s":"x"}"#]
     fn make(fields: map) -> ptr: str ! EBOUND ENOMEM = make;
 
-    /// Makes an array from an array's items, as `json.make` does
+    /// Makes a JSON array from an array, like `json.make`
     #[example = r#"(ret (json.make_arr (str.split "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 
@@ -130,7 +130,7 @@ struct ParsedDocument {
 /// memory and at least two bytes of source.
 pub(crate) const MEMORY_PER_BYTE: usize = 32;
 
-/// Parses a document, or returns the cached one if its source is the same.
+/// Parses a document, or returns the cached document if it was parsed from the same text.
 fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let account = run.account().clone();
     let LastDocument(last) = run.state();
@@ -248,7 +248,7 @@ fn push(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Fai
     Ok(document.to_string())
 }
 
-/// Converts an item of a map or an array to JSON.
+/// Converts a map value or an array item to JSON. Text that is not JSON becomes a JSON string.
 fn part(text: &[u8]) -> String {
     Document::read_or_text(&String::from_utf8_lossy(text)).to_string()
 }

@@ -68,13 +68,13 @@ const MAX_VALUE: usize = 8 << 20;
 /// All writes go through `update`, which computes the new value from the old one atomically. A new
 /// value of `None` removes the key. A failure of the backend is reported as `EREMOTE`.
 pub trait Backend: Send + Sync {
-    /// Returns the value of a key.
+    /// Returns the value of a key, or `None` if the key is missing.
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
     /// Atomically replaces the value of a key with the result of `change`.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
-    /// Updates a key like [`update`](Backend::update), but only once per `call`. If the call is
-    /// repeated, `change` receives the same old value as the first time, and nothing is replaced. A
-    /// backend whose state does not outlive its process need not track calls.
+    /// Updates a key like [`update`](Backend::update), but only once per idempotency key (`call`).
+    /// If the call is repeated, `change` receives the same old value as the first time, and nothing
+    /// is replaced. A backend whose state does not outlive its process need not track calls.
     fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);
         self.update(key, change)
@@ -96,8 +96,7 @@ pub struct Kv {
 }
 
 impl Kv {
-    /// Returns the backend for a key or a prefix, and the key or the prefix as that backend stores
-    /// it.
+    /// Returns the backend for a key or a key prefix, and the key or prefix without `tenant:`.
     pub fn locate<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
         match key.strip_prefix(TENANT) {
             Some(name) => (&*self.tenant, name),
@@ -186,7 +185,7 @@ impl InMemory {
     }
 }
 
-/// Validates the name of a key.
+/// Checks the length of a key (without `tenant:`), and returns a copy of the key.
 fn validate(name: &str) -> Result<String, Failure> {
     match name.len() {
         0 => Err(Failure::new(Code::EBOUND, "the key is empty")),

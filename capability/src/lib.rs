@@ -93,11 +93,12 @@ const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).u
 pub const PURE: &[&str] =
     &["sys", "str", "arr", "map", "json", "date", "math", "url", "html", "dbg"];
 
-/// The capabilities that only trusted runs have. Their effects are visible to the public and cannot
-/// be undone.
+/// The capabilities that only trusted runs have. Their effects outside the run may be public, and
+/// cannot be undone.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
-/// Creates the grants that every run starts with: the capabilities without effects outside the run.
+/// Creates the grants that every run starts with. They allow the capabilities without effects
+/// outside the run.
 #[must_use]
 pub fn pure_grants() -> Grants {
     PURE.iter().copied().fold(Grants::new(), Grants::allow)
@@ -114,8 +115,8 @@ fn too_large() -> Failure {
     Failure::new(Code::ENOMEM, "the result would have more than 64 MiB; work on smaller pieces")
 }
 
-/// Joins parts with commas, and encloses them in brackets. Fails if the result exceeds
-/// [`MAX_TEXT`].
+/// Joins parts with commas, and puts the result between the brackets `open` and `close`. Fails if
+/// the result exceeds [`MAX_TEXT`].
 fn join_in_brackets(
     open: char,
     close: char,

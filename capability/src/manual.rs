@@ -97,7 +97,11 @@ pub fn json(capabilities: &[Capability]) -> Json {
     let functions = |c: &Capability| c.functions.iter().map(function_json).collect::<Vec<_>>();
     capabilities
         .iter()
-        .map(|c| json!({"name": c.name, "version": c.version, "about": c.about, "functions": functions(c)}))
+        .map(|c| {
+            json!({
+                "name": c.name, "version": c.version, "about": c.about, "functions": functions(c),
+            })
+        })
         .collect()
 }
 
@@ -108,29 +112,35 @@ pub fn function_json(function: &Function) -> Json {
     let list = |params: &[Param]| -> Json {
         params.iter().map(|p| json!({"name": p.name, "type": p.ty.word()})).collect()
     };
+    let errors: Vec<_> = function.signature.errors.iter().filter_map(|code| code.name()).collect();
     json!({
         "name": function.name,
         "signature": function.signature.to_string(),
         "about": function.about,
         "params": list(function.signature.params),
         "results": list(function.signature.results),
-        "errors": function.signature.errors.iter().filter_map(|code| code.name()).collect::<Vec<_>>(),
+        "errors": errors,
         "waits": function.waits,
         "example": function.example,
         "gives": function.output,
     })
 }
 
-/// Returns the JSON Schema of a function's arguments as one object. The schema is for callers that
-/// pass JSON values instead of pointers: they pass an `arr` as an array of strings, and a `map` as
-/// an object whose values are strings.
+/// Returns the JSON Schema of an object that contains a function's arguments. The schema is for
+/// callers that pass JSON values instead of pointers: they pass an `arr` as an array of strings,
+/// and a `map` as an object whose values are strings.
 #[must_use]
 pub fn schema(signature: &Signature) -> Json {
     let properties: Map<String, Json> =
         signature.params.iter().map(|p| (p.name.to_owned(), value_schema(p.ty))).collect();
     let required: Vec<&str> =
         signature.params.iter().filter(|p| !p.ty.is_optional()).map(|p| p.name).collect();
-    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
 }
 
 /// Returns the JSON Schema for values of the type.

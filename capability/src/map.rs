@@ -88,7 +88,8 @@ capability! {
     #[prompt(omitted)]
     fn len(h: map) -> n: int = len;
 
-    /// Sorts in place by "key", "value" or "num" (else EPARSE), stably; "-num" and the like descend
+    /// Sorts in place by "key", "value" or "num" (numbers only), stably; "-num" and the like
+    /// descend
     #[example = r#"(let $m (map.from_json "{\"a\":9,\"b\":10}")) (map.sort $m "-num") (ret (str.join (map.keys $m) " "))"# => "b a"]
     fn sort(h: map, by: str) ! EBOUND EPARSE ENOMEM = sort;
 
@@ -103,7 +104,7 @@ capability! {
     fn from_json(doc: str) -> h: map ! EPARSE ENOMEM = from_json;
 }
 
-/// A map's handle.
+/// The number by which programs refer to a map.
 pub(crate) struct Handle(i32);
 
 impl Record for Handle {
@@ -134,7 +135,7 @@ impl Value for Handle {
     }
 }
 
-/// A value of a map.
+/// The value of a map entry.
 pub(crate) enum Entry {
     Text(Vec<u8>),
     /// A list to which `map.push` appends.

@@ -1,4 +1,4 @@
-//! `memory`: items that outlive a session and can be searched by words and by meaning.
+//! `memory`: items that outlive a session and can be searched by keywords and by meaning.
 //!
 //! An item belongs to the tenant unless a program adds it for the session. Memory is meant for
 //! facts that later conversations need, and each conversation is a separate session. Therefore,
@@ -25,8 +25,8 @@ capability! {
     /// Texts that outlive the session, for later conversations of the tenant.
     pub const MEMORY: "memory" 1;
 
-    /// Adds a text (at most 4,000 characters) and returns its id, the same for the same text; scope
-    /// is tenant (the default, 0) or session, whose items end with it
+    /// Adds a text (at most 4,000 characters) and returns its id; adding the same text again
+    /// returns the same id; scope is tenant (the default, 0) or session (dropped with the session)
     #[example = r#"(memory.add "Ada drinks tea") (ret (json.get (memory.search "tea" 0) "[0].text"))"# => "Ada drinks tea"]
     #[prompt(name)]
     #[effect(repeatable)]
@@ -74,7 +74,7 @@ const MAX_EMBEDDED: usize = 2_000;
 pub struct MemoryGrant {
     memory: Arc<dyn Memory>,
     embedder: Option<Embedder>,
-    /// The limit on the number of embeddings requested under this grant.
+    /// A counter that limits the embeddings requested under this grant.
     allowance: Allowance,
 }
 
@@ -138,8 +138,9 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
     Ok(render(&grant.memory.items(ids).await?))
 }
 
-/// Returns the items that match by meaning. Returns `None` if there is no model for embeddings, if
-/// the policy denies the model or requires approval for it, or if the model fails.
+/// Returns the ids and scores of the items whose meaning is similar to `words`. Returns `None` if
+/// there is no model for embeddings, if the policy denies the model or requires approval for it, or
+/// if the model fails.
 async fn by_meaning(
     run: &mut Run,
     grant: &MemoryGrant,

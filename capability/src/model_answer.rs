@@ -15,8 +15,9 @@ pub(crate) fn without_reasoning(reply: &str) -> &str {
     rest.unwrap_or(reply)
 }
 
-/// Returns the JSON value in an answer, both as source text and parsed. The value is the whole
-/// answer, the content of a leading code fence, or the first object or array in the answer.
+/// Returns the JSON value in an answer, both as source text and parsed, or `None` if there is none.
+/// The value is the whole answer, the content of a leading code fence, or the first object or array
+/// in the answer.
 pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
     let reply = without_reasoning(reply);
     if let Ok(value) = serde_json::from_str(reply) {

@@ -25,14 +25,14 @@ capability! {
     /// Concurrent runs of catalog programs with this run's grants.
     pub const PAR: "par" 1;
 
-    /// Runs a catalog program concurrently for each item, its only argument; returns their outputs
-    /// in order; fails with the first failure
+    /// Runs a catalog program concurrently for each item, passed as its only argument; returns the
+    /// outputs in order; fails with the first failure
     #[example = r#"(fs.write "a.txt" "hello") (ret (str.join (par.map "file_read" (str.split "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;
 
-    /// Runs a catalog program with these arguments and returns its output (several results one per
-    /// line); fails as it does
+    /// Runs a catalog program with the arguments in args and returns its output (several results,
+    /// one per line); fails with the program's failure
     #[example = r#"(fs.write "a.txt" "hello") (ret (call "file_read" "a.txt"))"# => "hello"]
     #[prompt(omitted)]
     #[effect(none)]
@@ -182,8 +182,8 @@ enum OnFailure {
     Continue,
 }
 
-/// Runs the calls concurrently, and returns the output of each. If a failure stops later calls, the
-/// results end with that failure.
+/// Runs the calls concurrently, and returns the result of each call, in order. If a failure stops
+/// later calls, the results end with that failure.
 async fn run_all(
     run: &mut Run,
     calls: Vec<Result<Call, Failure>>,
@@ -213,7 +213,7 @@ async fn run_all(
     Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(|| Err(stopped()))).collect())
 }
 
-/// Creates the failure for a program that was stopped from outside.
+/// Creates the failure for a program that the host stopped before it returned a result.
 pub(crate) fn stopped() -> Failure {
     Failure::new(Code::ECANCEL, "the program was stopped from outside")
 }

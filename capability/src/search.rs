@@ -63,7 +63,8 @@ const MAX_PASSAGES: usize = 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
 
-/// Time at the end of the run that is reserved for the answer. Indexing stops before then.
+/// Time before the run's deadline that is reserved for producing the result. Indexing stops when
+/// this time begins.
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// The `search` grant: an index of the run's files and, optionally, a model for embeddings.
@@ -71,7 +72,7 @@ const RESERVE: Duration = Duration::from_secs(2);
 pub struct Search {
     path: Option<PathBuf>,
     embedder: Option<Embedder>,
-    /// The limit on the number of embeddings requested under this grant.
+    /// A counter that limits the embeddings requested under this grant.
     allowance: Allowance,
     index: Arc<Mutex<Option<Index>>>,
 }
@@ -95,7 +96,7 @@ impl Search {
     }
 }
 
-/// Returns the path of the index file for a workdir. `workdir` must be a canonical path.
+/// Returns the path of a workdir's index file in `folder`. `workdir` must be a canonical path.
 #[must_use]
 pub fn index_file(folder: &Path, workdir: &Path) -> PathBuf {
     let hash = blake3::hash(workdir.as_os_str().as_encoded_bytes()).to_hex();
@@ -131,7 +132,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
     let stop = walk::Stop::new(deadline);
     let _stops = stop.stop_on_drop();
-    // If the policy denies the model or requires approval for it, the search is by words only.
+    // If the policy denies the model or requires approval for it, only the keyword search runs.
     let embedder = search
         .embedder
         .as_ref()
@@ -189,8 +190,9 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
 }
 
-/// Returns the first `max` passages that their files still contain. Others are dropped, because the
-/// index may be out of date.
+/// Returns at most `max` of the ranked passages, each with its score. The index may be out of date,
+/// so a passage that is no longer in its file is skipped, and the content of that file is removed
+/// from the index.
 fn verified(
     index: &mut Index,
     files: &Files,

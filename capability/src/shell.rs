@@ -34,9 +34,10 @@ capability! {
 
 /// The port to a shell.
 pub trait Shell: Send + Sync {
-    /// Runs a script until the deadline. The script can access only `files`, and its resource use
-    /// is charged to `account`. Errors in the script, including syntax errors, are reported through
-    /// its standard error and its exit status. The call fails only if the shell itself fails.
+    /// Runs a script, which is stopped at the deadline. The script can access only `files`, and its
+    /// resource use is charged to `account`. Errors in the script, including syntax errors, are
+    /// reported through its standard error and its exit status. The call fails only if the shell
+    /// itself fails.
     fn run(
         &self,
         account: &Account,

@@ -14,7 +14,7 @@ use crate::arr::{Arrays, Handle};
 use crate::{MAX_TEXT, too_large};
 
 capability! {
-    /// Strings; lengths and offsets are bytes, cuts inside a character move outward.
+    /// Strings; lengths and offsets are in bytes; slices keep whole characters.
     pub const STR: "str" 3;
 
     /// Returns the length in bytes
@@ -27,13 +27,13 @@ capability! {
     #[prompt(omitted)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
-    /// Returns s with t at its end; if in_place is true and an earlier append returned s, the bytes
-    /// of s itself grow, so nothing else may refer to them
+    /// Returns s with t appended; if in_place is true and an earlier append returned s, s itself is
+    /// extended, so nothing else may refer to it
     #[example = r#"(let $s "a") (append $s "{}" "b") (ret $s)"# => "ab"]
     #[prompt(omitted)]
     fn append(s: any, t: str, in_place: bool) -> ptr: str ! EBOUND ENOMEM = append;
 
-    /// Returns the bytes from offset start to end (excluded, at most the length)
+    /// Returns the bytes from start to end (exclusive, clamped to the length)
     #[example = r#"(ret (str.slice "abcdef" 1 3))"# => "bc"]
     fn slice(s: bytes, start: int, end: opt_int) -> ptr: str ! EBOUND EPARSE = slice;
 
@@ -48,7 +48,7 @@ capability! {
     #[prompt(name)]
     fn code(s: bytes, i: int) -> n: int = characters::code;
 
-    /// Returns the character with that code point
+    /// Returns the character with code point n
     #[example = r#"(ret (str.from_code 233))"# => "é"]
     #[prompt(omitted)]
     fn from_code(n: int) -> ptr: str ! EBOUND = characters::from_code;
@@ -112,7 +112,7 @@ capability! {
     #[prompt(signature)]
     fn join(arr: arr, sep: str) -> ptr: str ! EBOUND ENOMEM = join;
 
-    /// Splits into lines, without line ends; a line end at the end of the text starts no line
+    /// Splits into lines, without line endings; one at the end of the text adds no empty line
     #[example = r#"(ret (str.join (str.lines "a\nb\n") "|"))"# => "a|b"]
     #[prompt(signature)]
     fn lines(s: str) -> arr: arr ! ENOMEM = lines;
@@ -172,13 +172,13 @@ capability! {
     #[prompt(omitted)]
     fn to_int(s: str) -> n: int ! EPARSE = number::to_int;
 
-    /// Parses an integer of 64 bits; `str.to_int` does so, too, where a long is expected
+    /// Parses a 64-bit integer; `str.to_int` does so, too, if a long is expected
     #[example = r#"(let $n long (str.to_int "3000000000")) (ret $n)"# => "3000000000"]
     #[prompt(omitted)]
     fn to_int/i64(s: str) -> n: long ! EPARSE = number::to_long;
 
-    /// Formats a float, rounded to that many decimals (0 to 20); without digits, in the shortest
-    /// form that is read back as the same float
+    /// Formats a float, rounded to digits decimals (0 to 20); without digits, in the shortest form
+    /// that parses to the same float
     #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
     #[prompt(name)]
     fn from_float(x: float, digits: opt_int) -> ptr: str = number::from_float;
@@ -199,7 +199,7 @@ capability! {
     #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk_overlap;
 
-    /// Returns the first regex match, the whole and then each group, or an empty array; an
+    /// Returns the first regex match and its groups as an array, empty if nothing matches; an
     /// unmatched group is ""
     #[example = r#"(ret (arr.get (str.match "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
@@ -220,7 +220,7 @@ capability! {
     #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
 
-    /// Returns all regex matches: whole, or that group of each ("" if unmatched)
+    /// Returns all regex matches or, if given, one group of each ("" if unmatched)
     #[example = r#"(ret (str.join (str.find_all "a=1 b=22" "(\\w)=" 1) " "))"# => "a b"]
     #[effect(none)]
     #[touches(nothing)]
@@ -233,12 +233,12 @@ capability! {
     #[touches(nothing)]
     async replace_re(s: str, pattern: str, with: str) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::replace;
 
-    /// Percent-encodes for a part of a URL: all but letters, digits and -._~
+    /// Percent-encodes a part of a URL: everything but letters, digits and -._~
     #[example = r#"(ret (str.url_encode "a b&c"))"# => "a%20b%26c"]
     #[prompt(name)]
     fn url_encode(s: bytes) -> ptr: str ! ENOMEM = escape::url_encode;
 
-    /// Decodes %XX of a URL's part; + stays +
+    /// Decodes each %XX in a part of a URL; + stays +
     #[example = r#"(ret (str.url_decode "a%20b"))"# => "a b"]
     #[prompt(name)]
     fn url_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::url_decode;

@@ -27,7 +27,7 @@ capability! {
     #[prompt(omitted)]
     fn args() -> arr: arr = args;
 
-    /// Returns a value that the agent's declaration gives this program
+    /// Returns a value that the agent's declaration passes to the program
     #[example = r#"(ret (default (sys.context "tone") "none"))"# => "none"]
     #[prompt(omitted)]
     fn context(name: str) -> value: str ! ENOENT = context;
@@ -37,23 +37,23 @@ capability! {
     #[prompt(omitted)]
     fn resv(ptr: bytes) = resv;
 
-    /// Ends the whole run with that result, once this program has returned 0
+    /// Ends the whole run with the result, once this program has returned 0
     #[example = r#"(sys.done "It is four.")"# => "It is four."]
     #[prompt(signature)]
     fn done(result: str) ! EBOUND EACCESS ENOMEM = done;
 
-    /// Leaves data for the application that started the run, under a name such as chart.csv; no model
-    /// sees it
+    /// Stores data for the application that started the run, under a name such as chart.csv; no
+    /// model sees the data
     #[example = r#"(sys.artifact "sums.csv" "a,1") (out "saved")"# => "saved"]
     #[prompt(omitted)]
     fn artifact(name: str, data: bytes) ! EBOUND EACCESS ENOMEM = artifact;
 
-    /// Fails with that code (ETRFM for 0) and reason
+    /// Fails with the code (ETRFM for 0) and the reason
     #[example = r#"(catch $e $why (sys.fail EBOUND "too long")) (ret $why)"# => "too long"]
     #[prompt(omitted)]
     fn fail(code: int, reason: str) ! ETRFM ENOMEM EACCESS ENOENT EBOUND EREMOTE EPARSE ETIME EBUDGET EEXIST ECANCEL EKIND = fail;
 
-    /// Returns the reason of the last call that failed, or an empty string
+    /// Returns the reason for the last failure of a call, or an empty string
     #[example = r#"(catch $v $e (kv.get "missing")) (out (if (has (sys.why) "missing") "named" "not"))"# => "named"]
     #[prompt(omitted)]
     fn why() -> reason: str = why;
@@ -63,13 +63,13 @@ capability! {
     #[prompt(omitted)]
     fn code_name(code: int) -> name: str = code_name;
 
-    /// Ends the program with a message, in which {a} and {b} stand for two numbers. The checks of
-    /// arithmetic and of number arrays call it
+    /// Ends the program with a message, in which {a} and {b} are replaced with the numbers.
+    /// Generated checks of arithmetic and of number arrays call it
     #[example = r#"(sys.trap "{a} of {b}" (i64.const 1) (i64.const 2))"#]
     #[prompt(omitted)]
     fn trap(message: str, a: long, b: long) = trap;
 
-    /// Allocates that many bytes of memory, aligned to 8
+    /// Allocates size bytes of memory, aligned to 8
     #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
     #[prompt(name)]
     fn alloc(size: int) -> ptr: addr = alloc;
@@ -80,11 +80,11 @@ capability! {
     #[touches(nothing)]
     fn time() -> ms: long = time;
 
-    /// Returns a random number from 0 up to below (excluded)
+    /// Returns a random number from 0 to below (exclusive)
     #[example = r#"(when (< (sys.random 6) 6) (out "a side of a die"))"# => "a side of a die"]
     fn random(below: int) -> n: int = random;
 
-    /// Waits that many milliseconds
+    /// Waits for ms milliseconds
     #[example = "(sys.sleep 1)"]
     #[prompt(signature)]
     #[effect(reads)]
@@ -112,7 +112,7 @@ impl Config for Context {
 pub struct FixedSources {
     /// The time at which the clock is fixed, in milliseconds since 1970.
     now: Option<i64>,
-    /// The results of `random`, in reverse order. The last result is repeated.
+    /// The random numbers that are left, in reverse order. The final number is repeated.
     random: Arc<Mutex<Vec<u32>>>,
 }
 

@@ -13,7 +13,7 @@ capability! {
     /// Functions of the application.
     pub const TOOL: "tool" 1;
 
-    /// Returns the result of a tool of the application; the arguments are a JSON object
+    /// Returns an application tool's result; the arguments are a JSON object
     #[example = r#"(ret (tool.call "add_user" "{\"name\":\"Ada\"}"))"# => "the result of add_user: {\"name\":\"Ada\"}"]
     #[prompt(omitted)]
     #[effect(once)]

@@ -7,7 +7,7 @@ use crate::QUOTED;
 use crate::map::{self, Handle};
 
 capability! {
-    /// URLs, absolute and normalised as browsers do it.
+    /// Absolute URLs, normalized as in browsers.
     pub const URL: "url" 1;
 
     /// Returns the absolute URL of a link on the page at base, without dot segments

@@ -1,11 +1,11 @@
-//! `vfs`: reads and writes the run's files as a whole, through the functions in [`fs`](crate::fs).
+//! `vfs`: reads and writes whole files of the run, through the functions in [`fs`](crate::fs).
 
 use wattle_rt::{Failure, Run, capability};
 
 use crate::fs::on_files;
 
 capability! {
-    /// The run's files, read and written as a whole.
+    /// The run's files; each call reads or writes a whole file.
     pub const VFS: "vfs" 2;
 
     /// Returns a file's content

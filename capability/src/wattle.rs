@@ -41,7 +41,7 @@ pub trait CatalogIndex: Send + Sync {
     fn show(&self, name: &str) -> Result<String, Failure>;
 }
 
-/// A program in a list.
+/// The name and the description of a catalog program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSummary {
     /// The program's name.
@@ -57,7 +57,7 @@ impl Config for Wattle {
     const CAPABILITY: &'static str = "wattle";
 }
 
-/// The commands, each with its usage and description.
+/// The usage and the description of each command.
 const COMMANDS: &[(&str, &str)] = &[
     ("vars list", "list the tenant's variables, which are the keys `tenant:NAME`"),
     ("vars get NAME", "print a variable"),
@@ -107,8 +107,8 @@ fn help() -> String {
     })
 }
 
-/// Creates the failure for an unknown command. It lists the commands with the same first word or,
-/// if there are none, all commands.
+/// Creates the failure for an unknown command. The message lists the commands with the same first
+/// word or, if there are none, all commands.
 fn unknown(words: &[&str]) -> Failure {
     let first = |usage: &str| usage.split(' ').next() == words.first().copied();
     let mut known: Vec<&str> =
@@ -125,7 +125,8 @@ fn unknown(words: &[&str]) -> Failure {
     )
 }
 
-/// Returns the key of a variable, if the run's guard allows access to the key.
+/// Returns the key of a variable in the tenant's state. Fails if the run's guard denies access to
+/// the key.
 fn key(gate: &Gate, name: &str) -> Result<String, Failure> {
     let key = format!("{TENANT}{name}");
     gate.admit(Target::Key, &key)?;

@@ -1,7 +1,8 @@
 //! `web`: pages as readable text, and web search.
 //!
-//! Pages are fetched through the run's `http` grant, and the guard checks every hop. The operator
-//! configures the search engine, which has its own backend that programs cannot use.
+//! Pages are fetched through the run's `http` grant, and the guard checks the URL and every
+//! redirect. The operator configures the search engine, which has its own backend that programs
+//! cannot use.
 
 mod engine;
 pub(crate) mod guest;
@@ -43,7 +44,7 @@ const PIECE: usize = 4_000;
 /// Maximum time for fetching a page or for a search.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum memory of a conversion, in bytes.
+/// Maximum memory for the conversion of a page to text, in bytes.
 pub(crate) const CONVERSION: usize = guest::MEMORY;
 
 /// Maximum length of a query, in characters.
@@ -111,8 +112,8 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     }
 }
 
-/// Returns a piece of the text. Its last line states the position of the piece and the total
-/// length.
+/// Returns the piece of the text that starts at `offset`, followed by a line that states the range
+/// of the piece and the text's total length.
 fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<String, Failure> {
     let all = text.chars().count();
     if offset > 0 && offset >= all {
@@ -128,7 +129,8 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
     Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))
 }
 
-/// Fetches a URL. The run's guard checks every hop. Also returns the final URL.
+/// Fetches a URL, and returns the response and the final URL. The run's guard checks the URL and
+/// every redirect.
 async fn get(run: &Run, url: &str, until: Instant) -> Result<(ChargedResponse, String), Failure> {
     let http = run.config::<Http>()?;
     let mut headers = HeaderMap::new();
@@ -167,7 +169,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
 }
 
 /// Returns the deadline of a call. It precedes the run's deadline, so that the program still
-/// receives the failure.
+/// receives the failure if the call times out.
 fn deadline(run: &Run) -> Instant {
     let reserve = Duration::from_millis(200);
     let latest = run.deadline().checked_sub(reserve).unwrap_or_else(|| run.deadline());

@@ -1,5 +1,5 @@
-//! `workbook`: programs that use each other's results and run as one program. Independent programs
-//! run concurrently.
+//! `workbook`: runs workbooks. A workbook consists of components, which are programs that use each
+//! other's results. Independent components run concurrently.
 //!
 //! The format is described in `docs/workbooks.md`. Each component runs like a program of
 //! [`par`](crate::par): in its own instance, with exactly the grants of the calling run, and for no
@@ -42,8 +42,8 @@ greeting = "whole"
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = perform;
 }
 
-/// The results of each component, in the order of the graph. `None` for a component that has not
-/// succeeded.
+/// The results of each component, in the order of the graph's components. The entry of a component
+/// that has not succeeded is `None`.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
 async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {

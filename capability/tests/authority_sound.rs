@@ -157,7 +157,8 @@ fn program(choices: &[u8]) -> String {
     )
 }
 
-/// Returns true if a string is among the known values of an argument.
+/// Returns true if `text` is a possible value of the argument. An unknown argument can have any
+/// value.
 fn is_known(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
@@ -188,10 +189,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn programs_reach_only_what_their_authority_lists(choices in prop::collection::vec(any::<u8>(), 0..160), with in any::<bool>()) {
+    fn programs_reach_only_what_their_authority_lists(
+        choices in prop::collection::vec(any::<u8>(), 0..160),
+        with in any::<bool>(),
+    ) {
         thread_local! {
             static WORLD: (Runtime, tokio::runtime::Runtime) = (
-                Runtime::new(ALL, Limits { instances: 1, fuel: Some(2_000_000), ..Limits::default() }).unwrap(),
+                Runtime::new(
+                    ALL,
+                    Limits { instances: 1, fuel: Some(2_000_000), ..Limits::default() },
+                )
+                .unwrap(),
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
             );
         }
@@ -200,10 +208,16 @@ proptest! {
         WORLD.with(|(runtime, tokio)| {
             let web = Arc::new(Web::default());
             let grants = Arc::new(pure_grants().with(Http::new(Arc::<Web>::clone(&web))));
-            let program = tokio.block_on(runtime.prepare(&source)).unwrap_or_else(|why| panic!("{why}\n{source}"));
+            let program = tokio
+                .block_on(runtime.prepare(&source))
+                .unwrap_or_else(|why| panic!("{why}\n{source}"));
             tokio.block_on(runtime.run(&program, &grants, args.clone())).unwrap();
             for url in web.0.lock().unwrap().iter() {
-                prop_assert!(is_declared(program.authority(), &args, url), "{url:?} is missing in the authority of\n{source}\n{:#?}", program.authority());
+                prop_assert!(
+                    is_declared(program.authority(), &args, url),
+                    "{url:?} is missing in the authority of\n{source}\n{:#?}",
+                    program.authority()
+                );
             }
             Ok(())
         })?;

@@ -1,5 +1,5 @@
-//! Runs programs for each row in the tables of the language, and compares their outputs. `UPDATE=1`
-//! updates the outputs in `tests/forms.txt`.
+//! Runs the program in each case of `tests/forms.txt`, and compares its output with the expected
+//! output. The cases cover the rows of the language's tables. `UPDATE=1` updates the outputs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -142,7 +142,8 @@ fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     named
 }
 
-/// Returns true if a denying rule covers an effect, no matter which function causes it.
+/// Returns true if `rule` covers an effect when used as a deny rule, no matter which function
+/// causes the effect.
 fn forbids(rule: &str, target: Target, text: &str) -> bool {
     reference::verdict(&[(rule.to_owned(), Verdict::Deny)], "", target, text) == Verdict::Deny
 }

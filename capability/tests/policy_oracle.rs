@@ -114,11 +114,14 @@ proptest! {
     fn the_policy_decides_as_the_reference_does(
         own in rules(),
         project in rules(),
-        function in prop::sample::select(ALL.iter().flat_map(|c| c.functions).map(|f| f.name).collect::<Vec<_>>()),
+        function in prop::sample::select(
+            ALL.iter().flat_map(|c| c.functions).map(|f| f.name).collect::<Vec<_>>(),
+        ),
         (target, text) in touched(),
     ) {
         let real = policy(&own).and(policy(&project)).verdict(function, target, text);
-        let expected = reference::verdict(&own, function, target, text).max(reference::verdict(&project, function, target, text));
+        let expected = reference::verdict(&own, function, target, text)
+            .max(reference::verdict(&project, function, target, text));
         prop_assert_eq!(real, expected, "{} {:?} {:?}", function, target, text);
     }
 }

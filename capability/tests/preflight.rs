@@ -25,7 +25,7 @@ wattle_rt::capability! {
     /// Counts its calls.
     const PROBE: "probe" 1;
 
-    /// Counts
+    /// Increments the counter.
     #[example = "(call $probe.hit) (i32.const 0)"]
     fn hit() = hit;
 }

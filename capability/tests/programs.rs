@@ -119,7 +119,7 @@ async fn a_programs_own_code_has_no_failed_call() {
     assert_eq!(outcome.exit, Exit::Returned(Code(42)));
     assert_eq!(outcome.failure, None);
     assert_eq!(outcome.texts(), ["so far"]);
-    // A handled failure is not reported as the reason for another code.
+    // A handled failure is not reported as the reason for another exit code.
     let outcome =
         world.run("(call $kv.get \"k\") (drop) (drop) (i32.const 42)", &[]).await.unwrap();
     assert_eq!(outcome.failure, None);

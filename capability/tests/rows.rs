@@ -2,12 +2,12 @@
 //! expected result.
 //!
 //! ```text
-//! (str.upper? "a") = A                    an expression of a string, and the string
-//! int (str.len "a") = 1                   of a number
-//! arr (str.split? "a b" " ") = ["a","b"]  of an array, as JSON
-//! run (out "a") (out "b") = "a\nb"        a whole program; a quoted text is JSON
-//! (str.slice? "a" 2 1) ! EBOUND the end   the code that the program returns, or with which a function
-//!                                         without codes ends it, and a part of the reason
+//! (str.upper? "a") = A                    a string expression, and its value
+//! int (str.len "a") = 1                   a number expression
+//! arr (str.split? "a b" " ") = ["a","b"]  an array expression, and its value as JSON
+//! run (out "a") (out "b") = "a\nb"        a whole program; quoted results are JSON strings
+//! (str.slice? "a" 2 1) ! EBOUND the end   a failure: its code, which the program returns or traps
+//!                                         with, and a part of its reason
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
@@ -17,7 +17,7 @@ mod world;
 use wattle_rt::{Code, Exit, Outcome, TrapKind};
 use world::World;
 
-/// Parses a line: the program and its expected result.
+/// Parses a line. Returns the program and its expected result.
 fn read(line: &str) -> (String, Result<String, (Code, &str)>) {
     let (kind, rest) = match line.split_once(' ') {
         Some((kind @ ("int" | "arr" | "run"), rest)) => (kind, rest),

@@ -25,9 +25,10 @@ enum Kind {
 }
 
 impl Entry {
-    /// Returns the arguments for the program, after checking each given argument against its type.
-    /// An optional argument takes its default if it is missing, if it equals the default, or if it
-    /// is empty and its type is not `string`.
+    /// Checks each given argument against its type. Returns the arguments that the program
+    /// receives, including defaults and values that the agent fixed. An optional argument takes its
+    /// default if it is missing, if it equals the default, or if it is empty and its type is not
+    /// `string`.
     ///
     /// # Errors
     /// If a required argument is missing, an argument does not match its type, there are too many
@@ -129,8 +130,9 @@ pub(crate) fn with_article(type_hint: TypeHint) -> String {
 }
 
 impl ArgumentError {
-    /// Returns the hint, without a leading `hint:`. It says which value is expected, which value
-    /// was found, and how to call the program.
+    /// Returns the hint, without a leading `hint:`. For an argument with a missing or invalid
+    /// value, it says which value is expected, which value was found, if any, and how to call the
+    /// program.
     #[must_use]
     pub fn hint(&self) -> String {
         let usage = &self.usage;

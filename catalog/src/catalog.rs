@@ -11,8 +11,8 @@ use crate::{Entry, Folders, Index, Name, builtin, nearest};
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// All programs by name, and the problems with omitted files. A catalog is cheap to clone and never
-/// changes: a reload creates a new one.
+/// All programs by name, and the problems with files and folders that could not be loaded. A
+/// catalog is cheap to clone and never changes: a reload creates a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
@@ -28,9 +28,9 @@ impl Catalog {
         Catalog::of_folders(&[])
     }
 
-    /// Loads the built-in programs and the programs in the folders: all `.wat` files directly in a
-    /// folder. A program replaces a program of the same name from an earlier folder. It replaces a
-    /// built-in program only if its front matter contains `replaces`.
+    /// Loads the built-in programs and the programs in the folders: all `.wat` files that are
+    /// directly in one of the folders. A program replaces a program of the same name from an
+    /// earlier folder. It replaces a built-in program only if its front matter contains `replaces`.
     ///
     /// Loading never fails. Files and folders that cannot be used are omitted, and
     /// [`problems`](Catalog::problems) lists them.
@@ -39,7 +39,7 @@ impl Catalog {
         Folders::open(folders, &|_| Ok(())).catalog().clone()
     }
 
-    /// Creates a catalog with these programs and without problems.
+    /// Creates a catalog with the given programs and without problems.
     pub(crate) fn of_entries(entries: BTreeMap<Name, Arc<Entry>>) -> Catalog {
         Catalog { entries: Arc::new(entries), ..Catalog::default() }
     }
@@ -99,9 +99,9 @@ impl Catalog {
         close.into_iter().take(MAX_SUGGESTIONS).map(|(_, known)| known).collect()
     }
 
-    /// Searches for programs by words. Returns the matching programs, most relevant first. Matches
-    /// in the name weigh most, followed by tags, description, arguments and results. `words` may be
-    /// a whole message.
+    /// Searches the programs by keywords. Returns the matching programs, most relevant first.
+    /// Matches in the name weigh most, followed by tags, description, arguments and results.
+    /// `words` may be a whole message.
     #[must_use]
     pub fn search(&self, words: &str) -> Vec<&Arc<Entry>> {
         let index = self.index.get_or_init(|| {
@@ -134,15 +134,16 @@ impl Catalog {
         self.entries.is_empty()
     }
 
-    /// Returns the problems with omitted files and folders, in the order of the folders.
+    /// Returns the problems with files and folders that could not be loaded, in the order of the
+    /// folders.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 }
 
-/// Checks that a program in a folder replaces a built-in program if and only if its front matter
-/// says so.
+/// Checks that a program in a folder has the name of a built-in program if and only if its front
+/// matter contains `replaces`. Returns the problem, or `None` if there is none.
 fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
     let name = entry.name().to_string();
     let fault = match (&entry.meta().replaces, built_in.contains(entry.name())) {

@@ -1,4 +1,4 @@
-//! A program of the catalog.
+//! A program in the catalog.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::{Meta, Name, folder, front};
 /// The origin of a program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A file that is compiled into the binary.
+    /// A file that is compiled into the binary. The value is the file's name.
     BuiltIn(&'static str),
     /// A file on disk.
     File(PathBuf),
@@ -45,7 +45,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A program of the catalog: its name, its front matter and its source.
+/// A program in the catalog: its name, its front matter and its source.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(crate) name: Name,
@@ -110,7 +110,8 @@ impl Entry {
     /// Reads a program from a file.
     ///
     /// # Errors
-    /// As for [`parse`](Entry::parse), or if the path is not a regular file or cannot be read.
+    /// The same as for [`parse`](Entry::parse). Also fails if the path is not a regular file or
+    /// cannot be read.
     pub fn read(path: &Path) -> Result<Entry, Problem> {
         folder::program(path)
     }
@@ -127,8 +128,8 @@ impl Entry {
         &self.meta
     }
 
-    /// Returns the whole content of the file. The runtime treats front matter as a comment, so
-    /// positions in diagnostics are positions in the file.
+    /// Returns the whole source, including the front matter. The runtime treats front matter as a
+    /// comment, so positions in diagnostics are positions in the file.
     #[must_use]
     pub fn source(&self) -> &Arc<str> {
         &self.source
@@ -152,8 +153,8 @@ impl Entry {
         self.schema.as_ref()
     }
 
-    /// Sets the program's context. A caller cannot set a parameter with the same name as a context
-    /// value.
+    /// Adds values to the program's context. A parameter with the same name as a value is fixed to
+    /// that value, and callers can no longer set it.
     pub(crate) fn bind(&mut self, context: &BTreeMap<String, String>) {
         let mut fixed = Vec::new();
         let mut at = 0;

@@ -9,7 +9,7 @@ use wattle_rt::Code;
 /// test and shown in the manual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// The line of the file at which the example starts.
+    /// The number of the line at which the example starts, counted from 1.
     pub line: usize,
     /// The arguments of the call, excluding defaults.
     pub args: Vec<String>,
@@ -31,7 +31,8 @@ pub struct Fixtures {
     /// The responses to HTTP requests. A request without a response fails. Several responses for
     /// the same method and URL are used in order, and the last response is repeated.
     pub http: Vec<HttpAnswer>,
-    /// The time that the clock shows, in RFC 3339. If it is `None`, the clock shows the real time.
+    /// The time that the clock shows, in RFC 3339 format. If it is `None`, the clock shows the real
+    /// time.
     pub now: Option<String>,
     /// The numbers that the random generator returns, in order, reduced to the requested range. The
     /// last number is repeated. If there are none, random numbers are unpredictable.
@@ -107,7 +108,7 @@ pub struct Expected {
 /// The expected results of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Results {
-    /// The results may be anything.
+    /// Any results, including none.
     Any,
     /// Exactly these results, in this order.
     Exactly(Vec<String>),

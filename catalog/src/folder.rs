@@ -57,7 +57,7 @@ impl Stamp {
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {
-    /// Reads the `.wat` files directly in a folder, except hidden files.
+    /// Reads all `.wat` files that are directly in a folder, except hidden files.
     pub(crate) fn read(path: &Path, check: Check<'_>) -> Folder {
         Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan(check).0
     }
@@ -93,8 +93,8 @@ impl Folder {
         (Folder { path, files: Ok(files) }, changed)
     }
 
-    /// Returns the folder without the programs whose files have one of these problems, and records
-    /// the problems.
+    /// Returns a copy of the folder. For each file that one of the problems names, the copy
+    /// contains the problem instead of the program.
     pub(crate) fn refuse(&self, problems: &[Problem]) -> Folder {
         let mut folder = self.clone();
         for (path, file) in folder.files.iter_mut().flatten() {
@@ -117,7 +117,8 @@ impl Folder {
     }
 }
 
-/// Reads a file. `known` is the file's previous state.
+/// Reads and checks a program file. If the file is invalid, keeps the program from `known`, the
+/// file's previous state.
 fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_>) -> File {
     let read = program(path).and_then(|entry| check(&entry).map(|()| entry));
     match read {
@@ -130,7 +131,7 @@ fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_
     }
 }
 
-/// Returns the paths of the files in a folder with this extension, sorted. Hidden files are
+/// Returns the paths of the files with the given extension in a folder, sorted. Hidden files are
 /// omitted.
 ///
 /// # Errors

@@ -17,7 +17,9 @@ use crate::{Catalog, Entry};
 /// use wattle_catalog::Folders;
 ///
 /// let dir = tempfile::tempdir()?;
-/// let program = |body: &str| format!(";;; name = \"hello\"\n;;; description = \"Greet\"\n{body}\n");
+/// let program = |body: &str| {
+///     format!(";;; name = \"hello\"\n;;; description = \"Greet\"\n{body}\n")
+/// };
 /// std::fs::write(dir.path().join("hello.wat"), program("(resv \"hello\")"))?;
 /// let before = Folders::open(&[dir.path()], &|_| Ok(()));
 /// assert!(before.rescan(&|_| Ok(())).is_none(), "nothing changed");
@@ -69,8 +71,8 @@ impl Folders {
         any_changed.then(|| Folders::of(folders))
     }
 
-    /// Returns the folders without the programs whose files have one of these problems. Used for
-    /// checks that run after the scan.
+    /// Returns the folders without the programs whose files have one of the given problems. Used
+    /// for checks that run after the scan.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
         Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())

@@ -51,6 +51,7 @@ pub(crate) fn is_there(text: &str) -> bool {
 }
 
 /// Splits a file into the comments before its front matter, the front matter as TOML, and the body.
+/// Returns `None` if there is no front matter.
 pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let block = block(text).ok()?;
@@ -100,7 +101,7 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
     examples::check(name, meta, raw.examples, block)
 }
 
-/// Returns true if the text is a valid name of an argument or a capability: a [`Name`] without
+/// Returns true if the text is a valid name for an argument or a capability: a [`Name`] without
 /// dots.
 fn is_word(text: &str) -> bool {
     text.parse::<Name>().is_ok() && !text.contains('.')
@@ -152,7 +153,8 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
 /// Maximum length of an argument's format description, in characters.
 pub(crate) const MAX_FORMAT: usize = 60;
 
-/// Returns true if a string can be used as a format in a usage line.
+/// Returns true if a string is a valid description of an argument's format: not blank, at most
+/// [`MAX_FORMAT`] characters long, and without control characters.
 fn is_format(text: &str) -> bool {
     !text.trim().is_empty()
         && text.chars().count() <= MAX_FORMAT

@@ -74,17 +74,20 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Formats the content of a program file: the front matter with sorted keys, an empty line, and the
-/// body, formatted by [`wattle_rt::format`]. Content without front matter is treated as a body. The
-/// meaning of the file does not change. Comments are kept, and comments between lines of front
-/// matter become TOML comments.
+/// Formats the content of a program file. The result consists of the front matter with sorted keys,
+/// an empty line, and the body, formatted by [`wattle_rt::format`]. Content without front matter is
+/// treated as a body. The meaning of the file does not change. Comments are kept, and comments
+/// between lines of front matter become TOML comments.
 ///
 /// ```
 /// use wattle_catalog::{Origin, format};
 ///
 /// let text = ";;; description=\"Greet\"\n;;; name = \"hello\"\n(resv\n\"hello\")\n";
 /// let formatted = format(text, Origin::BuiltIn("hello.wat"))?;
-/// assert_eq!(formatted, ";;; name = \"hello\"\n;;; description = \"Greet\"\n\n(resv\n  \"hello\")\n");
+/// assert_eq!(
+///     formatted,
+///     ";;; name = \"hello\"\n;;; description = \"Greet\"\n\n(resv\n  \"hello\")\n"
+/// );
 /// # Ok::<(), wattle_catalog::FormatError>(())
 /// ```
 ///

@@ -12,7 +12,10 @@ impl Entry {
     /// let catalog = wattle_catalog::Catalog::built_in();
     /// let page = catalog.get("http_get").expect("a built-in program").manual();
     /// assert!(page.starts_with("http_get(url: url)\n  Fetch a URL"));
-    /// assert!(page.contains("  http_get(\"https://example.org/\") returns \"hello\" if GET https://example.org/ answers 200"));
+    /// assert!(page.contains(
+    ///     "  http_get(\"https://example.org/\") returns \"hello\" \
+    ///      if GET https://example.org/ answers 200"
+    /// ));
     /// ```
     #[must_use]
     pub fn manual(&self) -> String {

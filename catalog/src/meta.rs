@@ -22,16 +22,17 @@ pub struct Meta {
     pub uses: Option<Vec<String>>,
     /// The version of the program, chosen by its author.
     pub version: Option<String>,
-    /// The name of the built-in program that this program replaces, which must equal its own name.
-    /// Without `replaces`, a program with the name of a built-in program is omitted.
+    /// The name of the built-in program that this program replaces. It must be the name of this
+    /// program. Without `replaces`, a program with the name of a built-in program is omitted from
+    /// the catalog.
     pub replaces: Option<String>,
-    /// Additional search words.
+    /// Additional keywords for the search.
     pub tags: Vec<String>,
     /// If true, no other call may run concurrently with a call to the program.
     pub exclusive: bool,
     /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
-    /// Maximum duration of a call, from `timeout_ms`. The limit of the runtime also applies.
+    /// Maximum duration of a call, from `timeout_ms`. The runtime's limit also applies.
     pub timeout: Option<Duration>,
     /// The examples. They are run as tests and shown in the manual.
     pub examples: Vec<Example>,

@@ -7,8 +7,9 @@ use crate::front::block::unknown;
 /// Maximum length of a word to compare, in characters. The limit keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
-/// Returns the closest known word, however distant it is. If several words are equally close,
-/// returns the first of them. If one word is a prefix of the other, their distance counts as 1.
+/// Returns the known word that is closest to `word`, however distant it is, or `None` if `known` is
+/// empty. If several words are equally close, returns the first of them. If `word` has at least
+/// three bytes and one word is a prefix of the other, their distance counts as 1.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));

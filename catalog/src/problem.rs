@@ -1,4 +1,4 @@
-//! Problems with catalog files, and all of their messages.
+//! Problems with catalog files, and the messages that describe them.
 
 use std::fmt;
 
@@ -43,7 +43,8 @@ impl Problem {
         &self.path
     }
 
-    /// Returns the line number in the file, counted from 1, if the problem is on a particular line.
+    /// Returns the number of the line with the problem, counted from 1, or `None` if the problem
+    /// does not concern a particular line.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.line
@@ -55,7 +56,7 @@ impl Problem {
         self.fault.to_string()
     }
 
-    /// Returns the hint, which says how to fix the problem.
+    /// Returns a hint about how to fix the problem, or `None` if there is none.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         self.fault.hint()
@@ -81,7 +82,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The kinds of problems.
+/// The cause of a [`Problem`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Fault {
     // Files and folders.
@@ -128,7 +129,10 @@ pub(crate) enum Fault {
     Uses(String),
     #[error("timeout_ms is 0")]
     ZeroTimeout,
-    #[error("`replaces` names {}, and the program is called `{name}`", crate::argument::excerpt(.replaced))]
+    #[error(
+        "`replaces` names {}, and the program is called `{name}`",
+        crate::argument::excerpt(.replaced)
+    )]
     ReplacesOther { name: String, replaced: String },
     #[error("{} is not a valid argument name", crate::argument::excerpt(.0))]
     ArgName(String),

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use strsim::osa_distance;
 
-/// BM25's k1. The lower it is, the less repeated occurrences of a word count.
+/// BM25's k1. At lower values, repeated occurrences of a word add less to the score.
 const SATURATION: f64 = 1.2;
-/// BM25's b, from 0 to 1. The higher it is, the less a match in a long document counts.
+/// BM25's b, from 0 to 1. At higher values, a match in a long document adds less to the score.
 const LENGTH: f64 = 0.75;
 /// Weight of a near match: the query word is a prefix of an indexed word, or one edit away from it.
 const NEAR: f64 = 0.5;
@@ -46,7 +46,7 @@ pub struct Index<K> {
     texts: Vec<Text<K>>,
     /// Number of documents that contain each word.
     known: BTreeMap<String, usize>,
-    /// The mean length of a document.
+    /// The mean document length.
     mean: f64,
 }
 
@@ -76,10 +76,10 @@ impl<K> Index<K> {
         Index { texts, known, mean }
     }
 
-    /// Returns the documents by relevance to `question`, most relevant first, each with its score.
-    /// Documents without any of the query's words are omitted. Case, plurals and other English
-    /// endings are ignored. A word that no document contains matches words that start with it or
-    /// differ from it by one edit.
+    /// Returns the keys of the documents that contain a word of the query `question`, each with the
+    /// document's score, most relevant first. Case, plurals and other English endings are ignored.
+    /// A word that no document contains matches words that start with it or differ from it by one
+    /// edit.
     #[must_use]
     pub fn rank(&self, question: &str) -> Vec<(&K, f64)> {
         let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Returns the words of a string, excluding stop words and with endings removed.
+/// Returns the words of a string, in lowercase and without English endings. Omits stop words.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
@@ -176,7 +176,10 @@ fn stem(word: String) -> String {
     if let Some(rest) = ending.map(str::len) {
         stem.truncate(rest);
         let mut last = stem.bytes().rev();
-        let doubled = matches!((last.next(), last.next()), (Some(a), Some(b)) if a == b && !b"lsz".contains(&a));
+        let doubled = matches!(
+            (last.next(), last.next()),
+            (Some(a), Some(b)) if a == b && !b"lsz".contains(&a)
+        );
         if doubled {
             stem.truncate(stem.len() - 1);
         }

@@ -15,7 +15,7 @@ const LIMITS: SchemaLimits = SchemaLimits { text: 32 << 10, parts: 4_096, checks
 /// Maximum number of faults that an error lists.
 const MAX_FAULTS: usize = 5;
 
-/// Maximum length of `enum` values in a usage line, in bytes.
+/// Maximum total length of the `enum` values in a usage line, in bytes.
 const MAX_CHOICES: usize = 80;
 
 /// A JSON Schema for a program's arguments: an object with one field for each argument given by the
@@ -27,7 +27,7 @@ pub struct ArgumentSchema {
 }
 
 impl ArgumentSchema {
-    /// Compiles the schema for a program with these parameters.
+    /// Compiles the schema for a program with the parameters `args`.
     pub(crate) fn compile(document: &Json, args: &[Arg]) -> Result<ArgumentSchema, String> {
         let Some(fields) = document.as_object() else {
             return Err("it is not an object".to_owned());
@@ -59,15 +59,16 @@ impl ArgumentSchema {
         &self.document
     }
 
-    /// Returns true if the schema expects an array or an object for this parameter.
+    /// Returns true if the schema expects an array or an object for the parameter.
     #[must_use]
     pub fn is_structured(&self, parameter: &str) -> bool {
         let types = self.property(parameter).map(types).unwrap_or_default();
         types.iter().any(|of| *of == "array" || *of == "object")
     }
 
-    /// Replaces the description and format of a parameter with those of the schema, if the schema
-    /// specifies them.
+    /// Replaces the parameter's description with the one in the schema, if the schema contains one.
+    /// If the schema lists `enum` values of at most [`MAX_CHOICES`] bytes, replaces the parameter's
+    /// format with the list.
     pub(crate) fn describe(&self, arg: &mut Arg) {
         let Some(property) = self.property(&arg.name) else { return };
         if let Some(description) = property.get("description").and_then(Json::as_str) {
@@ -82,8 +83,8 @@ impl ArgumentSchema {
         }
     }
 
-    /// Returns at most [`MAX_FAULTS`] schema violations in the arguments given by a caller, each
-    /// with its parameter.
+    /// Validates the arguments given by a caller, each paired with its parameter. Returns messages
+    /// about at most [`MAX_FAULTS`] schema violations.
     pub(crate) fn faults<'a>(
         &self,
         given: impl IntoIterator<Item = (&'a Arg, &'a String)>,
@@ -115,7 +116,8 @@ fn properties(document: &Json) -> Option<&Map<String, Json>> {
     document.get("properties")?.as_object()
 }
 
-/// Returns the types that a property's schema allows.
+/// Returns the types that a property's schema allows, or an empty list if it does not restrict the
+/// type.
 fn types(property: &Json) -> Vec<&str> {
     match property.get("type") {
         Some(Json::String(one)) => vec![one],

@@ -11,7 +11,7 @@ use crate::argument::{excerpt, with_article};
 use crate::schema::ArgumentSchema;
 use crate::{Catalog, Entry, Name};
 
-/// A reference to one program of a catalog, or to all programs whose names have a prefix.
+/// A reference to one program in a catalog, or to all programs whose names have a given prefix.
 ///
 /// In a file, it is a string, or a table if it changes the program:
 ///
@@ -21,7 +21,10 @@ use crate::{Catalog, Entry, Name};
 /// #[derive(serde::Deserialize)]
 /// struct File { tools: Vec<ToolRef> }
 /// let file: File = toml::from_str(r#"
-///     tools = ["text.*", { id = "file_read", alias = "read_rules", context = { path = "rules.md" } }]
+///     tools = [
+///         "text.*",
+///         { id = "file_read", alias = "read_rules", context = { path = "rules.md" } },
+///     ]
 /// "#).unwrap();
 /// let catalog = Catalog::built_in().select(&file.tools).unwrap();
 /// assert!(catalog.get("text_count").is_some() && catalog.get("http_get").is_none());
@@ -36,11 +39,12 @@ pub struct ToolRef {
     pub alias: Option<String>,
     /// The description that the model reads instead of the program's own.
     pub description: Option<String>,
-    /// Values by name that the model can neither see nor set. A parameter with the same name as a
+    /// Named values that the model can neither see nor set. A parameter with the same name as a
     /// value is set to that value. The program can read all of the values.
     pub context: BTreeMap<String, String>,
-    /// The JSON Schema of the arguments: an object whose properties are the program's parameters.
-    /// Calls that do not match it are refused. Allowed only for a single program.
+    /// The JSON Schema of the arguments. It describes an object whose properties are the program's
+    /// parameters. Calls that do not match the schema are refused. Allowed only for a single
+    /// program.
     pub schema: Option<Json>,
 }
 
@@ -57,7 +61,7 @@ impl ToolRef {
     }
 }
 
-/// Replaces the separators in a name with `_`, so that names can be compared.
+/// Replaces the dots in a name with `_`, so that `text.` and `text_` are the same prefix.
 fn unified(name: &str) -> String {
     name.replace('.', "_")
 }
@@ -135,37 +139,39 @@ impl From<ToolRef> for ToolForm {
 /// The reason why a selection failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectError {
-    /// No program has this name. The message lists similar names.
+    /// The reference names a program that does not exist. The message lists similar names.
     Unknown {
         /// The reference's id.
         id: String,
         /// The names of similar programs, most similar first.
         nearest: Vec<String>,
     },
-    /// No program's name starts with the prefix.
+    /// No program's name starts with the reference's prefix. The string is the reference's id.
     NothingMatches(String),
-    /// A reference that selects several programs must not have an alias.
+    /// A reference that selects several programs has an alias, which is not allowed. The string is
+    /// the reference's id.
     AliasOfSeveral(String),
-    /// A reference that selects several programs must not have a schema.
+    /// A reference that selects several programs has a schema, which is not allowed. The string is
+    /// the reference's id.
     SchemaOfSeveral(String),
     /// The schema of a program's arguments is invalid.
     BadSchema {
-        /// The program.
+        /// The reference's id.
         id: String,
-        /// The reason.
+        /// The reason why the schema is invalid.
         why: String,
     },
-    /// An alias is not a valid name.
+    /// An alias is not a valid program name. The string is the alias.
     BadAlias(String),
-    /// Two references result in the same name.
+    /// Two references result in the same program name, which the string contains.
     SameName(String),
     /// A context value does not match the type of its parameter.
     BadValue {
-        /// The program.
+        /// The reference's id.
         id: String,
-        /// The parameter.
+        /// The name of the parameter.
         parameter: String,
-        /// The expected and the actual value.
+        /// A description of the expected and the actual value.
         why: String,
     },
 }
@@ -205,8 +211,8 @@ impl Catalog {
     /// program takes precedence over a reference to several programs.
     ///
     /// # Errors
-    /// If a reference selects nothing, two references result in the same name, or a change is
-    /// invalid.
+    /// If a reference selects nothing, two references result in the same name, or a change that a
+    /// reference makes to a program is invalid.
     pub fn select(&self, tools: &[ToolRef]) -> Result<Catalog, SelectError> {
         let mut selected: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let (several, single): (Vec<&ToolRef>, Vec<&ToolRef>) =

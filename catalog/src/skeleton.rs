@@ -9,7 +9,8 @@ use crate::{Catalog, Name};
 /// use wattle_catalog::{Entry, Origin, skeleton};
 ///
 /// let text = skeleton(&"greet".parse()?);
-/// assert_eq!(Entry::parse(&text, Origin::BuiltIn("greet.wat"))?.usage(), "greet(who: string = \"world\")");
+/// let entry = Entry::parse(&text, Origin::BuiltIn("greet.wat"))?;
+/// assert_eq!(entry.usage(), "greet(who: string = \"world\")");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]

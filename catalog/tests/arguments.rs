@@ -1,4 +1,4 @@
-//! Tests of checking the arguments of a call.
+//! Tests of the checks on a call's arguments.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 

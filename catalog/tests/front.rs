@@ -1,5 +1,5 @@
-//! Tests of front matter: every problem has its exact message, and valid front matter is read
-//! completely.
+//! Tests of parsing front matter: each problem is reported with exactly the expected message, and
+//! valid front matter is read completely.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

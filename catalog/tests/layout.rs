@@ -1,5 +1,5 @@
-//! Tests of whole-file layout. Each case in `tests/data/layout.txt` consists of `=== TITLE`, a
-//! file, `---` and the file's layout. `UPDATE=1` updates the layouts.
+//! Tests of formatting whole files. Each case in `tests/data/layout.txt` consists of `=== TITLE`, a
+//! file, `---` and the formatted file. `UPDATE=1` updates the formatted files.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -20,7 +20,8 @@ fn meta(text: &str) -> Meta {
     meta
 }
 
-/// Formats a file, and checks properties that hold for every layout.
+/// Formats a file. Checks that formatting the result again changes nothing, and that the front
+/// matter keeps its meaning. Returns the formatted file or the error message.
 fn checked(text: &str) -> String {
     let formatted = match format(text, origin()) {
         Ok(formatted) => formatted,

@@ -36,7 +36,7 @@ impl Inference for Model {
     }
 }
 
-/// The environment of a call.
+/// The files, model and grants for a call.
 struct World {
     files: Arc<Files>,
     model: Arc<Model>,
@@ -44,7 +44,7 @@ struct World {
 }
 
 impl World {
-    /// Creates an environment without files, and with a model that returns these answers.
+    /// Creates an environment without files, and with a model that returns the given answers.
     fn new(answers: Vec<String>) -> World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });
@@ -221,7 +221,7 @@ async fn edge_cases_of_files_are_handled() {
     }
 }
 
-/// Returns random strings of characters that have a special meaning to the programs. The strings
+/// Returns `count` random strings. Each string is a sequence of elements of `alphabet`. The strings
 /// are the same in every test run.
 fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -1,4 +1,4 @@
-//! Tests that folders can be rescanned.
+//! Tests of rescanning a catalog's folders.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

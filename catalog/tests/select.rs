@@ -130,7 +130,7 @@ fn arguments_are_validated_against_the_schema_of_the_agent() {
         (&["c", "[1]", "1"], Err("at /where: \"c\" is not one of \"a\" or \"b\"")),
         (&["a", "[1, \"x\"]", "1"], Err("at /what/1: \"x\" is not of type \"integer\"")),
         (&["a", "one", "1"], Err("at /what: \"one\" is not of type \"array\"")),
-        // A default of the program is not an argument that the caller gave.
+        // The schema applies to the arguments that the caller gave, not to the program's defaults.
         (&["a", "[1]"], Err("\"max\" is a required property")),
         (&["a", "[1]", ""], Err("\"max\" is a required property")),
         // The types of the parameters are still checked.

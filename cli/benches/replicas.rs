@@ -39,7 +39,7 @@ const CLIENTS: usize = 8;
 /// Maximum time to wait for all runs to end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Returns the sum of a counter over all servers.
+/// Returns the sum of a metric over all servers.
 fn sum(servers: &[Server], name: &str) -> f64 {
     let of = |server: &Server| -> f64 {
         let mut text = String::new();

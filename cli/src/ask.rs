@@ -17,12 +17,13 @@ struct Terminal {
     turn: Mutex<()>,
 }
 
-/// Returns true if a user is at the terminal.
+/// Returns true if stdin and stderr are terminals.
 pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Returns an asker that prompts the user at the terminal, or `None` if there is no such user.
+/// Returns an asker that prompts the user at the terminal, or `None` if stdin or stderr is not a
+/// terminal.
 pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
     is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
 }
@@ -50,7 +51,8 @@ impl Asker for Terminal {
     }
 }
 
-/// Reads the answer from the terminal. Anything other than a clear yes counts as a no.
+/// Prompts for the answer, and reads it from the terminal. If the user asks to see `program`,
+/// prints it and prompts again. Any other reply that is not a clear yes counts as a no.
 fn read(program: &str) -> Answer {
     let _question = keyboard::question();
     loop {

@@ -11,7 +11,7 @@ use crate::output::{self, DIM, NAME, paint};
 use crate::progress::counted;
 use crate::setup::make_private;
 
-/// Maximum number of changes in a list.
+/// Maximum number of changes that are listed on stderr. Further changes are only counted.
 const LISTED: usize = 100;
 
 /// The fate of a run's changes: already written, applied, or dropped.
@@ -82,8 +82,8 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Saves the run's version of each file whose change could not be applied, in a new folder. Returns
-/// `None` if there is no such file, or the user has no data folder.
+/// Saves the run's version of each file whose change could not be applied, in a new folder, and
+/// returns the folder. Returns `None` if there is no such file, or the user has no data folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

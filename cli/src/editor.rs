@@ -1,10 +1,10 @@
-//! The user's editor, for the inputs of a session.
+//! Editing the inputs of a session in the user's editor.
 //!
 //! The confinement of the process (see `walls`) prevents it from starting programs, and would
-//! prevent an editor from reading its own files. Therefore a session starts a small process before
-//! it confines itself, the *editor broker*: this binary with the argument [`BROKER`]. The broker
-//! receives text, never a command or a path. It writes the text to its own temporary file, opens
-//! this file in the editor that the user's environment names, and returns the saved text.
+//! prevent an editor from reading its own files. Therefore, before a session confines itself, it
+//! starts a small process, the *editor broker*: this binary with the argument [`BROKER`]. The
+//! broker receives text, never a command or a path. It writes the text to its own temporary file,
+//! opens this file in the editor that the user's environment names, and returns the saved text.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,8 +42,8 @@ pub(crate) struct EditorBroker {
 }
 
 impl EditorBroker {
-    /// Starts the broker, before the process confines itself. Returns `None` if the environment
-    /// names no editor.
+    /// Starts the broker. Must be called before the process confines itself. Returns `None` if the
+    /// environment names no editor or, after a warning, if the broker fails to start.
     pub(crate) fn start() -> Option<EditorBroker> {
         editor()?;
         let started = || -> std::io::Result<EditorBroker> {
@@ -63,11 +63,11 @@ impl EditorBroker {
         }
     }
 
-    /// Opens `text` in the editor, and waits until the user exits the editor. Returns the saved
-    /// text.
+    /// Opens `text` in the editor, and waits until the user exits the editor. The name of the
+    /// edited file ends with `ending`. Returns the saved text.
     ///
     /// # Errors
-    /// If the editor failed, or the text is not UTF-8 or too large.
+    /// If the editor fails, or if the saved text is not valid UTF-8 or is too large.
     pub(crate) fn edit(&mut self, text: &str, ending: &str) -> Result<String, Fault> {
         let draft = Draft { text: text.to_owned(), ending: ending.to_owned() };
         let edited = self.ask(&draft).unwrap_or_else(|error| Err(error.to_string()));
@@ -122,7 +122,7 @@ pub(crate) fn serve() -> ExitCode {
 }
 
 /// Returns the editor's command, split into words. Returns `None` if the environment names no
-/// editor.
+/// editor, or if the command is not valid UTF-8.
 fn editor() -> Option<Vec<String>> {
     let named = |name: &&str| std::env::var_os(name).filter(|value| !value.is_empty());
     let command: OsString = VARIABLES.iter().find_map(named)?;

@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     Bound,
     /// A permission is missing.
     Denied,
-    /// The run is parked: it waits for an approval.
+    /// The run is parked: it is waiting for an approval or a release.
     Parked,
     /// The user interrupted the command.
     Interrupted,
@@ -54,7 +54,7 @@ pub(crate) enum Fault {
         exit: Exit,
         /// The message: lower case, without a full stop.
         message: String,
-        /// The action that the hint suggests.
+        /// A hint that suggests an action.
         hint: Option<String>,
     },
     /// The process that reads stdout has closed it, so there is nothing left to do. This is not an

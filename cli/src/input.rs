@@ -8,10 +8,11 @@ use crate::fault::Fault;
 /// Maximum size of a prompt, a program or a model's answer, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Returns the prompt: the argument itself, or stdin if it is `-`.
+/// Returns the prompt without surrounding whitespace: `given`, or the content of stdin if `given`
+/// is `-`.
 ///
 /// # Errors
-/// If it is empty, or stdin cannot be read or is not UTF-8.
+/// If the prompt is empty, or stdin cannot be read, is too large or is not UTF-8.
 pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
     let text = match given {
         "-" => utf8(stdin()?, "stdin")?,
@@ -26,7 +27,7 @@ pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
 /// Reads a file as text, or stdin if the path is `-`.
 ///
 /// # Errors
-/// If it cannot be read, is too large or is not UTF-8.
+/// If the input cannot be read, is too large or is not UTF-8.
 pub(crate) fn text(path: &Path) -> Result<String, Fault> {
     if path == Path::new("-") {
         return utf8(stdin()?, "stdin");

@@ -1,8 +1,8 @@
 //! Handling of the keys that a user presses while no line is being read.
 //!
-//! While a run is in progress, keys are not echoed, because that would disturb its output. They
-//! stay in the terminal's queue and become the next input. Keys that were pressed before a question
-//! was shown never answer it.
+//! While a run is in progress, keys are not echoed, because the echo would disturb the run's
+//! output. They stay in the terminal's queue and become the next input. Keys that were pressed
+//! before a question was shown never answer it.
 
 use std::io::{IsTerminal, stdin};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The command line of the Wattle agent runtime: the only crate that uses a terminal.
+//! The command line of the Wattle agent runtime. This is the only crate that uses a terminal.
 //!
 //! The binary calls [`main`]. The crate is also a library, so that the fuzz targets can parse
 //! project files.
@@ -63,8 +63,9 @@ pub fn main() -> ExitCode {
         .into()
 }
 
-/// Returns the settings of a project file that take effect without trust. Each setting has a flag
-/// that is true if the setting needs trust. A fuzz target checks that all flags are false.
+/// Returns the settings of a project file that take effect without trust, as lines such as
+/// `max_steps = 3`. Each line is paired with a flag that is true if the setting needs trust. A fuzz
+/// target checks that all flags are false.
 ///
 /// # Errors
 /// If the bytes are not TOML, or set an unknown key or one that no project file may set.
@@ -85,7 +86,7 @@ fn print_usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Sends log messages to stderr: warnings, and with `--verbose` the debug messages of Wattle
-/// itself. The lines of a server start with the time.
+/// itself. The log lines of a server start with a timestamp.
 fn log(cli: &Cli) {
     let own = if cli.verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);

@@ -20,7 +20,7 @@ use crate::setup::{Setup, variable};
 use crate::walls::{self, Needs};
 use crate::{threads, trusted};
 
-/// The environment variable that holds the token.
+/// The environment variable that contains the operator's API token.
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
 /// The environment variable that allows clients to request trusted runs.
 const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
@@ -113,7 +113,8 @@ fn operator(config: &Config) -> Operator {
     }
 }
 
-/// Returns the parts of the configured tenant.
+/// Opens the configured tenant's store, and returns it with the tenant's workdir, signing key,
+/// secrets and trusted capabilities.
 fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);
     let signer = crate::setup::keys(config)
@@ -133,9 +134,9 @@ fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     })
 }
 
-/// Returns the function that opens the parts of other tenants. Each tenant has its own folder for
-/// traces, next to the store. Runs of other tenants are never trusted, because the workdir belongs
-/// to the operator.
+/// Returns a function that opens the store and the other components of another tenant. The tenant's
+/// workdir, which contains the tenant's traces, is a folder next to the store. Runs of other
+/// tenants are never trusted, because trusted runs commit from the workdir of the operator.
 fn tenants(setup: &Setup) -> OpenTenant {
     let setup = setup.clone();
     Arc::new(move |tenant| {
@@ -205,7 +206,8 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
     }
 }
 
-/// Returns the token that an earlier start saved, or creates and prints a new one.
+/// Returns the token that an earlier start saved. If there is none, generates and prints a new
+/// token, and saves it if the user has a state folder.
 fn kept() -> Result<Token, Fault> {
     let path = etcetera::base_strategy::Xdg::new()
         .ok()
@@ -249,7 +251,8 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Waits for an interrupt or a termination signal. Waits forever if the system delivers neither.
+/// Waits for an interrupt or a termination signal. Waits forever if the process cannot receive
+/// these signals.
 async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {

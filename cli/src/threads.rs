@@ -1,5 +1,5 @@
 //! The threads that run commands. A command confines the process before it starts them, because the
-//! confinement applies to later threads only.
+//! confinement applies only to threads that are started afterwards.
 
 use tokio::runtime::{Builder, Runtime};
 
@@ -26,7 +26,7 @@ pub(crate) fn look_up<T>(lookup: impl Future<Output = Result<T, Fault>>) -> Resu
     started(Builder::new_current_thread().enable_all().build())?.block_on(then_close(lookup))
 }
 
-/// Performs work, and then closes the database that it used, while the threads still exist.
+/// Awaits the work, and then closes the database that it used, while the threads still exist.
 async fn then_close<T>(work: impl Future<Output = T>) -> T {
     let done = work.await;
     setup::close_database().await;

@@ -1,4 +1,5 @@
-//! The additional capabilities of a trusted run, and the secrets that requests may refer to.
+//! The additional capabilities of a trusted run, and the secrets that a program's HTTP requests may
+//! refer to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,11 +22,12 @@ use crate::setup::variable;
 /// The search path for `git` if the environment has no `PATH`.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Returns the parts of a trusted run in this workdir. If the settings of a part are missing, the
-/// part reports this when a program uses it.
+/// Returns the additional capabilities of a trusted run in this workdir. If a capability's settings
+/// are missing, programs that use the capability fail with an error.
 ///
 /// # Errors
-/// If a setting cannot be used: the public folder does not exist, or a key is not set.
+/// If a setting cannot be used, for example because the public folder does not exist or a key's
+/// environment variable is not set.
 pub(crate) fn trusted(
     config: &Config,
     workdir: &Path,
@@ -88,7 +90,9 @@ fn image_generator(
     Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// Reads the key from the environment variable that a setting names, and masks the key in records.
+/// Reads a key from the environment variable `name`, and masks the key in everything that the
+/// process records. `setting` is the setting that contains the name. Returns `None` if `name` is
+/// `None`.
 pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {
@@ -104,9 +108,9 @@ pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, F
     Ok(Some(key))
 }
 
-/// Returns the secrets that requests may refer to: first those in the settings, then those in the
-/// store, which is opened on first use. If a secret's environment variable is not set, using the
-/// secret fails.
+/// Returns the secrets that a program's HTTP requests may refer to: first those in the settings,
+/// then those in the store, which is opened on first use. If a secret's environment variable is not
+/// set, using the secret fails.
 ///
 /// # Errors
 /// If an environment variable's value cannot be a secret.

@@ -1,4 +1,4 @@
-//! Attempts by agents. Each attempt is a tree of runs in a task's scene.
+//! Attempts by agents. Each attempt is a tree of runs that share the task's [`Scene`].
 //!
 //! An agent can send requests to other agents only in a run of the run service. Each attempt by an
 //! agent therefore has its own service and store, which exist only for that attempt.
@@ -23,7 +23,7 @@ use crate::trial::{Run, grants};
 /// Maximum time for an attempt's open runs to stop after the attempt has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The setup with which an agent attempts a task: host, settings, scene and model.
+/// The setup for an agent's attempt at a task: host, agents, settings, scene and model.
 pub(crate) struct AgentTask {
     /// The host of the evaluation, with all programs.
     pub(crate) host: Host,
@@ -39,9 +39,9 @@ pub(crate) struct AgentTask {
     pub(crate) with_ai: bool,
 }
 
-/// Returns the parts of an agent, adapted to an evaluation. The evaluation's dialect replaces the
-/// agent's dialect, unless the evaluation's dialect is `auto`. The agent's limit on steps cannot
-/// exceed the evaluation's limit.
+/// Returns the [`AgentParts`] of an agent, adapted to an evaluation. The evaluation's dialect
+/// replaces the agent's dialect, unless the evaluation's dialect is `auto`. The agent's limit on
+/// steps cannot exceed the evaluation's limit.
 pub(crate) fn parts(
     agent: &AgentSpec,
     host: &Host,

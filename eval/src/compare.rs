@@ -12,7 +12,7 @@ use crate::table::counted;
 /// A side of a comparison: a model's attempts with one approach.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The attempts. Only attempts of the compared model with this approach are counted.
+    /// The attempts. Only the compared model's attempts with `approach` are counted.
     pub attempts: &'a [Attempt],
     /// The approach of the attempts that are counted.
     pub approach: Approach,
@@ -31,19 +31,19 @@ pub struct Pairing {
     pub prompts: [Vec<String>; 2],
     /// Number of tasks that both sides attempted.
     pub tasks: usize,
-    /// Number of omitted task versions. A task is omitted if only one side attempted it, if it was
-    /// changed, or if all attempts on one side ended with an error.
+    /// Number of omitted tasks. A task is omitted if only one side attempted it, or if all attempts
+    /// on one side ended with an error. A task that was changed counts as two tasks.
     pub left_out: usize,
-    /// The metrics of both sides.
+    /// The metrics, each with its values on both sides.
     pub measures: Vec<Measure>,
 }
 
-/// A metric of both sides. Each task counts once, with the mean over its attempts.
+/// A metric, with its values on both sides. Each task counts once, with the mean over its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measure {
     /// The metric's name.
     pub name: &'static str,
-    /// Number of tasks for which both sides have the metric.
+    /// Number of tasks for which the metric is defined on both sides.
     pub tasks: usize,
     /// The mean over all tasks, for the first side.
     pub before: f64,
@@ -64,8 +64,8 @@ pub struct Measure {
 /// A function that measures an attempt. It returns `None` if there is nothing to measure.
 type Metric = fn(&Attempt) -> Option<f64>;
 
-/// The metrics. Each has a name, the sign of an improvement, and a function that computes its
-/// value.
+/// The metrics. Each has a name, the sign of an improvement (1.0 if a higher value is better), and
+/// a function that computes its value.
 const METRICS: [(&str, f64, Metric); 6] = [
     ("success", 1.0, |attempt| Some(f64::from(u8::from(attempt.passed())))),
     ("valid", 1.0, |attempt| {
@@ -111,8 +111,8 @@ pub fn compare(model: &str, before: Side<'_>, after: Side<'_>) -> Option<Pairing
     })
 }
 
-/// Returns a model's attempts without errors, grouped by task and fingerprint. If the same attempt
-/// occurs twice, the later result counts.
+/// Returns a model's attempts that did not end with an error, grouped by task and fingerprint. If
+/// the same attempt occurs twice, the later result counts.
 fn by_task<'a>(model: &str, side: Side<'a>) -> BTreeMap<(&'a str, &'a str), Vec<&'a Attempt>> {
     let mut last: BTreeMap<_, BTreeMap<u32, &Attempt>> = BTreeMap::new();
     for attempt in side.attempts {
@@ -127,7 +127,8 @@ fn by_task<'a>(model: &str, side: Side<'a>) -> BTreeMap<(&'a str, &'a str), Vec<
     last.into_iter().map(|(task, trials)| (task, trials.into_values().collect())).collect()
 }
 
-/// Returns the mean of a metric over the attempts for which it is defined.
+/// Returns the mean of a metric over the attempts for which it is defined, or `None` if there are
+/// no such attempts.
 fn mean(attempts: &[&Attempt], metric: Metric) -> Option<f64> {
     let values: Vec<f64> = attempts.iter().filter_map(|attempt| metric(attempt)).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

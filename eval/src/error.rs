@@ -152,14 +152,14 @@ impl EvalError {
 }
 
 /// Parses serde's message ``unknown field `x`, expected one of `a`, `b` ``. Returns the unknown key
-/// and the known keys.
+/// and the known keys, or `None` for any other message.
 fn unknown_key(message: &str) -> Option<(String, Vec<String>)> {
     let (key, rest) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     let key = truncate(key, 80).into_owned();
     Some((key, rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
 }
 
-/// Returns the known word that is most similar to `word`.
+/// Returns the known word that is most similar to `word`, or `None` if there are no known words.
 pub(crate) fn nearest<'k>(word: &str, known: &'k [String]) -> Option<&'k String> {
     known.iter().min_by_key(|known| osa_distance(word, known))
 }

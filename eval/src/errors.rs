@@ -27,7 +27,7 @@ pub struct ErrorReport {
 /// The errors of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorClass {
-    /// The class, as in [`FirstTryError::class`].
+    /// The class of the errors; see [`FirstTryError::class`].
     pub class: String,
     /// Number of errors.
     pub count: usize,

@@ -46,7 +46,7 @@ impl Suite {
             recordings: Recordings::beside(Path::new("")),
             agents: agents.clone(),
             agent: None,
-            // The agent's own setting applies, as in any run of the agent.
+            // The agent's own dialect applies, as in any run of the agent.
             settings: Settings { dialect: DialectSetting::Auto, ..Settings::default() },
         })
     }

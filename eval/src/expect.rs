@@ -11,9 +11,9 @@ use crate::rule::Rule;
 
 /// The expectations of a task. An attempt must meet all of them.
 ///
-/// A file or key of the fixtures that has no rule must keep its content, and so must the memory,
-/// because a program that damages other data does not solve the task. Other files, keys and memory
-/// items may be added.
+/// A file or key of the fixtures that has no rule must keep its content. If there is no rule for
+/// the memory, its items must be kept, too. A program that damages other data does not solve the
+/// task. Other files, keys and memory items may be added.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The rule for the answer.
@@ -78,8 +78,8 @@ impl Expectation {
         Ok(problems)
     }
 
-    /// Returns the files, keys and memory items that have no rule and differ from the fixtures, one
-    /// sentence each.
+    /// Returns one sentence for each file, key and memory item that has no rule and differs from
+    /// the fixtures.
     async fn damage(&self, scene: &Scene, fixtures: &Fixtures) -> Result<Vec<String>, String> {
         let mut damage = Vec::new();
         for (path, before) in &fixtures.files {

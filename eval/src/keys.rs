@@ -109,7 +109,7 @@ fn ok() -> u16 {
     200
 }
 
-/// A validated response for HTTP requests.
+/// A fixture's response to HTTP requests with a given method and URL.
 #[derive(Deserialize)]
 #[serde(try_from = "RawHttp")]
 struct HttpKeys(HttpAnswer);
@@ -155,7 +155,8 @@ impl From<ExpectKeys> for Expectation {
 }
 
 impl BudgetKeys {
-    /// Returns a budget with these values, and with values from `defaults` for missing keys.
+    /// Returns a budget with the values of these keys, and with values from `defaults` for missing
+    /// keys.
     pub(crate) fn with_defaults(self, defaults: Budget) -> Budget {
         Budget {
             steps: self.steps.unwrap_or(defaults.steps),

@@ -1,4 +1,4 @@
-//! Evaluations, which run sets of tasks with models and summarize each model's results.
+//! Evaluates models: runs sets of tasks with each model, and summarizes the results.
 //!
 //! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, a budget, and expectations
 //! for the answer and for the files and state after the run. [`evaluate`] runs every task with
@@ -14,19 +14,28 @@
 //! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};
 //! use wattle_eval::{Answers, Approach, Contender, Plan, Suite, evaluate};
 //!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
 //! std::fs::create_dir_all(folder.path().join("recordings/some-model/sums"))?;
 //! std::fs::create_dir(folder.path().join("sums"))?;
-//! std::fs::write(folder.path().join("sums/two.toml"), "prompt = 'two and two?'\nexpect.answer.number = 4")?;
+//! std::fs::write(
+//!     folder.path().join("sums/two.toml"),
+//!     "prompt = 'two and two?'\nexpect.answer.number = 4",
+//! )?;
 //! std::fs::write(
 //!     folder.path().join("recordings/some-model/sums/two.jsonl"),
-//!     "{\"wattle_cassette\":1,\"model\":\"some-model\"}\n{\"reply\":\"ToolCall::Response(\\\"four: 4\\\")\"}\n",
+//!     "{\"wattle_cassette\":1,\"model\":\"some-model\"}\n\
+//!      {\"reply\":\"ToolCall::Response(\\\"four: 4\\\")\"}\n",
 //! )?;
 //!
 //! let suite = Suite::load(folder.path()).map_err(|errors| errors[0].clone())?;
 //! let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))?;
-//! let model = Contender { model: "some-model".to_owned(), approach: Approach::Programs, answers: Answers::Recorded };
+//! let model = Contender {
+//!     model: "some-model".to_owned(),
+//!     approach: Approach::Programs,
+//!     answers: Answers::Recorded,
+//! };
 //! let done = evaluate(&host, &suite, &[model], &Plan::default(), None, &|_| {}).await?;
 //! assert!(done.attempts[0].passed());
 //! # Ok(()) }

@@ -20,7 +20,7 @@ const BYTES_PER_TOKEN: usize = 4;
 pub(crate) struct MeteredModel {
     model: Arc<dyn Model>,
     budget: Option<u64>,
-    /// The token that is cancelled when the budget is exceeded.
+    /// The cancellation token of the attempt. The meter cancels it when the budget is exceeded.
     cancel: CancellationToken,
     reading: Mutex<MeterReading>,
     conversation: Mutex<Conversation>,
@@ -51,7 +51,7 @@ impl MeteredModel {
         self.conversation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stores the messages of a request until its reply is known.
+    /// Stores the messages of a request that has no reply yet.
     fn keep(&self, request: &ModelRequest<'_>) {
         let mut kept = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Conversation { messages: request.messages.to_vec(), reply: None };

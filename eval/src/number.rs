@@ -65,9 +65,9 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
     pattern.find_iter(text).filter(is_separate).filter_map(read).collect()
 }
 
-/// Returns the numbers in a string, once for each possible reading. The first reading is
-/// [`numbers`]. The other readings are included only if they are unambiguous: a decimal comma
-/// (`1.250,75`), spaces between thousands (`1 250.75`), and number words.
+/// Returns the lists of numbers that a string can be read as. The first list is the result of
+/// [`numbers`]. Lists for three other notations are included only if they are unambiguous: a
+/// decimal comma (`1.250,75`), spaces between thousands (`1 250.75`), and number words.
 pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
     let mut readings = vec![numbers(text)];
     static EUROPEAN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -114,7 +114,7 @@ fn number_words(text: &str) -> Vec<f64> {
     words.filter_map(number).map(|(_, number)| f64::from(number)).collect()
 }
 
-/// Returns true if the text begins with a unit directly after a number: `km`, `ms`, `h`.
+/// Returns true if `text`, which directly follows a number, begins with a unit such as `km` or `h`.
 fn is_unit(text: &str) -> bool {
     let letters = text.chars().take_while(|c| c.is_alphabetic()).count();
     letters <= 3 && text.chars().nth(letters).is_none_or(|c| !(c.is_ascii_digit() || c == '_'))

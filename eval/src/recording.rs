@@ -24,7 +24,7 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// The name of the folder in a suite.
+    /// The name of the folder with a suite's recordings.
     pub(crate) const FOLDER: &str = "recordings";
 
     pub(crate) fn beside(suite: &Path) -> Recordings {
@@ -53,8 +53,8 @@ impl Recordings {
         Ok(models)
     }
 
-    /// Returns the file that contains the recording of an attempt. If a repeated attempt has no
-    /// recording, returns the recording of the first attempt.
+    /// Returns the path of the recording of an attempt. If a repeated attempt has no recording,
+    /// returns the path for the first attempt. Returns `None` if neither file exists.
     pub(crate) fn find(
         &self,
         model: &str,
@@ -102,7 +102,8 @@ pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     Cassette::parse(&lines.join("\n")).map_err(failed)
 }
 
-/// Returns the replies in a text recording. Each reply follows a line `=== reply`.
+/// Returns the replies in a text recording. Each reply follows a line `=== reply`. Returns `None`
+/// if the text does not begin with such a line.
 fn replies(text: &str) -> Option<Vec<String>> {
     const MARK: &str = "=== reply";
     let mut replies: Vec<String> = Vec::new();

@@ -23,7 +23,7 @@ pub struct Results {
 /// The treatment of attempts that a results file already contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
-    /// Opening the file fails.
+    /// Opening the file fails if it contains attempts.
     Refuse,
     /// The existing attempts are kept and not repeated.
     Resume,
@@ -78,18 +78,19 @@ impl Results {
         &self.previous
     }
 
-    /// Returns the last stored result of the same attempt with the same prompt, unless it is an
-    /// error.
+    /// Returns the latest stored result of the attempt `wanted` with the same prompt, or `None` if
+    /// there is none. Ignores results with the verdict `error`.
     pub(crate) fn find(&self, wanted: &Attempt) -> Option<&Attempt> {
         self.earlier(wanted).find(|attempt| attempt.prompt == wanted.prompt)
     }
 
-    /// Returns true if the same attempt was made before, but only with other prompts.
+    /// Returns true if the attempt `wanted` was made before, but only with other prompts.
     pub(crate) fn has_other_prompt(&self, wanted: &Attempt) -> bool {
         self.find(wanted).is_none() && self.earlier(wanted).next().is_some()
     }
 
-    /// Returns the stored results of the same attempt, latest first.
+    /// Returns the stored results of the attempt `wanted` with any prompt, latest first. Omits
+    /// results with the verdict `error`.
     fn earlier<'r, 'w>(
         &'r self,
         wanted: &'w Attempt,

@@ -1,5 +1,4 @@
-//! The runner, which runs every task with every contender, several attempts at a time, and reuses
-//! known results.
+//! Running every task with every contender, several attempts at a time, and reusing known results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,8 +52,8 @@ pub struct Plan {
     pub jobs: usize,
     /// Folder for the transcripts of new attempts. If it is `None`, no transcripts are written.
     pub transcripts: Option<PathBuf>,
-    /// Cancels the evaluation. Running attempts are dropped, and results of finished attempts are
-    /// kept.
+    /// A token that cancels the evaluation. Running attempts are dropped, and results of finished
+    /// attempts are kept.
     pub cancel: CancellationToken,
 }
 

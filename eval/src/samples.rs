@@ -13,9 +13,9 @@ use crate::task::Task;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Samples {
-    /// Results that are right.
+    /// Results that the expectations must accept.
     pub right: Vec<Sample>,
-    /// Results that are wrong.
+    /// Results that the expectations must reject.
     pub wrong: Vec<Sample>,
 }
 
@@ -74,8 +74,9 @@ impl From<SampleKeys> for Sample {
 }
 
 impl Suite {
-    /// Checks every task's fixtures and samples. Returns a message for each sample that the task's
-    /// expectations judge incorrectly.
+    /// Checks every task's fixtures and samples. Returns a message for each task whose fixtures
+    /// cannot be set up, and for each problem with a sample that the task's expectations judge
+    /// incorrectly.
     ///
     /// # Errors
     /// If the engine fails.

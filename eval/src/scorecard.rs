@@ -1,4 +1,4 @@
-//! The scorecard: totals of attempts by model, approach and kind of task.
+//! The scorecard: totals over attempts, by model, approach and kind of task.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 /// all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scorecard {
-    /// The rows.
+    /// The rows, grouped by model, approach and agent.
     pub rows: Vec<Row>,
-    /// Comparisons of the approaches, one for each model that worked on the same tasks with
-    /// programs and with tools.
+    /// Comparisons of programs and tools, one for each model that worked on the same tasks with
+    /// both.
     pub comparisons: Vec<Comparison>,
 }
 
 /// A row of a scorecard.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The model.
+    /// The model's name.
     pub model: String,
     /// The model's approach to the tasks.
     pub approach: Approach,
@@ -33,10 +33,10 @@ pub struct Row {
     pub score: Score,
 }
 
-/// The results of one model with both approaches on the same tasks.
+/// The results of one model with programs and with tools, on the same tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The model.
+    /// The model's name.
     pub model: String,
     /// The results with programs.
     pub programs: Score,
@@ -44,7 +44,7 @@ pub struct Comparison {
     pub tools: Score,
 }
 
-/// Totals of several attempts. An attempt with the verdict `error` counts only in `errors`.
+/// Totals over several attempts. An attempt with the verdict `error` counts only in `errors`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Score {
     /// Number of attempts without an error.
@@ -76,7 +76,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// Computes the totals of attempts.
+    /// Computes totals over attempts.
     #[must_use]
     pub fn of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Score {
         let mut score = Score::default();
@@ -112,7 +112,7 @@ fn share(part: u32, of: u32) -> Option<f64> {
 }
 
 impl Scorecard {
-    /// Computes the scorecard of attempts. Models are ordered by their first attempts.
+    /// Computes a scorecard from attempts. Models are ordered by their first attempts.
     #[must_use]
     pub fn of(attempts: &[Attempt]) -> Scorecard {
         let mut groups: Vec<(&str, Approach, &str)> = Vec::new();
@@ -146,8 +146,8 @@ impl Scorecard {
     }
 }
 
-/// Compares a model's approaches on the tasks that it attempted with both. Returns `None` if there
-/// are no such tasks.
+/// Compares a model's results with programs and with tools, on the tasks that it attempted with
+/// both. Returns `None` if there are no such tasks.
 fn compare(model: &str, attempts: &[Attempt]) -> Option<Comparison> {
     let attempts_of = |approach: Approach| {
         attempts.iter().filter(move |a| {

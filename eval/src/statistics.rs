@@ -17,8 +17,8 @@ pub struct Interval {
 }
 
 /// Returns the confidence interval for the mean of the differences, computed by the percentile
-/// bootstrap: the pairs are drawn with replacement 10,000 times, and the interval covers the middle
-/// 95 % of the means. Returns `None` for fewer than 10 pairs.
+/// bootstrap: the differences are resampled with replacement 10,000 times, and the interval covers
+/// the middle 95 % of the means. Returns `None` for fewer than 10 pairs.
 pub(crate) fn bootstrap(differences: &[f64]) -> Option<Interval> {
     if differences.len() < MIN_PAIRS {
         return None;

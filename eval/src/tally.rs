@@ -159,7 +159,7 @@ impl OpenCall {
     }
 }
 
-/// Returns the line number that a failure report names.
+/// Returns the line number that a failure report names, or `None` if it names no line.
 fn line_number(output: &str) -> Option<u32> {
     let head = output.lines().take(4);
     let after = head.filter_map(|line| line.split_once("line ")).next()?.1;

@@ -9,7 +9,7 @@ use wattle_agent::{Host, Scene};
 use crate::expect::Expectation;
 use crate::samples::Samples;
 
-/// A task of a suite.
+/// A task in a suite.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The kind and the name, such as `text/longest_word`. Unique in the suite.

@@ -150,7 +150,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs the agent's loop. The model answers with programs.
+    /// Runs the task without an agent. The model answers with programs or function calls.
     async fn programs(
         &self,
         host: &Host,

@@ -90,7 +90,8 @@ pub struct Untyped<'a> {
 }
 
 impl<'a> Untyped<'a> {
-    /// Interprets a number as a value in the given memory.
+    /// Creates a value from a number. If the number is a valid pointer into `memory`, the value
+    /// includes the bytes that it points to.
     #[must_use]
     pub fn of(memory: &'a [u8], number: i32) -> Self {
         Untyped { number, bytes: bytes(memory, number).ok() }

@@ -3,7 +3,7 @@
 //! A [`Runtime`](crate::Runtime) has one account for the process. Each run has an account under it,
 //! which all programs of the run share, including nested ones. Every charge to a run's account is
 //! also charged to the account of the process. Memory is *held* and later released; processor time
-//! and bytes are *spent*, and never returned.
+//! and received bytes are *spent*, and never returned.
 
 use std::cell::Cell;
 use std::fmt;
@@ -52,13 +52,14 @@ struct Inner {
     /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
     received: AtomicU64,
-    /// A notifier that wakes the tasks waiting for memory, and the number of these tasks. Without
-    /// waiters, releasing memory takes no lock.
+    /// A notifier that wakes the tasks waiting for memory.
     released: Notify,
+    /// The number of tasks waiting for memory. If there are none, releasing memory takes no lock.
     waiters: AtomicUsize,
 }
 
-/// A guard that counts a task as waiting for memory of an account until it is dropped.
+/// A guard that counts a task as waiting for an account's memory. Dropping the guard removes the
+/// task from the count.
 struct Waiting<'a>(&'a Inner);
 
 impl<'a> Waiting<'a> {
@@ -84,7 +85,7 @@ impl Account {
         Account::open(AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX }, None)
     }
 
-    /// Opens an account for a run under this one.
+    /// Opens an account for a run, under this account.
     #[must_use]
     pub fn open_run(&self, limits: AccountLimits) -> Account {
         Account::open(limits, Some(self.clone()))
@@ -127,7 +128,7 @@ impl Account {
         self.0.received.load(Relaxed)
     }
 
-    /// Holds memory until the returned value is dropped.
+    /// Holds memory until the returned charge is dropped.
     ///
     /// # Errors
     /// `ENOMEM` if a limit would be exceeded.
@@ -148,8 +149,8 @@ impl Account {
     /// such waiters could deadlock.
     ///
     /// # Errors
-    /// `ENOMEM` if the limits never permit holding this much memory, or if it cannot be held before
-    /// the deadline `until`.
+    /// `ENOMEM` if the limits can never allow this much memory, or if it cannot be held before the
+    /// deadline `until`.
     pub async fn wait_to_hold(
         &self,
         bytes: usize,
@@ -338,7 +339,7 @@ fn processor_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Memory that is charged to an account until the value is dropped.
+/// Memory that is charged to an account until the charge is dropped.
 #[derive(Debug)]
 pub struct MemoryCharge {
     account: Account,
@@ -399,7 +400,7 @@ thread_local! {
     static METERING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A guard that marks the thread as polling a metered future until it is dropped.
+/// A guard that marks the thread as polling a metered future. Dropping the guard removes the mark.
 struct Metering;
 
 impl Drop for Metering {

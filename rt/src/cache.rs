@@ -67,14 +67,14 @@ impl Programs {
         }
     }
 
-    /// Returns the program for a source if it is cached.
+    /// Returns the cached result of preparing a source, if there is one.
     pub(crate) fn cached(&self, text: &str) -> Option<PrepareResult> {
         self.texts.get(text)
     }
 
     /// Returns the program for a source. If it is not cached, prepares it with `prepare`.
-    /// Concurrent requests for an uncached source prepare it only once, unless the attempt has to
-    /// be retried.
+    /// Concurrent requests for an uncached source share one preparation, unless it ends with
+    /// [`Preparation::Retry`].
     pub(crate) async fn text(
         &self,
         text: &str,

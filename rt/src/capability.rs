@@ -21,7 +21,7 @@ pub struct Capability {
     pub functions: &'static [Function],
 }
 
-/// A host function: its signature, its documentation and its linking.
+/// A host function: its signature, its documentation, and the code that links it.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     /// The full name, such as `str.len`.
@@ -32,7 +32,7 @@ pub struct Function {
     pub about: &'static str,
     /// A program that uses the function.
     pub example: &'static str,
-    /// The output of the example.
+    /// The results that the example prints, in order.
     pub output: &'static [&'static str],
     /// The part of the row that a model's prompt contains.
     pub prompt_detail: PromptDetail,
@@ -86,18 +86,18 @@ pub enum PromptDetail {
 /// A row whose name has a suffix, such as `sort/2`, is an overload of `sort` with different
 /// parameters ([`Signature::form`](crate::Signature::form)).
 ///
-/// `fn` rows are synchronous; `async` rows may wait. A row with codes after `!` can fail: it pushes
-/// `err` last. If a function without codes fails, the program traps.
+/// `fn` rows are synchronous; `async` rows may wait. A function with codes after `!` can fail, and
+/// pushes `err` last. If a function without codes fails, the program traps.
 ///
 /// Types are [kinds](crate::kind):
 ///
 /// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `opt_int`, `long`, `float`, `bool`,
 ///   `arr`, `map`, `opt_map`, `addr`, and `any` (a number of unknown meaning, with the bytes that
 ///   it points to).
-/// - Strings that name a resource outside the program, to which authority and policy refer: `url`,
-///   `read_path`, `write_path`, `tree_path` (including everything below it), `key`, `key_prefix`,
-///   `program`, `agent` and `tool` ([`Target`](crate::Target)). Otherwise they are like `str`.
-/// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
+/// - Strings that name a resource outside the program: `url`, `read_path`, `write_path`,
+///   `tree_path` (including everything below it), `key`, `key_prefix`, `program`, `agent` and
+///   `tool` ([`Target`](crate::Target)). Otherwise they are like `str`.
+/// - Values that contain such names: `urls` and `programs` (handles to arrays), `script` (may
 ///   access any file), `file_query` (may read any file), `plan` (may name any program) and
 ///   `command` (may name any program and any key). The function gets an
 ///   [`Unadmitted`](crate::Unadmitted), opens it to get the value and a [`Gate`](crate::Gate), and
@@ -115,7 +115,8 @@ pub enum PromptDetail {
 ///     pub const GREET: "greet" 1;
 ///
 ///     /// Returns a greeting
-///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) (i32.const 0)" => "hello you"]
+///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) (i32.const 0)"
+///         => "hello you"]
 ///     fn hello(name: str) -> ptr: str ! ENOMEM = hello;
 /// }
 ///
@@ -136,7 +137,8 @@ macro_rules! capability {
             $(#[prompt($detail:ident)])?
             $(#[effect($effect:ident)])?
             $(#[touches($($touch:ident $($at:literal)?),+)])?
-            $kind:ident $name:ident $(/ $suffix:tt)? ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
+            $kind:ident $name:ident $(/ $suffix:tt)? ( $($param:ident : $ty:ident),* $(,)? )
+                $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
         $(#[doc = $about])+
@@ -176,7 +178,8 @@ macro_rules! capability {
                     effect: $crate::__effect!($kind $($effect)?),
                     link: |linker, id| $crate::__link!(
                         $kind [$($effect)?], linker, id, $module,
-                        concat!(stringify!($name) $(, "/", stringify!($suffix))?), ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
+                        concat!(stringify!($name) $(, "/", stringify!($suffix))?),
+                        ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
                         $crate::__touches!($($($touch $($at)?),+)?), $function
                     ),
                 },
@@ -290,8 +293,9 @@ macro_rules! __waits {
     };
 }
 
-// One arm for each kind of row, with and without an effect. The shared code is in `crate::host`.
-// The result on the stack depends on whether the row has a value and whether it has codes.
+// Drops the effect `none`, and expands to `__linked`, which has one arm for each kind of row, with
+// and without an effect. The shared code is in `crate::host`. The result on the stack depends on
+// whether the row has a value and whether it has codes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __link {
@@ -309,61 +313,119 @@ macro_rules! __link {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __linked {
-    (fn [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
+    (
+        fn [], $linker:ident, $id:ident, $module:literal, $name:expr,
+        ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
+        $touches:expr, $function:path
+    ) => {
         $linker
-            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*| {
-                let outcome = $crate::host::call::<_, $crate::Failure>(&mut caller, $id, |memory, run| {
-                    let _ = memory;
-                    $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
-                    $($crate::kind::admit::<$crate::kind::word::$ty>(run, concat!($module, ".", $name), &$p)?;)*
-                    $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
-                    $function(run, $($p),*)
-                });
+            .func_wrap($module, $name, move |
+                mut caller: $crate::host::Caller<'_>,
+                $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*
+            | {
+                let outcome = $crate::host::call::<_, $crate::Failure>(
+                    &mut caller,
+                    $id,
+                    |memory, run| {
+                        let _ = memory;
+                        $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(
+                            memory,
+                            $p,
+                            concat!($module, ".", $name),
+                        )?;)*
+                        $($crate::kind::admit::<$crate::kind::word::$ty>(
+                            run,
+                            concat!($module, ".", $name),
+                            &$p,
+                        )?;)*
+                        $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
+                        $function(run, $($p),*)
+                    },
+                );
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
             })
             .map(drop)
     };
-    (fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
+    (
+        fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr,
+        ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
+        $touches:expr, $function:path
+    ) => {
         $linker
-            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*| {
-                let outcome = $crate::host::call::<_, $crate::host::CallError>(&mut caller, $id, |memory, run| {
-                    let _ = memory;
-                    $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
-                    let call = $crate::host::TapedCall::begin(run, concat!($module, ".", $name), $crate::__effect!($($effect)+), |args| {
-                        let _ = args;
-                        $($crate::host::add(args, &$p);)*
-                    });
-                    let call = call.map_err($crate::host::CallError::Halted)?;
-                    let admitted = match call.is_performed() {
-                        true => $crate::host::check(|| {
-                            $($crate::kind::admit::<$crate::kind::word::$ty>(run, concat!($module, ".", $name), &$p)?;)*
-                            $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
-                            Ok(())
-                        }),
-                        false => $crate::host::not_performed(),
-                    };
-                    let outcome = match admitted {
-                        Ok(()) => $function(run, $($p),*),
-                        Err(failure) => Err(failure),
-                    };
-                    Ok(call.finish(run, outcome)?)
-                });
+            .func_wrap($module, $name, move |
+                mut caller: $crate::host::Caller<'_>,
+                $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*
+            | {
+                let outcome = $crate::host::call::<_, $crate::host::CallError>(
+                    &mut caller,
+                    $id,
+                    |memory, run| {
+                        let _ = memory;
+                        $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(
+                            memory,
+                            $p,
+                            concat!($module, ".", $name),
+                        )?;)*
+                        let call = $crate::host::TapedCall::begin(
+                            run,
+                            concat!($module, ".", $name),
+                            $crate::__effect!($($effect)+),
+                            |args| {
+                                let _ = args;
+                                $($crate::host::add(args, &$p);)*
+                            },
+                        );
+                        let call = call.map_err($crate::host::CallError::Halted)?;
+                        let admitted = match call.is_performed() {
+                            true => $crate::host::check(|| {
+                                $($crate::kind::admit::<$crate::kind::word::$ty>(
+                                    run,
+                                    concat!($module, ".", $name),
+                                    &$p,
+                                )?;)*
+                                $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
+                                Ok(())
+                            }),
+                            false => $crate::host::not_performed(),
+                        };
+                        let outcome = match admitted {
+                            Ok(()) => $function(run, $($p),*),
+                            Err(failure) => Err(failure),
+                        };
+                        Ok(call.finish(run, outcome)?)
+                    },
+                );
                 let outcome = $crate::host::split_halt(outcome)?;
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
             })
             .map(drop)
     };
-    (async [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
+    (
+        async [], $linker:ident, $id:ident, $module:literal, $name:expr,
+        ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
+        $touches:expr, $function:path
+    ) => {
         $linker
-            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)| {
+            .func_wrap_async($module, $name, move |
+                mut caller: $crate::host::Caller<'_>,
+                ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)
+            | {
                 let time = $crate::host::CallTime::of(&caller, $id);
                 Box::new(time.limit(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
-                        Ok(($($crate::kind::own::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?,)*))
+                        Ok(($($crate::kind::own::<$crate::kind::word::$ty>(
+                            memory,
+                            $p,
+                            concat!($module, ".", $name),
+                        )?,)*))
                     });
                     let admitted = read.and_then(|($($p,)*)| {
-                        $($crate::kind::admit_owned::<$crate::kind::word::$ty>(caller.data(), concat!($module, ".", $name), &$p)?;)*
+                        $($crate::kind::admit_owned::<$crate::kind::word::$ty>(
+                            caller.data(),
+                            concat!($module, ".", $name),
+                            &$p,
+                        )?;)*
                         $crate::host::touch(caller.data(), concat!($module, ".", $name), $touches)?;
                         Ok(($($p,)*))
                     });
@@ -376,14 +438,25 @@ macro_rules! __linked {
             })
             .map(drop)
     };
-    (async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
+    (
+        async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr,
+        ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*],
+        $touches:expr, $function:path
+    ) => {
         $linker
-            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)| {
+            .func_wrap_async($module, $name, move |
+                mut caller: $crate::host::Caller<'_>,
+                ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)
+            | {
                 let time = $crate::host::CallTime::of(&caller, $id);
                 Box::new(time.limit(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
-                        Ok(($($crate::kind::own::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?,)*))
+                        Ok(($($crate::kind::own::<$crate::kind::word::$ty>(
+                            memory,
+                            $p,
+                            concat!($module, ".", $name),
+                        )?,)*))
                     });
                     let outcome = match read {
                         Err(failure) => Err(failure),
@@ -402,8 +475,16 @@ macro_rules! __linked {
                                 true => {
                                     call.flush().await.map_err($crate::host::halted)?;
                                     $crate::host::check(|| {
-                                        $($crate::kind::admit_owned::<$crate::kind::word::$ty>(caller.data(), concat!($module, ".", $name), &$p)?;)*
-                                        $crate::host::touch(caller.data(), concat!($module, ".", $name), $touches)?;
+                                        $($crate::kind::admit_owned::<$crate::kind::word::$ty>(
+                                            caller.data(),
+                                            concat!($module, ".", $name),
+                                            &$p,
+                                        )?;)*
+                                        $crate::host::touch(
+                                            caller.data(),
+                                            concat!($module, ".", $name),
+                                            $touches,
+                                        )?;
                                         Ok(())
                                     })
                                 }
@@ -413,7 +494,9 @@ macro_rules! __linked {
                                 Ok(()) => $function(caller.data_mut(), $($p),*).await,
                                 Err(failure) => Err(failure),
                             };
-                            call.finish_and_flush(&mut caller, outcome).await.map_err($crate::host::halted)?
+                            call.finish_and_flush(&mut caller, outcome)
+                                .await
+                                .map_err($crate::host::halted)?
                         }
                     };
                     $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])

@@ -1,6 +1,6 @@
-//! Compiled modules of the host's guests, stored in files that processes share.
+//! Compiled WebAssembly modules that belong to the host, stored in files that processes share.
 //!
-//! Compiling a guest takes seconds. Its machine code is stored in a file, which later
+//! Compiling such a module takes seconds. Its machine code is stored in a file, which later
 //! processes map into their memory. The name of the file contains two hashes: one of the module
 //! together with the engine's version and settings, and one of the file's content.
 
@@ -15,7 +15,8 @@ use wasmtime::{Engine, Module};
 
 use crate::engine::settings_hasher;
 
-/// Age after which an unused file of a different version, or an incomplete file, is removed.
+/// Time after which an unused file of another version of a module is removed, even if the file is
+/// incomplete.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Maximum size of a file, in bytes.
@@ -39,7 +40,7 @@ impl HostModule<'_> {
     /// Compiling blocks the calling thread for about a second per megabyte of binary.
     ///
     /// # Errors
-    /// The errors of `binary` and of the compiler.
+    /// If `binary` fails, or if the module does not compile.
     pub fn load(
         &self,
         engine: &Engine,
@@ -94,22 +95,26 @@ impl CompiledFolder {
         Ok(CompiledFolder(std::fs::canonicalize(folder)?))
     }
 
-    /// Waits until no other process is compiling this module, and locks it until the file is
-    /// closed.
+    /// Waits until no other process is compiling this module, and locks it until the returned file
+    /// is closed.
     fn lock(&self, name: &str) -> io::Result<File> {
         let lock = File::create(self.0.join(format!("{name}.lock")))?;
         lock.lock()?;
         Ok(lock)
     }
 
-    /// Returns the module from the first valid file whose name starts with `prefix`. Removes
-    /// invalid files.
+    /// Returns the module from the first valid file whose name starts with `prefix`, or `None` if
+    /// there is no such file. Removes any invalid file that it encounters.
     fn find(&self, engine: &Engine, prefix: &str) -> Option<Module> {
         let files = self.files(|name| name.starts_with(prefix) && is_complete(name));
         files.into_iter().find_map(|path| {
             let module = read_checked(&path).and_then(|checked| map(engine, checked));
             if let Err(error) = &module {
-                tracing::warn!(%error, path = %path.display(), "a compiled module is compiled again");
+                tracing::warn!(
+                    %error,
+                    path = %path.display(),
+                    "a compiled module is compiled again"
+                );
                 // If this fails, the new file either has a different name or replaces this one.
                 _ = std::fs::remove_file(&path);
             }

@@ -1,4 +1,4 @@
-//! The deadline of a program, which is suspended while the program waits for another agent.
+//! The deadline of a program. It is suspended while the program waits for another agent.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,8 +24,9 @@ struct Inner {
 #[derive(Debug)]
 struct Clock {
     end: Instant,
-    /// The number of current pauses, and the time when the first of them began.
+    /// The number of current pauses.
     pauses: usize,
+    /// The time when the first of the current pauses began.
     since: Instant,
 }
 
@@ -52,7 +53,7 @@ impl Deadline {
         self.0.time
     }
 
-    /// Returns the remaining time.
+    /// Returns the time until the deadline, which does not decrease during a pause.
     pub(crate) fn remaining(&self) -> Duration {
         self.clock().remaining(Instant::now())
     }
@@ -107,7 +108,8 @@ impl Deadline {
     }
 }
 
-/// A pause of a deadline. Dropping it ends the pause and extends the deadline by its duration.
+/// A pause of a deadline. Dropping this value ends the pause, and extends the deadline by the
+/// duration of the pause.
 #[must_use]
 pub struct Pause(Deadline);
 

@@ -12,7 +12,8 @@ use quick_cache::sync::Cache;
 
 use wasmtime::{CacheStore, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-/// Interval between advances of the epoch, which is the granularity of deadlines and cancellation.
+/// Interval at which the engine's epoch advances. It is the granularity of deadlines and
+/// cancellation.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Number of frames in a backtrace: those of the trapping function and its caller.
@@ -41,8 +42,8 @@ pub struct Limits {
     pub run: AccountLimits,
     /// Maximum memory that all runs of the process hold in total, in bytes. Default 2 GiB.
     pub process_memory: usize,
-    /// Maximum time to wait for a program whose compilation has started. Default 10 s; a program
-    /// that passes the checks before compilation takes at most 2 s.
+    /// Maximum time to wait for a program after its compilation has started. Default 10 s.
+    /// Compiling a program takes at most 2 s if the program passes the preceding cost checks.
     pub compile: Duration,
 }
 
@@ -78,8 +79,8 @@ pub(crate) fn engine(
     Ok(engine)
 }
 
-/// Returns the engine's settings. They are public so that benchmarks can compare the runtime with
-/// plain wasmtime under the same settings.
+/// Returns the engine's settings. This function is public so that benchmarks can compare the
+/// runtime with plain wasmtime under the same settings.
 ///
 /// # Errors
 /// If this build of the engine does not support a setting.
@@ -159,8 +160,8 @@ fn start(engine: &Engine, tick: impl Fn() + Send + 'static) -> wasmtime::Result<
     Ok(())
 }
 
-/// A cache of the machine code of functions and trampolines, keyed by content. Most trampolines of
-/// a new program are already in the cache.
+/// A cache of compiled functions and trampolines, keyed by content. Most trampolines of a new
+/// program are already in the cache.
 struct FunctionCache(Cache<Vec<u8>, Arc<[u8]>, ByBytes>);
 
 #[derive(Clone)]

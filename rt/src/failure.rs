@@ -1,12 +1,12 @@
-//! Failures of host functions, which are shown to programs and models.
+//! Failures of host functions. Programs and models see them.
 
 use std::fmt;
 use std::pin::Pin;
 
 use crate::Code;
 
-/// A failure that is reported to the program: the program gets the code, and the trace and the
-/// observation get the reason.
+/// A failure of a host function. The program gets the code. The reason is written to the trace and
+/// shown to the model.
 ///
 /// A failure alone never ends the run. A failure of the host has a different type,
 /// [`EngineError`](crate::EngineError), so that `?` cannot convert between the two.
@@ -41,5 +41,6 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The boxed future that a port's function returns.
+/// The boxed future that a function of a port returns. A port is a trait through which host
+/// functions use a service, such as a model.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::tape::Tape;
 use crate::{Account, Guard};
 
-/// The configuration of a granted capability: a backend, a root or a policy.
+/// The configuration of a granted capability, such as its backend, its root folder or its policy.
 ///
 /// A type configures exactly one capability, so a configuration is looked up by its type.
 pub trait Config: Any + Send + Sync {

@@ -1,8 +1,8 @@
 //! Strings that grow in place.
 //!
 //! Normally, a string in a program's memory is immutable. A program that holds the only reference
-//! to a string may extend the string in place: its block has free space after the string, so an
-//! append copies only the added part.
+//! to a string may extend the string in place: the memory block of the string has free space at its
+//! end, so an append copies only the added part.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::host::{Caller, memory, out_of_memory, reserve, wrong_recorded_type};
 use crate::tape::RecordedValue;
 use crate::{Failure, Record, Run, Value, abi};
 
-/// Maximum number of strings in a run that can grow in place. When one more is added, all earlier
-/// ones lose this ability, and each of them is copied when it next grows.
+/// Maximum number of a program's strings that can grow in place. When one more is added, all
+/// earlier ones lose this ability, and each of them is copied when it next grows.
 const MAX_GROWING: usize = 4_096;
 
-/// Minimum free space of a block for a string, in bytes.
+/// Minimum space that a block has for its string, in bytes.
 const MIN_ROOM: usize = 64;
 
 /// Size of the length field that precedes a string, in bytes.
@@ -70,7 +70,8 @@ impl Value for Appended {
     }
 }
 
-/// Copies a string to a new block with space for twice `total` bytes. Returns its address.
+/// Copies a string to a new block with space for twice `total` bytes. Returns the address of the
+/// block.
 fn moved(caller: &mut Caller<'_>, from: u32, length: usize, total: usize) -> Result<u32, Failure> {
     let room = total.saturating_mul(2).max(MIN_ROOM);
     let block = reserve(caller, room.saturating_add(LENGTH))?;

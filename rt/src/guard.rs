@@ -26,7 +26,7 @@ pub enum QuestionReply {
     Answer(String),
     /// Nobody can answer now.
     Unanswered,
-    /// The run waits for the answer. The string is a message that says so.
+    /// The run is waiting for the answer. The string is a message that says so.
     Pending(String),
 }
 
@@ -41,7 +41,7 @@ impl<'a> Preview<'a> {
     }
 
     /// Asks a question about the program once. The answer is recorded, and is reused if the run is
-    /// resumed or replayed. `ask` returns `None` if nobody can answer now; a recorded run then
+    /// resumed or replayed. `ask` returns `None` if nobody can answer now; a run with a tape then
     /// waits for the answer.
     pub async fn ask(
         &self,
@@ -75,18 +75,19 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// Returns the source position of each of the program's uses, like [`Runtime::use_positions`].
+    /// Returns the source position of each host call that the program may make, like
+    /// [`Runtime::use_positions`].
     pub async fn use_positions(&self) -> Vec<Option<Position>> {
         self.runtime.use_positions(self.program).await
     }
 }
 
 /// The boxed future of a guard's decision: the guard for one run of a program, or the reason for
-/// the refusal.
+/// the denial.
 pub type GuardFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
-/// A guard, which restricts the programs of a run. It is part of the run's
+/// The guard of a run, which restricts the run's programs. It is part of the run's
 /// [`Grants`](crate::Grants), so it applies to every program that is started with them, including
 /// nested ones.
 pub trait Guard: Send + Sync {
@@ -103,7 +104,7 @@ pub trait Guard: Send + Sync {
     /// resources that they discover only while they run.
     ///
     /// # Errors
-    /// If the call is refused. The program receives the reason with the code `EACCESS`.
+    /// If the call is denied. The program receives the reason with the code `EACCESS`.
     fn call(
         &self,
         capability: &str,
@@ -134,7 +135,7 @@ impl Gate {
         self.function
     }
 
-    /// Returns true if there is no guard, so that every access is allowed.
+    /// Returns true if there is no guard, in which case every access is allowed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.guard.is_none()
@@ -143,7 +144,7 @@ impl Gate {
     /// Asks the guard about a resource that the function is about to access.
     ///
     /// # Errors
-    /// `EACCESS` if the guard refuses.
+    /// `EACCESS` if the guard denies access.
     pub fn admit(&self, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let capability = self.function.split('.').next().unwrap_or_default();

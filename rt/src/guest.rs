@@ -40,11 +40,11 @@ pub struct GuestBounds {
     pub cpu: Duration,
     /// Maximum length of the output, in bytes.
     pub output: usize,
-    /// Deadline of the call, including the time spent waiting for memory.
+    /// Deadline of the call. It also limits the wait for memory.
     pub until: Instant,
 }
 
-/// A guest's answer.
+/// The status and the output that a guest returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAnswer {
     /// The status, whose meaning the guest and its host function define. 0 is success.
@@ -132,9 +132,9 @@ impl Guest {
         Ok(Guest { instance, engine })
     }
 
-    /// Calls the guest with a head and a body, in a new instance, and charges the run's account.
-    /// `now` is the time that the guest sees, in seconds since 1970, because a guest has no clock.
-    /// The call yields to other tasks, and ends if the future is dropped.
+    /// Calls the guest with a head and a body, in a new instance, and charges the run's account. A
+    /// guest has no clock: it receives the current time as `now`, in seconds since 1970. The call
+    /// yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
     /// See [`GuestFault`] for the reasons.
@@ -207,8 +207,8 @@ impl Guest {
     }
 }
 
-/// Converts the engine error that ended a guest. A guest traps both on a bug and when it is denied
-/// more memory. `refused` is true if it was denied memory.
+/// Converts the engine error that ended a guest into a fault. A guest traps both on a bug and when
+/// it is denied more memory. `refused` is true if it was denied memory.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {

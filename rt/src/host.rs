@@ -29,7 +29,8 @@ impl Record for () {
 
 /// A value that a host function can return to a program.
 pub trait Value: Record {
-    /// The type on the stack: the value itself or a pointer.
+    /// The type that represents the value on the stack: the value's own type, or `i32` for a
+    /// pointer or a boolean.
     type Raw: WasmTy + Default;
 
     /// Stores the value for the program, and returns the stack value that represents it.
@@ -61,7 +62,11 @@ macro_rules! plain {
             type Raw = $ty;
             fn store(self, _: &mut Caller<'_>) -> Result<$ty, Failure> { Ok(self) }
             fn restore(recorded: RecordedValue, _: &mut Caller<'_>) -> Result<$ty, Failure> {
-                if let RecordedValue::$recorded(value) = recorded { Ok(value) } else { Err(wrong_recorded_type()) }
+                if let RecordedValue::$recorded(value) = recorded {
+                    Ok(value)
+                } else {
+                    Err(wrong_recorded_type())
+                }
             }
         }
     )*};
@@ -99,7 +104,11 @@ macro_rules! in_memory {
                 store_bytes(caller, bytes)
             }
             fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
-                if let RecordedValue::Bytes(bytes) = recorded { store_bytes(caller, &bytes) } else { Err(wrong_recorded_type()) }
+                if let RecordedValue::Bytes(bytes) = recorded {
+                    store_bytes(caller, &bytes)
+                } else {
+                    Err(wrong_recorded_type())
+                }
             }
         }
     )*};
@@ -234,7 +243,8 @@ impl TapedCall {
         }
     }
 
-    /// Records the outcome of the call.
+    /// Ends the call. Returns the result that the tape recorded earlier, if there is one. Otherwise
+    /// records `outcome` and returns it.
     pub fn finish<V: Record>(
         self,
         run: &mut Run,
@@ -252,7 +262,8 @@ impl TapedCall {
         outcome.map(CallValue::Returned)
     }
 
-    /// Records the outcome of the call, and flushes it if the call must not be performed twice.
+    /// Ends the call like [`TapedCall::finish`], and flushes the tape if the call must not be
+    /// performed twice.
     pub async fn finish_and_flush<V: Record + Send>(
         self,
         caller: &mut Caller<'_>,
@@ -337,7 +348,8 @@ pub(crate) fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
     caller.data().memory.ok_or_else(|| Failure::new(Code::EBOUND, "the program has no memory yet"))
 }
 
-/// Allocates `size` bytes at the end of the heap, and grows the memory if needed.
+/// Allocates `size` bytes at the end of the heap, and grows the memory if needed. Returns the
+/// address of the allocation.
 pub(crate) fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
     let memory = memory(caller)?;
     let start = u64::from(caller.data().heap).next_multiple_of(8);
@@ -414,7 +426,7 @@ impl CallTime {
     /// Performs the call. If its time runs out, returns the error that ends the program.
     ///
     /// # Errors
-    /// The errors of the call.
+    /// The errors that the call returns.
     pub async fn limit<T>(
         self,
         call: impl Future<Output = wasmtime::Result<T>>,
@@ -486,7 +498,8 @@ fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error
     wasmtime::Error::new(failure)
 }
 
-/// Returns the offset, in the module's binary, of the call in progress.
+/// Returns the offset, in the module's binary, of the call in progress, or `None` if the engine
+/// does not know it.
 fn call_offset(caller: &Caller<'_>) -> Option<usize> {
     WasmBacktrace::capture(caller).frames().first().and_then(|frame| frame.module_offset())
 }

@@ -1,11 +1,11 @@
-//! The kinds of parameters and results. A kind consists of a [`Form`], which represents a value in
-//! the program's memory, and the resources outside the program that its values name.
+//! The kinds of parameters and results. A kind combines a [`Form`], the representation of a value
+//! in the program's memory, with the resources outside the program that the value names.
 //!
 //! There are three sorts of kinds. Each has its own admission check, so that a kind cannot name a
 //! resource without a check:
 //!
 //! - A [`Plain`] value names nothing.
-//! - A [`Named`] string is a name. The adapter asks the guard about it before it calls the
+//! - A [`Named`] string is a name. The adapter asks the guard about the name before it calls the
 //!   function.
 //! - A [`Holding`] value contains names. The function receives it as an [`Unadmitted`], opens it to
 //!   get the value and a [`Gate`], and asks the gate about each name.
@@ -18,15 +18,15 @@ use crate::abi::{self, Untyped};
 use crate::tape::{Arg, Args};
 use crate::{Failure, Gate, Names, Run, Target, Ty};
 
-/// The form of a value in a program's memory.
+/// The representation of a value in a program's memory.
 pub trait Form {
-    /// The type on the stack.
+    /// The type of the value on the stack.
     type Raw: WasmTy;
     /// The type that a synchronous function receives.
     type Borrowed<'m>: Arg;
     /// The type that an asynchronous function receives.
     type Owned: Arg + Send + 'static;
-    /// The type in signatures.
+    /// The type that signatures show.
     const TY: Ty;
 
     /// Reads a value from a program's memory.
@@ -44,7 +44,9 @@ pub trait Form {
 
 macro_rules! forms {
     ($($(#[$doc:meta])* $form:ident: $ty:ident, $wire:ty => $borrowed:ty, $owned:ty,
-        |$memory:ident, $raw:ident| $read:expr, |$value:ident| $own:expr, |$lent:ident| $lend:expr;)*) => {$(
+        |$memory:ident, $raw:ident| $read:expr,
+        |$value:ident| $own:expr,
+        |$lent:ident| $lend:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $form;
@@ -75,31 +77,37 @@ macro_rules! forms {
 
 forms! {
     /// A string.
-    Str: Str, i32 => &'m str, String, |memory, raw| abi::text(memory, raw), |value| value.to_owned(), |lent| lent;
+    Str: Str, i32 => &'m str, String,
+        |memory, raw| abi::text(memory, raw), |value| value.to_owned(), |lent| lent;
     /// A string or null.
     OptStr: OptStr, i32 => Option<&'m str>, Option<String>,
-        |memory, raw| abi::optional_text(memory, raw), |value| value.map(str::to_owned), |lent| lent.as_deref();
+        |memory, raw| abi::optional_text(memory, raw),
+        |value| value.map(str::to_owned),
+        |lent| lent.as_deref();
     /// Bytes.
-    Bytes: Bytes, i32 => &'m [u8], Vec<u8>, |memory, raw| abi::bytes(memory, raw), |value| value.to_vec(), |lent| lent;
+    Bytes: Bytes, i32 => &'m [u8], Vec<u8>,
+        |memory, raw| abi::bytes(memory, raw), |value| value.to_vec(), |lent| lent;
     /// Bytes or null.
     OptBytes: OptBytes, i32 => Option<&'m [u8]>, Option<Vec<u8>>,
-        |memory, raw| abi::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
+        |memory, raw| abi::optional_bytes(memory, raw),
+        |value| value.map(<[u8]>::to_vec),
+        |lent| lent.as_deref();
     /// A 32-bit integer.
     Int: Int, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A 32-bit integer, or the smallest integer if there is none.
+    /// A 32-bit integer, or -2147483648 if there is no value.
     OptInt: OptInt, i32 => Option<i32>, Option<i32>,
         |_memory, raw| Ok((raw != i32::MIN).then_some(raw)), |value| value, |lent| *lent;
     /// A 64-bit integer.
     Long: Long, i64 => i64, i64, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A 64-bit float.
     Float: Float, f64 => f64, f64, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// 0 for false, anything else for true.
+    /// A boolean: 0 is false, and any other number is true.
     Bool: Bool, i32 => bool, bool, |_memory, raw| Ok(raw != 0), |value| value, |lent| *lent;
     /// A handle to an array.
     Arr: Arr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A handle to a map.
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A handle to a map, or 0 if there is none.
+    /// A handle to a map, or 0 if there is no map.
     OptMap: OptMap, i32 => Option<i32>, Option<i32>,
         |_memory, raw| Ok((raw != 0).then_some(raw)), |value| value, |lent| *lent;
     /// A raw address.
@@ -107,7 +115,9 @@ forms! {
     /// A number of unknown meaning. A synchronous function also receives the bytes that the number
     /// points to.
     UntypedForm: Any, i32 => Untyped<'m>, i32,
-        |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
+        |memory, raw| Ok(Untyped::of(memory, raw)),
+        |value| value.number,
+        |lent| Untyped { number: *lent, bytes: None };
 }
 
 mod sealed {
@@ -117,13 +127,13 @@ mod sealed {
 /// A kind of parameter or result: a [`Form`], the resources that its values name, and their
 /// admission check. Only this module implements it.
 pub trait Kind: sealed::Sealed {
-    /// The type on the stack.
+    /// The type of the value on the stack.
     type Raw: WasmTy;
     /// The type that a synchronous function receives.
     type Borrowed<'m>: Arg;
     /// The type that an asynchronous function receives.
     type Owned: Arg + Send + 'static;
-    /// The type in signatures.
+    /// The type that signatures show.
     const TY: Ty;
     /// The resources outside the program that a value names, directly or in its content.
     const NAMES: Names;
@@ -147,7 +157,7 @@ pub trait Kind: sealed::Sealed {
     /// Asks the run's guard about the resource that the value itself names.
     ///
     /// # Errors
-    /// `EACCESS` if the guard refuses.
+    /// `EACCESS` if the guard denies access.
     fn admit(run: &Run, function: &'static str, value: &Self::Borrowed<'_>) -> Result<(), Failure>;
 }
 
@@ -206,7 +216,7 @@ pub fn admit_owned<K: Kind>(
     K::admit(run, function, &K::lend(value))
 }
 
-/// A value that names nothing outside the program.
+/// The kind of a value that does not name a resource outside the program.
 #[derive(Debug)]
 pub struct Plain<F>(PhantomData<F>);
 
@@ -250,7 +260,7 @@ pub trait Name {
     const TARGET: Target;
 }
 
-/// A string that is the name of a resource outside the program.
+/// The kind of a string that is the name of a resource outside the program.
 #[derive(Debug)]
 pub struct Named<N>(PhantomData<N>);
 
@@ -282,11 +292,11 @@ impl<N: Name> Kind for Named<N> {
 
 /// A type that specifies the kinds of resources that the names in a value refer to.
 pub trait Holds {
-    /// All kinds of resources that the names may refer to.
+    /// The kinds of resources that a name in the value may refer to.
     const TARGETS: &'static [Target];
 }
 
-/// A value that is not itself a name but may contain names.
+/// The kind of a value that is not itself a name but may contain names of resources.
 #[derive(Debug)]
 pub struct Holding<F, H>(PhantomData<(F, H)>);
 
@@ -367,48 +377,48 @@ macro_rules! holds {
     )*};
 }
 holds! {
-    /// URLs.
+    /// The resources that an array of URLs names.
     Urls: Url;
-    /// Calls to programs.
+    /// The resources that an array of program calls names.
     Programs: Program;
-    /// A script, which may access any file.
+    /// The resources that a shell script may access: any file.
     Script: Tree;
-    /// A query, which may read any file.
+    /// The resources that a file query may read: any file.
     FileQuery: Read;
-    /// A plan, which may name any program.
+    /// The resources that a workbook may name: any program.
     Plan: Program;
-    /// A command, which may name any program and any key.
+    /// The resources that a `wattle` command may name: any program and any key.
     Command: Program Keys;
 }
 
-/// The names of the kinds, as they appear in rows.
+/// The names of the kinds, as used in the rows of a capability's table.
 #[expect(non_camel_case_types, reason = "rows use these names")]
 pub mod word {
     use super::{Holding, Named, Plain};
 
     /// A string.
     pub type str = Plain<super::Str>;
-    /// A string, or 0 if there is none.
+    /// A string, or 0 (null) if there is no value.
     pub type opt_str = Plain<super::OptStr>;
     /// Bytes.
     pub type bytes = Plain<super::Bytes>;
-    /// Bytes, or 0 if there are none.
+    /// Bytes, or 0 (null) if there is no value.
     pub type opt_bytes = Plain<super::OptBytes>;
     /// A 32-bit integer.
     pub type int = Plain<super::Int>;
-    /// A 32-bit integer, or -2147483648 if there is none.
+    /// A 32-bit integer, or -2147483648 if there is no value.
     pub type opt_int = Plain<super::OptInt>;
     /// A 64-bit integer.
     pub type long = Plain<super::Long>;
     /// A 64-bit float.
     pub type float = Plain<super::Float>;
-    /// 0 or 1.
+    /// A boolean: 0 is false, and any other number is true.
     pub type bool = Plain<super::Bool>;
     /// A handle to an array.
     pub type arr = Plain<super::Arr>;
     /// A handle to a map.
     pub type map = Plain<super::Map>;
-    /// A handle to a map, or 0 for no map.
+    /// A handle to a map, or 0 if there is no map.
     pub type opt_map = Plain<super::OptMap>;
     /// A raw address.
     pub type addr = Plain<super::Addr>;
@@ -416,21 +426,21 @@ pub mod word {
     pub type any = Plain<super::UntypedForm>;
     /// A URL.
     pub type url = Named<super::Url>;
-    /// A path that is read.
+    /// The path of a file or folder to read.
     pub type read_path = Named<super::Read>;
-    /// A path that is written.
+    /// The path of a file or folder to write.
     pub type write_path = Named<super::Write>;
-    /// A path that is read and written, including everything below it.
+    /// A path to read and write, including everything below it.
     pub type tree_path = Named<super::Tree>;
-    /// A key.
+    /// A key in the session's state.
     pub type key = Named<super::Key>;
-    /// A key prefix.
+    /// A key prefix in the session's state.
     pub type key_prefix = Named<super::Keys>;
-    /// A catalog program.
+    /// The name of a catalog program.
     pub type program = Named<super::Program>;
-    /// An agent.
+    /// The name of an agent.
     pub type agent = Named<super::Agent>;
-    /// An application tool.
+    /// The name of an application tool.
     pub type tool = Named<super::Tool>;
     /// An array of URLs.
     pub type urls = Holding<super::Arr, super::Urls>;
@@ -440,8 +450,8 @@ pub mod word {
     pub type script = Holding<super::Str, super::Script>;
     /// A file search query.
     pub type file_query = Holding<super::Str, super::FileQuery>;
-    /// A plan of programs.
+    /// A workbook, which may name any program.
     pub type plan = Holding<super::Str, super::Plan>;
-    /// A command line of `wattle`.
+    /// A `wattle` command line.
     pub type command = Holding<super::Str, super::Command>;
 }

@@ -15,13 +15,13 @@ pub struct Outcome {
     /// The results that the program printed, in order, even if it failed afterwards. By convention
     /// they are UTF-8, but they may be any bytes.
     pub results: Vec<Vec<u8>>,
-    /// The result that answers the user and ends the agent's run. `None` unless the program
-    /// returned 0.
+    /// The result that answers the user and ends the agent's run. `None` if the program gave no
+    /// answer or did not return 0.
     pub answer: Option<String>,
     /// The data that the program left for the application. Empty unless the program returned 0.
     pub artifacts: Vec<Artifact>,
-    /// The host call that explains a non-zero exit: the last one that failed with the code that the
-    /// program returned.
+    /// The host call that explains the exit: the last call that failed, if the program returned the
+    /// code of that failure or trapped because of it.
     pub failure: Option<CallFailure>,
     /// The lines that the program logged.
     pub log: Vec<String>,
@@ -109,9 +109,10 @@ impl Trap {
 /// The kind of a trap. Each kind has a stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrapKind {
-    /// An access outside the memory or a table.
+    /// An access outside the memory or a table, or too little memory left in the run's account to
+    /// start the program.
     Memory,
-    /// A division by zero or an overflow in a conversion.
+    /// A division by zero, or an integer overflow in a division or a conversion.
     Arithmetic,
     /// An `unreachable` instruction was executed.
     Unreachable,
@@ -170,7 +171,11 @@ impl fmt::Display for Trap {
 /// A panic in a host function, which is a bug in Wattle. It ends the run, but the run's files are
 /// kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are kept", self.subject())]
+#[error(
+    "{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are \
+     kept",
+    self.subject()
+)]
 pub struct Bug {
     /// The full name of the host function that was called last, or `None` if none was called.
     pub function: Option<&'static str>,
@@ -195,14 +200,14 @@ pub struct CallFailure {
     /// The full name of the function, such as `http.get`, or `None` if the program itself failed
     /// with `fail`.
     pub function: Option<&'static str>,
-    /// The failure that was returned to the program. If the program itself failed, its reason is
-    /// followed by that of the previous failed call, if there is one.
+    /// The failure that was returned to the program. If the program itself failed with `fail`, the
+    /// failure's reason is followed by the reason of the previous failed call, if there is one.
     pub failure: Failure,
     /// The position of the call in the author's source, if it is known.
     pub position: Option<Position>,
 }
 
-/// The number of calls to a host function.
+/// The number of calls to a host function, and how many of them failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
     /// The full name of the function.

@@ -1,8 +1,8 @@
 //! The pool of compiler threads. Their number is limited, and they are separate from the threads
 //! that serve requests.
 //!
-//! A caller waits in a queue and then waits for the result, each for a limited time. The limits end
-//! the *wait* only: a thread finishes the work that it has started, and no other thread replaces
+//! A caller waits in a queue, and then for the result. Both waits have a time limit, which ends
+//! only the *wait*: a thread finishes the work that it has started, and no other thread replaces
 //! it, so that slow programs cannot occupy the whole machine. [`Pool::tick`], which the engine's
 //! clock calls, ends the waits whose time is up.
 
@@ -30,7 +30,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Returns the default limits: half of the processors, and a short queue.
+    /// Returns the default limits: one thread for every two processors, and a short queue.
     pub(crate) fn new(time: Duration) -> Bounds {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Bounds {
@@ -158,8 +158,7 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 impl Shared {
-    /// Locks the state. Every single change leaves the state consistent, so a poisoned lock is
-    /// ignored.
+    /// Locks the state. Each change leaves the state consistent, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The state of one run of a program, which host functions access.
+//! The state of one run of a program. Host functions access it.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -63,7 +63,8 @@ pub struct Run {
     answer: Option<String>,
     artifacts: Vec<Artifact>,
     log: Vec<String>,
-    /// The number of bytes that the host may still hold for this program: results, arrays and logs.
+    /// The number of bytes that the host may still hold for this program's results, artifacts,
+    /// arrays and maps.
     budget: usize,
     /// The memory that the host holds for this program, charged to the account.
     held: MemoryCharge,
@@ -85,7 +86,7 @@ pub struct Run {
     pub(crate) failed: Option<FailedCall>,
     /// The second-to-last failed call.
     pub(crate) failed_before: Option<FailedCall>,
-    /// The host function that was called last.
+    /// The index of the host function that was called last.
     pub(crate) last: Option<usize>,
 }
 
@@ -93,7 +94,7 @@ pub struct Run {
 pub(crate) struct MemoryLimit {
     max: usize,
     held: MemoryCharge,
-    /// The failure that the account returned when it last refused more memory.
+    /// The failure that the account returned if it refused the last growth.
     pub(crate) refused: Option<Failure>,
 }
 
@@ -117,7 +118,7 @@ impl ResourceLimiter for MemoryLimit {
     }
 }
 
-/// The number of calls to a host function in a run.
+/// The number of calls to a host function in a run, and how many of them failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallCount {
     pub(crate) function: usize,
@@ -125,7 +126,7 @@ pub(crate) struct CallCount {
     pub(crate) failed: u64,
 }
 
-/// The last failed host call, and the offset of the call in the module.
+/// A failed host call, and the offset of the call in the module's binary.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedCall {
     pub(crate) function: usize,
@@ -168,7 +169,7 @@ impl Run {
         }
     }
 
-    /// Returns the failure of the last failed call.
+    /// Returns the failure of the last host call that failed, or `None` if none has failed.
     #[must_use]
     pub fn last_failure(&self) -> Option<&Failure> {
         self.failed.as_ref().map(|failed| &failed.failure)
@@ -201,11 +202,11 @@ impl Run {
     /// Asks the run's guard about a resource that a call is about to access. `function` is the full
     /// name, such as `http.get`.
     ///
-    /// The adapter asks about the arguments that a row declares as names before it calls the
-    /// function. This function is for additional resources, such as each URL in an array.
+    /// Before the adapter calls a host function, it asks about the arguments that the function's
+    /// row declares as names. `admit` is for additional resources, such as each URL in an array.
     ///
     /// # Errors
-    /// `EACCESS` if the guard refuses.
+    /// `EACCESS` if the guard denies access.
     pub fn admit(&self, function: &str, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = self.grants.guard() else { return Ok(()) };
         let capability = function.split('.').next().unwrap_or_default();
@@ -220,14 +221,15 @@ impl Run {
         self.deadline.instant()
     }
 
-    /// Suspends the deadlines of the program and its parents until the pause is dropped. Calls use
-    /// this while they wait for work that has its own time limits.
+    /// Suspends the deadlines of the program and its parents until the pause is dropped. A host
+    /// function takes a pause while it waits for work that has its own time limits.
     pub fn pause(&self) -> Pause {
         self.deadline.pause()
     }
 
-    /// Stops the program until a person has answered a question. Only a recorded run can be
-    /// suspended. The call that asks the question is made again when the run is resumed.
+    /// Stops the program until a person has answered a question. Returns the failure that the
+    /// calling host function must return. Only a run with a tape can be suspended. When it is
+    /// resumed, the call that asks the question is made again.
     #[must_use]
     pub fn suspend(&mut self, question: &str) -> Failure {
         let reason = match &mut self.tape {
@@ -263,7 +265,7 @@ impl Run {
 
     /// Returns a key for the next change that the call in progress makes. A backend can use it to
     /// avoid making the same change twice. The key is unique to the change. It stays the same if
-    /// the call is repeated because its process stopped. Returns `None` if the run is not recorded.
+    /// the call is repeated because the process stopped. Returns `None` if the run is not recorded.
     #[must_use]
     pub fn change_key(&mut self) -> Option<String> {
         self.tape.as_mut().and_then(TapeCursor::key)
@@ -274,8 +276,8 @@ impl Run {
     /// recorded value instead.
     ///
     /// # Errors
-    /// The errors of `make`, and `ECANCEL` if the program must not continue, in which case the
-    /// program is ended.
+    /// The errors that `make` returns, and `ECANCEL` if the program must not continue. The program
+    /// is then ended.
     pub fn recall<V: Record>(
         &mut self,
         name: &'static str,

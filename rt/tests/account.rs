@@ -1,5 +1,5 @@
-//! Tests the account of a run: memory is released, processor time and bytes are spent, and the
-//! error of each limit names its setting.
+//! Tests the account of a run: memory is released, processor time and bytes are spent, and an error
+//! names the setting of the exceeded limit.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,9 +1,9 @@
 //! Tests that programs too costly to compile are refused with a message that names the limit, and
 //! that programs just within the limits compile.
 //!
-//! Each shape was compiled manually, and the kernel reported the memory and CPU time used. Within
-//! the limits, none took more than 1 s or 60 MB in addition to the engine, with a compiler that was
-//! itself built with little optimization.
+//! Each of the program shapes below was once compiled manually, and the kernel reported the memory
+//! and CPU time used. Within the limits, none took more than 1 s or 60 MB in addition to the
+//! engine, with a compiler that was itself built with little optimization.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! The components of runs over HTTP: the server's side of the run service.
+//! The components that the server provides to the run service for runs started over HTTP.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -64,7 +64,8 @@ pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send 
 pub struct TenantParts {
     /// The tenant's part of the store.
     pub store: TenantStore,
-    /// The folder for the tenant's traces and trusted runs. Plain runs cannot access it.
+    /// The folder that contains the tenant's traces, and that is the workdir of its trusted runs.
+    /// Plain runs cannot access it.
     pub workdir: Option<PathBuf>,
     /// The key that seals the traces.
     pub signer: Option<Arc<Signer>>,
@@ -87,7 +88,7 @@ impl TenantParts {
 }
 
 impl App {
-    /// Creates the components of runs that use `model`, both in the loop and through the `ai`
+    /// Creates the components of runs that use `model`, both in the agent loop and through the `ai`
     /// capability. The tenant of `parts` is the server's own tenant: requests with the server's own
     /// token belong to it.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
@@ -121,7 +122,7 @@ impl App {
         self.with(|parts| parts.agents = agents)
     }
 
-    /// Adds models whose classes requests may choose.
+    /// Adds models that requests may choose by class.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> App {
         self.with(|parts| parts.models = models)
@@ -237,7 +238,7 @@ impl App {
         if kept.deltas.len() > MAX_DELTAS {
             files.mark_all_changed();
             let joined = files.take_delta();
-            // The session is complete without this; it is only slower to open.
+            // The merge is optional: without it, the session is only slower to open.
             if let Err(error) = store.replace_session_files(session, &kept, joined).await {
                 tracing::warn!(session, %error, "failed to join the file changes of a session");
             }
@@ -266,7 +267,8 @@ impl App {
     }
 
     /// Returns the grants for an agent's programs in a session, with access to these files. The
-    /// programs may send questions to `model`, and `meter` counts the usage.
+    /// programs may send questions to `model`, and `meter` counts the token usage of these
+    /// questions.
     pub(crate) fn grants(
         &self,
         agent: &AgentParts,
@@ -392,7 +394,8 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
-    /// Returns the requirements that a server must meet to drive the run, as a string.
+    /// Returns the requirements that a server must meet to drive a run with this origin, as a
+    /// string.
     fn needs(&self, origin: &Json) -> String {
         let Some(origin) = RunOrigin::of_server(origin) else { return "other".to_owned() };
         let classes = self.0.models.classes();

@@ -1,4 +1,4 @@
-//! The token check.
+//! Authorization of requests by their bearer tokens.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result
     Ok(caller)
 }
 
-/// Returns the caller with this token. The token is the server's own or is listed in the store.
+/// Returns the caller with this token. Fails if the token is neither the server's own nor listed in
+/// the store.
 async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
     let own = shared.app.own();
     if shared.token.admits(shown) {
@@ -52,7 +53,7 @@ async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
     Ok(Caller { store: parts.store, scope, limited: Some(quota::key(shown)) })
 }
 
-/// Returns the bearer token of the request.
+/// Returns the request's bearer token, or `None` if the request has none.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked("Bearer ".len())?;

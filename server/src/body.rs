@@ -1,4 +1,4 @@
-//! Reading request bodies, with limits on their size and duration.
+//! Reading request bodies, with limits on size and time.
 
 use axum::extract::Request;
 use axum::http::header;
@@ -24,13 +24,13 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
     parse(&read_bytes(request, limits.body_bytes, limits).await?)
 }
 
-/// Reads a body of at most `limit` bytes. Fails if the client is too slow.
+/// Reads a body of at most `limit` bytes. Fails if the body is larger or the client is too slow.
 pub(crate) async fn read_bytes(
     request: Request,
     limit: usize,
     limits: &Limits,
 ) -> Result<Bytes, ApiError> {
-    // A body that declares its length is rejected before it is read.
+    // A body whose declared length exceeds the limit is rejected before it is read.
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)

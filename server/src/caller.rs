@@ -29,7 +29,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        // The token check, which every protected route passes, adds the caller.
+        // The token check, which precedes every protected route, adds the caller.
         parts.extensions.get::<Caller>().cloned().ok_or_else(|| ApiError::unauthorized(false))
     }
 }

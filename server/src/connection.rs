@@ -27,7 +27,7 @@ use crate::settings::Limits;
 use crate::state::Shared;
 use crate::wire::Wire;
 
-/// Maximum time to send an error, and maximum time to keep reading after that.
+/// Maximum time to send an error, and maximum time to keep reading the request after that.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A slot for one connection of the server. It becomes free when all of its clones are dropped.

@@ -14,7 +14,7 @@ use wattle_agent::service::{AnswerError, FollowError, StartError};
 use crate::app::FilesFault;
 use crate::names::HostName;
 
-/// The reason why the server cannot listen.
+/// The error returned if the server fails to listen on its address.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to listen on `{listen}`: {cause}")]
 pub struct ServeError {
@@ -50,7 +50,7 @@ impl ApiError {
         ApiError { retry: Some(seconds), ..self }
     }
 
-    /// Reports an invalid request.
+    /// Creates the error for an invalid request.
     pub(crate) fn bad_request(message: impl Into<String>, hint: &str) -> Self {
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(hint)
     }
@@ -69,7 +69,8 @@ impl ApiError {
         .hint("send exactly one `Host` header with the server's name and port")
     }
 
-    /// Reports a repeated header. This server and a proxy might use different values of it.
+    /// Creates the error for a repeated header. This server and a proxy might use different values
+    /// of it.
     pub(crate) fn repeated_header(name: &str) -> Self {
         let message = format!("the request has more than one `{name}` header");
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message)
@@ -113,51 +114,51 @@ impl ApiError {
             .hint("`GET /openapi.json` lists the routes")
     }
 
-    /// Reports an unknown id. Resources of other tenants count as unknown.
+    /// Creates the error for an unknown id. Resources of other tenants count as unknown.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
         let id = wattle_agent::rt::truncate(id, MAX_ID);
         ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`"))
     }
 
-    /// Reports an id that is already in use.
+    /// Creates the error for an id that is already in use.
     pub(crate) fn taken(what: &str, id: &str) -> Self {
         let message = format!("there is a {what} `{id}` already");
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
-    /// Reports that the program already exists in a different version.
+    /// Creates the error for a program that already exists in a different version.
     pub(crate) fn not_replaced(name: &str) -> Self {
         ApiError::taken("program", name)
             .hint("use another name, or send `\"replace\": true` to replace it")
     }
 
-    /// Reports a new program that has the name of a built-in program.
+    /// Creates the error for a new program that has the name of a built-in program.
     pub(crate) fn built_in(name: &str) -> Self {
         let message = format!("`{name}` is the name of a built-in program");
         ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
     }
 
-    /// Reports that only administrators of the server's own tenant may change the server's
-    /// programs.
+    /// Creates the error for a caller that may not change the server's programs, because only
+    /// administrators of the server's own tenant may do so.
     pub(crate) fn foreign_catalog() -> Self {
         let message = "the programs of the server belong to its own tenant";
         ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
             .hint("use a token of the server's own tenant")
     }
 
-    /// Reports that no program folder is writable.
+    /// Creates the error for a server without a writable program folder.
     pub(crate) fn no_folder() -> Self {
         let message = "the server has no folder of programs that it can write";
         ApiError::new(StatusCode::FORBIDDEN, "read_only", message)
             .hint("start it with `--catalog DIR`, and a folder that its user may write")
     }
 
-    /// Reports a body that is not a JSON document.
+    /// Creates the error for a body that is not a JSON document.
     pub(crate) fn not_json(message: impl Into<String>) -> Self {
         ApiError::bad_request(message, "send a JSON object in UTF-8")
     }
 
-    /// Reports a field that is unknown, missing or invalid.
+    /// Creates the error for a field that is unknown, missing or invalid.
     pub(crate) fn invalid_field(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", message)
             .hint("`GET /openapi.json` describes the fields")
@@ -193,14 +194,14 @@ impl ApiError {
             .retry(SOON)
     }
 
-    /// Reports an internal failure. The cause is logged, but not sent to the client.
+    /// Creates the error for an internal failure. The cause is logged, but not sent to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
         let message = "the server failed; its log says why";
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    /// Reports a run that ended because its model or host failed.
+    /// Creates the error for a run that ended because its model or host failed.
     pub(crate) fn model_failed(message: &str) -> Self {
         let message = message.strip_prefix("error: ").unwrap_or(message);
         ApiError::new(StatusCode::BAD_GATEWAY, "run_failed", message)
@@ -311,7 +312,7 @@ impl ApiError {
             .retry(SOON)
     }
 
-    /// Returns the error's JSON document.
+    /// Returns the body of the error response, as JSON.
     pub(crate) fn json(&self) -> String {
         let error = ErrorDetail {
             code: self.code,
@@ -358,7 +359,7 @@ pub(crate) struct ErrorBody {
     error: ErrorDetail,
 }
 
-/// An error.
+/// The details of an error.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 struct ErrorDetail {
     /// The machine-readable code.
@@ -371,7 +372,7 @@ struct ErrorDetail {
     retryable: bool,
 }
 
-/// Maximum length of an id in an error, in characters.
+/// Maximum length of an id in an error message, in characters.
 const MAX_ID: usize = 80;
 
 impl From<StoreError> for ApiError {

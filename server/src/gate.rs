@@ -1,4 +1,4 @@
-//! The first check of every request: its `Host` and `Origin` headers.
+//! The first check of every request, which covers its `Host` and `Origin` headers.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::state::Shared;
 
 /// The accepted host names and origins.
 pub(crate) struct Gate {
-    /// The accepted host names; `None` accepts every name.
+    /// The accepted host names, or `None` if every name is accepted.
     hosts: Option<Vec<HostName>>,
     origins: Vec<Origin>,
 }

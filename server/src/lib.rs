@@ -3,14 +3,14 @@
 //!
 //! Each route is an entry in [`api`](crate::document): its handler, its scope, its types and its
 //! description. The router, the token check, the metrics and the OpenAPI document are derived from
-//! these entries. All routes except those for the page and for health require a bearer token, which
-//! belongs to a tenant. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
-//! `docs/http.md` is the reference.
+//! these entries. All routes except those for the page, the health checks and the OpenAPI document
+//! require a bearer token, which belongs to a tenant. An error is always JSON:
+//! `{"error":{"code","message","hint","retryable"}}`. `docs/http.md` is the reference.
 //!
 //! Runs belong to the run service of `wattle_agent`, not to a connection: a client may disconnect
 //! and follow the run again later. A run over HTTP is a plain run unless the operator allows
-//! trusted runs. The files of a plain run are those of its session, and the host's egress policy
-//! limits its network access.
+//! trusted runs and the request asks for one. The files of a plain run are those of its session,
+//! and the host's egress policy limits its network access.
 //!
 //! The [`Server`] accepts connections and serves each within its limits (`connection`, `wire`). A
 //! request passes the gate (`Host`, `Origin`) and the token check, and then reaches its route in

@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
     failed_transactions: Family<AccessLabels, Counter>,
 }
 
-/// The state of the store's queue, which all servers of the store share.
+/// The gauges of the store's run queue, which all servers of the store share.
 #[derive(Default)]
 struct QueueGauges {
     waiting: Gauge,
@@ -167,7 +167,7 @@ impl Metrics {
         }
     }
 
-    /// Returns a function that records the transactions of the store.
+    /// Returns a function that records each store transaction in the metrics.
     pub(crate) fn store_observer(&self) -> impl Fn(StoreTransaction) + Send + Sync + use<> {
         let (durations, failed) = (self.transactions.clone(), self.failed_transactions.clone());
         move |transaction: StoreTransaction| {
@@ -179,7 +179,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request.
+    /// Counts a request, and records its duration.
     pub(crate) fn request(
         &self,
         route: &str,

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use axum::http::uri::{Authority, Scheme, Uri};
 
-/// A normalized host without a port: in lower case, without a final dot, IPv6 in brackets.
+/// A normalized host name or address without a port: in lowercase, without a trailing dot, and with
+/// brackets around an IPv6 address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
@@ -18,7 +19,7 @@ pub struct Origin {
     port: u16,
 }
 
-/// An error about a string that is not a valid host name or origin.
+/// The error returned if a string is not a valid host name or origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(String);
@@ -70,8 +71,8 @@ impl fmt::Display for HostName {
 }
 
 impl Origin {
-    /// Returns true if the origin has the server's own host and port. The schemes may differ,
-    /// because a proxy may add TLS.
+    /// Returns true if the origin has the same host and port as `authority`. The scheme is not
+    /// compared, because a proxy may add TLS.
     pub(crate) fn is_of(&self, authority: &Authority) -> bool {
         let port = port(authority).map(|port| port.unwrap_or(default_port(self.https)));
         HostName::of(authority).is_some_and(|host| host == self.host) && port == Some(self.port)
@@ -97,7 +98,8 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, NameError> {
         let wrong = || {
             NameError(format!(
-                "`{text}` is not an origin: give scheme, host and port, such as `https://app.example:8443`"
+                "`{text}` is not an origin: give scheme, host and port, such as \
+                 `https://app.example:8443`"
             ))
         };
         let uri = Uri::from_str(text).map_err(|_| wrong())?;

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 /// The operator's settings, and the folders to which administrators may add programs.
 #[derive(Clone, Debug, Default)]
 pub struct Operator {
-    /// The settings, in the same order as in the manual.
+    /// The settings, in the order of `docs/configuration.md`.
     pub settings: Vec<SettingLine>,
     /// The program folders, in the order in which the catalog reads them.
     pub programs: Vec<PathBuf>,

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 pub(crate) struct RunOrigin {
     /// Always `serve`.
     pub(crate) by: String,
-    /// If true, the client asked for a trusted run.
+    /// If true, the run is trusted: the client requested it, and the operator allows it.
     #[serde(default)]
     pub(crate) exec: bool,
     /// Maximum number of steps.
@@ -56,7 +56,7 @@ impl RunOrigin {
     }
 }
 
-/// The name and the JSON Schema of an output.
+/// The name and the JSON Schema of a run's required output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OutputOrigin {
     pub(crate) name: String,
@@ -96,9 +96,10 @@ impl RunOrigin {
         (origin.by == "serve").then_some(origin)
     }
 
-    /// Returns the name of the model that only some servers may have: the one that the request
-    /// names, or the agent's, if it is one of the `classes` of this server. A run whose agent names
-    /// another model may be driven by any server.
+    /// Returns the name of the model that a server must have to drive the run. This is the model
+    /// named in the request. If the request names none, it is the agent's model, provided that this
+    /// model is one of the `classes` of this server. Returns `None` if the run requires no
+    /// particular model.
     pub(crate) fn required_model(&self, classes: &[String]) -> Option<&str> {
         let of_agent = self.agent.as_ref().and_then(|agent| agent.model.as_deref());
         let is_class = |name: &&str| {
@@ -115,7 +116,7 @@ impl RunOrigin {
 }
 
 /// Returns a string that lists the requirements for driving a run: support for trusted runs, a base
-/// folder for all sessions, and the model named in the request.
+/// folder for all sessions, and a model.
 pub(crate) fn needs(exec: bool, base: bool, model: Option<&str>) -> String {
     let (exec, base) = (if exec { " exec" } else { "" }, if base { " root" } else { "" });
     let model = model.map(|name| format!(" model={name}")).unwrap_or_default();

@@ -10,7 +10,8 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Maximum number of tokens whose request rate is tracked. Beyond it, idle tokens are dropped.
+/// Maximum number of tokens whose request rate is tracked. If there are more, idle tokens are
+/// dropped.
 const MAX_TOKENS: usize = 10_000;
 
 /// The hash of a token.
@@ -50,7 +51,7 @@ impl Quotas {
         }
     }
 
-    /// Counts a request with this token. Fails if the token exceeds its rate.
+    /// Counts a request with this token. Fails if the token exceeds its rate limit.
     pub(crate) fn check(&self, key: TokenKey) -> Result<(), ApiError> {
         if self.limiter.len() > MAX_TOKENS {
             self.limiter.retain_recent();

@@ -17,7 +17,7 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     /// The required scope, or `None` if the route requires no token.
     pub(crate) scope: Option<Scope>,
-    /// The description: one sentence.
+    /// A one-sentence description.
     pub(crate) summary: &'static str,
     /// The schema of the query.
     pub(crate) query: Option<SchemaOf>,
@@ -42,7 +42,7 @@ pub(crate) enum Content {
     Events(SchemaOf),
 }
 
-/// A response to a request.
+/// A documented response of a route.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) description: &'static str,

@@ -22,7 +22,7 @@ pub struct ServerSettings {
     /// The origins of other sites whose pages may use the server (CORS). The server's own origin is
     /// always allowed.
     pub allowed_origins: Vec<Origin>,
-    /// The limits.
+    /// The limits that protect the server from its clients.
     pub limits: Limits,
 }
 
@@ -38,51 +38,51 @@ impl ServerSettings {
 /// The limits that protect the server from its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a request's head, in bytes. A larger head gets status 431 (default 32 KiB).
+    /// Maximum size of a request's head, in bytes (default 32 KiB). A larger head gets status 431.
     pub head_bytes: usize,
-    /// Maximum number of header lines in a request. A request with more gets status 431 (default
-    /// 100).
+    /// Maximum number of header lines in a request (default 100). A request with more lines gets
+    /// status 431.
     pub headers: usize,
-    /// Maximum time until a request's head is complete, and maximum idle time between requests. A
-    /// slower head gets status 408 (default 10 s).
+    /// Maximum time until a request's head is complete, and maximum idle time between requests
+    /// (default 10 s). A slower head gets status 408.
     pub head_time: Duration,
-    /// Maximum size of a request's body, in bytes. A larger body gets status 413 (default 1 MiB).
+    /// Maximum size of a request's body, in bytes (default 1 MiB). A larger body gets status 413.
     pub body_bytes: usize,
-    /// Maximum size of a file in a session, in bytes. A larger file gets status 413 (default 16
-    /// MiB).
+    /// Maximum size of a file in a session, in bytes (default 16 MiB). A larger file gets status
+    /// 413.
     pub file_bytes: usize,
-    /// Maximum number of requests per minute with one token. Further requests get status 429
-    /// (default 1,200).
+    /// Maximum number of requests per minute with one token (default 1,200). Further requests get
+    /// status 429.
     pub requests_per_minute: u32,
-    /// Maximum number of programs that execute concurrently outside runs. Further programs get
-    /// status 503 (default 16).
+    /// Maximum number of programs that execute concurrently outside runs (default 16). Further
+    /// programs get status 503.
     pub programs: usize,
-    /// Maximum time until a request's body is complete. A slower body gets status 408 (default 30
-    /// s).
+    /// Maximum time until a request's body is complete (default 30 s). A slower body gets status
+    /// 408.
     pub body_time: Duration,
     /// Maximum time that a write waits for the client before the connection is closed (default 60
     /// s).
     pub write_time: Duration,
-    /// Maximum number of open connections. Further connections get status 503 (default 1,024).
+    /// Maximum number of open connections (default 1,024). Further connections get status 503.
     pub connections: usize,
-    /// Maximum number of runs, including those waiting for an earlier run of their session. Further
-    /// background runs are queued, and further chats get status 503 (default 64).
+    /// Maximum number of runs, including those waiting for an earlier run of their session (default
+    /// 64). Further background runs are queued, and further chats get status 503.
     pub runs: usize,
-    /// Maximum number of runs per tenant, on all servers that share the store. Further background
-    /// runs are queued, and further chats get status 429 (default: no limit).
+    /// Maximum number of runs per tenant, on all servers that share the store (default: no limit).
+    /// Further background runs are queued, and further chats get status 429.
     pub runs_per_tenant: Option<usize>,
-    /// Maximum number of queued runs per tenant. Further runs get status 429 (default 1,000).
+    /// Maximum number of queued runs per tenant (default 1,000). Further runs get status 429.
     pub queued: usize,
-    /// Maximum number of active runs that were started with one token of the store. Further runs
-    /// get status 429 (default 16). The server's own token is limited only by `runs`.
+    /// Maximum number of active runs that were started with one token of the store (default 16).
+    /// Further runs get status 429. The server's own token is limited only by `runs`.
     pub runs_per_token: usize,
-    /// Maximum number of waiting messages in one session. Further messages get status 429 (default
-    /// 8).
+    /// Maximum number of waiting messages in one session (default 8). Further messages get status
+    /// 429.
     pub waiting: usize,
     /// The interval between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,
-    /// Maximum time for which runs continue after the server is asked to stop. Runs that are still
-    /// active after it are suspended and resumed at the next start (default 30 s).
+    /// Maximum time for which runs continue after the server is asked to stop (default 30 s). Runs
+    /// that are still active afterwards are suspended, and resumed at the next start.
     pub grace: Duration,
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .with_state(state())
 }
 
-/// Counts requests by route, method and status.
+/// Records each request in the metrics, with its route, method, status and duration.
 async fn measure(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();

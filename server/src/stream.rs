@@ -17,8 +17,8 @@ use wattle_agent::TenantStore;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::service::{Chunks, FollowError, Follower, RunService, TreeFollower};
 
-/// A guard that cancels a run if the guard is dropped before it is disarmed. Used for clients that
-/// request cancellation on disconnect.
+/// A guard that cancels a run if the guard is dropped before it is disarmed. Used for runs that
+/// must not continue without their client.
 pub(crate) struct CancelOnDrop(Option<(RunService, TenantStore, String)>);
 
 /// The reason for cancelling a run whose client disconnected.
@@ -65,8 +65,9 @@ impl Source {
         Source::Run { follower, newest: after }
     }
 
-    /// Returns the next event and its `id`. A recorded event has an id, and a live event does not.
-    /// A client that reconnects therefore names the last recorded event.
+    /// Returns the next event and its `id`, or `None` after the last event. A recorded event has an
+    /// id, and a live event does not. A client that reconnects therefore names the last recorded
+    /// event.
     async fn next(&mut self) -> Result<Option<(Arc<Envelope>, Option<String>)>, FollowError> {
         match self {
             Source::Run { follower, newest } => {
@@ -107,7 +108,8 @@ struct Piece {
 }
 
 impl RunEvents {
-    /// Creates the events of a source, as chunks if `as_chunks` is true, and otherwise unchanged.
+    /// Creates a stream of a source's events, as chunks if `as_chunks` is true, and otherwise
+    /// unchanged.
     pub(crate) fn new(source: Source, as_chunks: bool) -> RunEvents {
         let chunks = as_chunks.then(Chunks::default);
         RunEvents { source, chunks, ready: VecDeque::new() }
@@ -214,8 +216,8 @@ impl Events {
     }
 }
 
-/// Sends the events to a WebSocket, followed by `{"type":"done"}`. Ignores messages from the
-/// client.
+/// Sends the events to a WebSocket, followed by `{"type":"done"}` or, if the run will be resumed
+/// later, by a message of type `suspended`. Ignores messages from the client.
 pub(crate) async fn websocket(
     mut socket: WebSocket,
     mut events: RunEvents,

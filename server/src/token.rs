@@ -7,12 +7,11 @@ use subtle::ConstantTimeEq;
 /// The replacement for the token in debug output.
 const MASK: &str = "***";
 
-/// The bearer token of the server. `Debug` hides it; [`reveal`](Token::reveal) is the only way to
-/// read it.
+/// A bearer token. `Debug` hides it; [`reveal`](Token::reveal) is the only way to read it.
 #[derive(Clone)]
 pub struct Token(String);
 
-/// An error from creating or generating a token.
+/// The error returned if a token is invalid or cannot be generated.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TokenError(String);

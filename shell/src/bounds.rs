@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use wattle_rt::Account;
 
-/// Resource limits for a script. A script that exceeds a limit ends or fails with a message, and
-/// the session remains usable.
+/// Resource limits for a script. If a limit is exceeded, the script ends or the current command
+/// fails, with an error message. The session remains usable.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// Maximum size of a script, in bytes. Default 1 MiB.
@@ -15,8 +15,8 @@ pub struct Bounds {
     /// Maximum number of commands that a script may start, including subshells and jobs, but not
     /// builtins. Default 100,000.
     pub commands: u64,
-    /// Maximum number of stages, jobs and process substitutions that run at the same time. Default
-    /// 64.
+    /// Maximum number of pipeline stages, jobs and process substitutions that run at the same time.
+    /// Default 64.
     pub parallel: usize,
     /// Maximum nesting depth of functions, subshells, substitutions and sourced scripts. Default
     /// 200.
@@ -31,8 +31,8 @@ pub struct Bounds {
     pub descriptors: usize,
     /// Limits for each toolbox command.
     pub stage: StageBounds,
-    /// Maximum number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output:
-    /// half from its start and half from its end. Default 1 MiB.
+    /// Maximum number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output
+    /// stream: half from its start and half from its end. Default 1 MiB.
     pub output: usize,
 }
 

@@ -1,4 +1,5 @@
-//! The command port: a command, its outcome, and the traits that the shell uses to run commands.
+//! The command port: a command, its outcome, and the traits through which the shell and its
+//! commands run commands.
 //!
 //! The shell builds a [`Command`] when a word names neither a function nor a builtin, and runs it
 //! through [`Commands`]. A command starts further commands through [`Spawn`].
@@ -78,13 +79,13 @@ fn begins_path(word: &str, at: usize) -> bool {
 pub struct Status(pub u8);
 
 impl Status {
-    /// The command succeeded.
+    /// Status of a successful command.
     pub const SUCCESS: Status = Status(0);
-    /// The command exceeded its time limit.
+    /// Status of a command that exceeded its time limit.
     pub const TIMED_OUT: Status = Status(124);
-    /// The command exists but cannot be run.
+    /// Status of a command that exists but cannot be run.
     pub const CANNOT_RUN: Status = Status(126);
-    /// The command does not exist.
+    /// Status of a command that does not exist.
     pub const NOT_FOUND: Status = Status(127);
 
     /// Returns true if the status is 0.
@@ -118,11 +119,12 @@ pub enum KillReason {
     Memory(usize),
     /// The command used more than this much processor time.
     Time(Duration),
-    /// The account of the command's run has no memory or time left.
+    /// The account of the command's run has no memory or time left. The string is the account's
+    /// message.
     Account(String),
-    /// The command trapped.
+    /// The command trapped. The string contains the reason.
     Crash(String),
-    /// The command failed to start.
+    /// The command failed to start. The string contains the reason.
     Start(String),
     /// The command's caller cancelled it.
     Cancelled,
@@ -192,7 +194,7 @@ pub trait Commands: Send + Sync {
     /// Returns the names of all commands.
     fn names(&self) -> Vec<String>;
 
-    /// Returns true if there is a command of that name.
+    /// Returns true if there is a command with that name.
     fn has(&self, name: &str) -> bool;
 
     /// Runs a command to completion, within `bounds`. The command starts further commands through

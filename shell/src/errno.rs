@@ -73,7 +73,7 @@ numbers! {
     NOTDIR = 54, "Not a directory";
     /// The folder is not empty.
     NOTEMPTY = 55, "Directory not empty";
-    /// The descriptor is not a socket. The host has none.
+    /// The descriptor is not a socket. The host has no sockets.
     NOTSOCK = 57, "Not a socket";
     /// The run's files do not support the operation.
     NOTSUP = 58, "Not supported";
@@ -87,12 +87,12 @@ numbers! {
     PIPE = 64, "Broken pipe";
     /// The stream is not a file, so it has no position.
     SPIPE = 70, "Illegal seek";
-    /// The base was changed by another process.
+    /// Another process changed the overlay's base folder after the run had read it.
     STALE = 72, "Stale file handle";
 }
 
 impl Errno {
-    /// Returns the error number of preview 1.
+    /// Returns the WASI preview 1 error number.
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
@@ -128,7 +128,7 @@ impl From<&FilesError> for Errno {
     }
 }
 
-/// The error of a file operation: an error number for the program, and a message for the user.
+/// An error from a file operation: an error number for the program, and a message for the user.
 ///
 /// The message is the `strerror` text, unless the file layer returned a more specific message, such
 /// as `/etc/shadow is outside the run's folder; …`.
@@ -143,7 +143,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Returns the message about a path. `path` is shown as the user wrote it.
+    /// Returns the error message, preceded by `path`, which is the path as the user wrote it.
     #[must_use]
     pub fn about(&self, path: &str) -> String {
         match &self.without_path {

@@ -1,5 +1,5 @@
 //! A shell that runs scripts on a run's files. Its commands are WebAssembly instances, so it starts
-//! no process of the operating system.
+//! no operating system processes.
 //!
 //! Each module imports only modules listed above it:
 //!

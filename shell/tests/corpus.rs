@@ -129,7 +129,7 @@ async fn check(name: &str) {
 struct Oracle {
     /// Words that show that a script uses the program. Empty for a program that all scripts use.
     words: &'static [&'static str],
-    /// The command that shows its version.
+    /// The command that prints the program's version.
     probe: &'static str,
     /// A string in the version output that identifies the recorded program.
     recorded: &'static str,
@@ -178,8 +178,8 @@ fn missing_oracles() -> Vec<&'static Oracle> {
     ORACLES.iter().filter(differs).collect()
 }
 
-/// Compares the committed outcomes of a file with those of this machine's programs. Returns the
-/// number of compared scripts.
+/// Compares the committed outcomes of a corpus file with those of this machine's programs, except
+/// for scripts that use a program in `missing`. Returns the number of compared scripts.
 fn agrees(name: &str, missing: &[&Oracle]) -> usize {
     let texts = std::fs::read_to_string(folder().join(name).with_extension("txt")).unwrap();
     let expected = std::fs::read_to_string(folder().join(name).with_extension("out")).unwrap();
@@ -205,13 +205,14 @@ macro_rules! corpus {
         fn every_file_is_checked() {
             let known = [$(stringify!($name)),*];
             for path in wattle_cases::files(folder(), "txt") {
-                assert!(known.contains(&path.file_stem().unwrap().to_str().unwrap()), "{}", path.display());
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                assert!(known.contains(&name), "{}", path.display());
             }
         }
 
-        /// Tests that the committed outcomes are those of bash and the GNU tools. On a machine with
-        /// other tools, the test reports this in a line and compares only the scripts that do not
-        /// use those tools. CI has all of the tools.
+        /// Tests that the committed outcomes are those of bash and the GNU tools. If a tool on the
+        /// machine is a different program or version, the test prints a line about it and skips the
+        /// scripts that use it. CI has all of the recorded tools.
         #[test]
         fn bash_agrees() {
             let missing = missing_oracles();

@@ -371,7 +371,11 @@ proptest! {
     fn every_script_ends(script in any_script()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let output = runtime.block_on(async {
-            tokio::time::timeout(Duration::from_secs(20), run(&script, Duration::from_millis(50))).await
+            tokio::time::timeout(
+                Duration::from_secs(20),
+                run(&script, Duration::from_millis(50)),
+            )
+            .await
         });
         let output = output.map_err(|_| TestCaseError::fail("the script does not end"))?;
         prop_assert!(!text(&output.stderr).contains("bug in the host"), "{}", text(&output.stderr));

@@ -40,7 +40,7 @@ const NUMBERS: &[&str] = &[
     "",
 ];
 
-/// Scripts. `N` is replaced with a number.
+/// Scripts to run. Each `N` is replaced with a number.
 const SCRIPTS: &[&str] = &[
     "printf '%Nd' 1 > /o",
     "printf '%.Nd' 1 > /o",

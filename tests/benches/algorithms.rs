@@ -1,6 +1,7 @@
-//! Compares algorithms written in the language with the same algorithms in plain WAT.
+//! Compares algorithms written in Wattle's language with the same algorithms in plain WAT.
 //!
-//! The programs in the language are the reference programs of tasks in `eval/tasks/algorithms/`.
+//! The programs in Wattle's language are the reference programs of tasks in
+//! `eval/tasks/algorithms/`.
 //! `tests/benches/algorithms/` contains the plain versions, which use only locals and do not check
 //! for invalid indices or overflow. The same runtime runs both versions on the task's files, and
 //! both must solve the task.

@@ -22,7 +22,7 @@ use wattle_rt::{Grants, Limits, Runtime, engine_config};
 /// A program of typical size: three host calls, a loop, a helper and string literals.
 const PROGRAM: &str = include_str!("program.wat");
 
-/// Returns a program whose code differs for each number, so that it is not cached.
+/// Returns a program whose code differs for each value of `unique`, so that it is not cached.
 fn program(unique: u64) -> String {
     format!("(drop (i32.const {}))\n{PROGRAM}", 1_000_000 + unique)
 }

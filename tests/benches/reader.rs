@@ -11,7 +11,8 @@ fn answers() -> Vec<(&'static str, String)> {
                 $page)\n(check $err)\n"
         .repeat(20);
     let wat = format!(
-        "<reasoning>First fetch the page, then count.</reasoning>\nToolCall::Wat(```wat\n{body}(i32.const 0)\n```, \"https://example.com/\")"
+        "<reasoning>First fetch the page, then count.</reasoning>\n\
+         ToolCall::Wat(```wat\n{body}(i32.const 0)\n```, \"https://example.com/\")"
     );
     let response = format!(
         "ToolCall::Response(\"\"\"\n{}\"\"\")",

@@ -3,7 +3,8 @@
 //! cancelled run ends, and the growth of the store and of the runs' durations.
 //!
 //! Run it with `cargo bench --bench scale`. With `-- --test`, it performs one small round. With
-//! `-- --json FILE`, it also writes the growth to a file, from which `just bench-scale` makes plots.
+//! `-- --json FILE`, it also writes the growth to a file, from which `just bench-scale` makes
+//! plots.
 
 #![allow(
     clippy::unwrap_used,
@@ -214,8 +215,8 @@ async fn sessions(count: usize, messages: usize) {
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
     println!(
-        "{count} sessions of {messages} messages: from a message to the first request p50 {:.2} ms, \
-         p99 {:.2} ms",
+        "{count} sessions of {messages} messages: from a message to the first request p50 {:.2} \
+         ms, p99 {:.2} ms",
         percentile(&mut times, 0.5),
         percentile(&mut times, 0.99)
     );
@@ -275,7 +276,8 @@ async fn growth(what: &str, runs: usize, keeps: Duration) -> Json {
     json!({"name": what, "growth": grown})
 }
 
-/// Returns the path after `--json`, to which the growth is written for the plots.
+/// Returns the path given with `--json`, if any. The measured growth is written to the file at this
+/// path, for the plots.
 fn path_of_plots() -> Option<String> {
     std::env::args().skip_while(|arg| arg != "--json").nth(1)
 }

@@ -91,8 +91,8 @@ fn steps(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures steps of concurrent runs. Their journal writes wait for each other, and not for an idle
-/// processor to wake up.
+/// Measures steps of concurrent runs. They keep the processor busy, so the times do not include the
+/// delay until an idle processor wakes up after a journal write.
 fn many_at_once(
     group: &mut BenchmarkGroup<'_, WallTime>,
     tokio: &tokio::runtime::Runtime,

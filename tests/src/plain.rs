@@ -2,9 +2,9 @@
 
 #![allow(clippy::indexing_slicing, clippy::string_slice, reason = "offsets come from searches")]
 
-/// The text before and after the nonce of an observation.
+/// The text before and after the nonce in the marker of an observation.
 const OBSERVATION: (&str, &str) = ("[Observation ", " (step ");
-/// The text before and after the nonce of a note.
+/// The text before and after the nonce in the marker of a note.
 const NOTE: (&str, &str) = ("[Note ", "] ");
 /// Length of a nonce, in bytes.
 const NONCE: usize = 6;

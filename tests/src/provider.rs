@@ -6,7 +6,8 @@
 //! ```
 //! use wattle_tests::provider::{Answer, Provider};
 //!
-//! let provider = Provider::start([Answer::text("hello"), Answer::status(429).header("retry-after", "0")]);
+//! let limited = Answer::status(429).header("retry-after", "0");
+//! let provider = Provider::start([Answer::text("hello"), limited]);
 //! assert!(provider.base_url().ends_with("/v1"));
 //! assert!(provider.requests().is_empty());
 //! ```
@@ -63,7 +64,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Returns the first header with this name, which must be in lower case.
+    /// Returns the value of the first header with the given name. `name` must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
@@ -146,19 +147,19 @@ impl Answer {
         Self::new(status, Body::Bytes(Vec::new()))
     }
 
-    /// Responds with status 200 and these bytes as the body, without a content type.
+    /// Responds with status 200 and `bytes` as the body, without a content type.
     pub fn body(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(200, Body::Bytes(bytes.into()))
     }
 
-    /// Responds with a stream of events, one (`data: …`) for each of these strings.
+    /// Responds with a stream of events, one (`data: …`) for each string in `data`.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let stream: String =
             data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
         Self::body(stream).header("content-type", "text/event-stream")
     }
 
-    /// Sends these bytes instead of an HTTP response, and then closes the connection.
+    /// Sends `bytes` instead of an HTTP response, and then closes the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(200, Body::Raw(bytes.into()))
     }
@@ -205,7 +206,7 @@ impl Answer {
         Self { piece: bytes.max(1), ..self }
     }
 
-    /// Pauses for this long before each piece.
+    /// Pauses for `time` before each piece.
     pub fn pause(self, time: Duration) -> Self {
         Self { pause: time, ..self }
     }
@@ -262,7 +263,11 @@ fn completion(text: &str, request: &Recorded) -> Value {
 }
 
 fn event_stream(text: &str, request: &Recorded) -> Vec<u8> {
-    let chunk = |choices: Value| json!({"id": "chatcmpl-0", "object": "chat.completion.chunk", "choices": choices});
+    let chunk = |choices: Value| {
+        json!({
+            "id": "chatcmpl-0", "object": "chat.completion.chunk", "choices": choices,
+        })
+    };
     let mut frames =
         vec![chunk(json!([{"index": 0, "delta": {"role": "assistant", "content": ""}}]))];
     frames.extend(
@@ -284,11 +289,16 @@ fn event_stream(text: &str, request: &Recorded) -> Vec<u8> {
 fn usage(text: &str, request: &Recorded) -> Value {
     let words = |text: &str| text.split_whitespace().count();
     let prompt: usize = request.messages().iter().map(|message| words(message)).sum();
-    json!({"prompt_tokens": prompt, "completion_tokens": words(text), "total_tokens": prompt + words(text)})
+    json!({
+        "prompt_tokens": prompt,
+        "completion_tokens": words(text),
+        "total_tokens": prompt + words(text),
+    })
 }
 
 impl Provider {
-    /// Starts an endpoint that returns these answers in order, and status 500 after the last one.
+    /// Starts an endpoint that returns the scripted answers in order, and status 500 after the last
+    /// one.
     ///
     /// # Panics
     /// Panics if no port can be opened on loopback.

@@ -34,7 +34,7 @@ impl Proxy {
     /// Starts a proxy for a Unix socket on a free port.
     ///
     /// # Panics
-    /// If no port can be opened on loopback.
+    /// Panics if no port can be opened on loopback.
     #[must_use]
     pub fn start(socket: PathBuf) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -25,13 +25,13 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Creates a model with these answers.
+    /// Creates a model with the given answers.
     pub fn new(answers: &[&str]) -> Scripted {
         let reply = |text: &&str| ModelReply { text: (*text).to_owned(), ..ModelReply::default() };
         Scripted { takes_functions: false, ..Scripted::calling(answers.iter().map(reply)) }
     }
 
-    /// Creates a model that supports functions, with these replies.
+    /// Creates a model that supports functions, with the given replies.
     pub fn calling(replies: impl IntoIterator<Item = ModelReply>) -> Scripted {
         let answers = Mutex::new(replies.into_iter().collect());
         Scripted {
@@ -95,7 +95,8 @@ impl Scripted {
     }
 }
 
-/// Creates a reply that calls these functions. Each item is a name and its arguments.
+/// Creates a reply that calls functions. Each item in `calls` is a function's name and its
+/// arguments.
 pub fn calls(calls: &[(&str, &str)]) -> ModelReply {
     let call = |((name, arguments), number): (&(&str, &str), u32)| FunctionCall {
         id: format!("c{number}"),

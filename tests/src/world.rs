@@ -36,7 +36,7 @@ impl World {
         World::with(Limits::default())
     }
 
-    /// Creates an environment with these limits.
+    /// Creates an environment with the given limits.
     pub fn with(limits: Limits) -> World {
         let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
         let store = empty_store().tenant(&Tenant::default());

@@ -24,7 +24,8 @@ fn program(name: &str, description: &str, body: &str) -> String {
     format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n{body}\n")
 }
 
-/// Reloads the catalog until it changes. The host checks the files at most once a second.
+/// Reloads the catalog until it has changed, and returns the changes. The host checks the files at
+/// most once a second.
 async fn next_diff(host: &Host) -> CatalogDiff {
     let started = Instant::now();
     loop {
@@ -37,7 +38,8 @@ async fn next_diff(host: &Host) -> CatalogDiff {
     }
 }
 
-/// Runs a message, and returns the system prompt of the first request to the model.
+/// Runs a job with the given message, and returns the system prompt of the first request to the
+/// model.
 async fn first_request(
     host: &Host,
     session: Option<&str>,
@@ -148,7 +150,7 @@ async fn a_prompt_depends_on_the_first_message_of_a_conversation_alone() {
     let other = first_request(&host, None, Vec::new(), "hello").await;
     assert!(!other.contains("zz_tide()") && other.contains(" zz_tide\n"), "{other}");
 
-    // The selection is the same in every process.
+    // The first message of the history determines the listed programs, also in another process.
     let history = vec![
         Message::user("How high are the tides in Emden tomorrow?"),
         Message::assistant("done"),

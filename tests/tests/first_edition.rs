@@ -1,8 +1,8 @@
-//! Tests that programs of the language's first edition still run unchanged. They use `?` after
-//! calls, `{i}` in templates, and host functions that forms have replaced. Each program must return
-//! the results of its examples. Only two results differ in the second edition: the string passed to
-//! `fail` is the reason rather than a result, and a JSON value of the wrong kind is EKIND rather
-//! than EPARSE.
+//! Tests that programs in the first edition of Wattle's language still run unchanged. They use `?`
+//! after calls, `{i}` in templates, and host functions that forms have replaced. Each program must
+//! return the results of its examples. Only two results differ in the second edition: the string
+//! passed to `fail` is the reason of the failure rather than a result, and a JSON value of the
+//! wrong kind causes the error EKIND rather than EPARSE.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
 //! Runs every example of every built-in program under every rule that could match it. A call that
-//! is denied, or that needs an approval nobody can give, never reaches a backend.
+//! is denied, or that needs an approval that nobody can give, never reaches a backend.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -257,9 +257,10 @@ async fn limits_end_a_run() {
         .run(&hangs, &Settings { timeouts: short, ..Settings::default() }, world.job("go"))
         .await;
     assert_eq!(report.ending, Ending::Failed { message: "error: llm hard timeout".to_owned() });
-    assert!(
-        matches!(&events.last().unwrap().event, Event::Error { message } if message == "error: llm hard timeout")
-    );
+    assert!(matches!(
+        &events.last().unwrap().event,
+        Event::Error { message } if message == "error: llm hard timeout"
+    ));
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Tests masking with arbitrary keys and secrets. The model's answers reach the program and the
-//! user unchanged, records are masked, and a request that contains a secret is refused.
+//! user unchanged, records are masked, and a request that contains a secret is denied.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::fmt::Write as _;
@@ -120,7 +120,7 @@ enum Said {
 }
 
 impl Said {
-    /// Writes the answer as text.
+    /// Returns the answer in the text dialect.
     fn text(&self) -> String {
         match self {
             Said::Program(body, args) => {
@@ -131,7 +131,8 @@ impl Said {
         }
     }
 
-    /// Returns the function that the model calls, and its arguments.
+    /// Returns the answer in the native dialect: the function that the model calls, and its
+    /// arguments.
     fn call(&self) -> (&'static str, String) {
         match self {
             Said::Program(body, args) => ("wat", json!({"body": body, "args": args}).to_string()),
@@ -230,7 +231,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     assert!(bodies[0].0.contains(&literal(&both)) && bodies[0].1 == [both.clone()], "{bodies:?}");
     assert_eq!(results[0], (both.clone(), true));
 
-    // The request is refused. The error contains the name of the secret.
+    // The request is denied. The error contains the name of the secret.
     let (why, success) = &results[1];
     assert!(!success && why.contains("EACCESS") && why.contains("the secret `api`"), "{why}");
     assert!(!why.contains(secret), "{why}");
@@ -268,7 +269,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     assert!(!host.mask().finds(exported.as_bytes()), "{exported}");
 }
 
-/// Converts arbitrary bytes to a valid secret.
+/// Converts arbitrary bytes to a valid secret, or returns `None` if there are too few characters.
 fn as_secret(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes).replace('\0', "");
     Some(text.trim().to_owned()).filter(|text| text.chars().count() >= 8)

@@ -28,7 +28,7 @@ use wattle_catalog::{AiAnswer, Catalog, Entry, Example, Origin, Results};
 use wattle_rt::Code;
 use wattle_tests::World;
 
-/// A program in the language and its versions in other languages.
+/// A program in Wattle's language and its versions in other languages.
 struct Compared {
     entry: Arc<Entry>,
     /// The folder that contains the other versions.
@@ -40,7 +40,7 @@ impl Compared {
         self.entry.name().as_str()
     }
 
-    /// Returns the source of the version with this file extension.
+    /// Returns the source of the version with the given file extension.
     fn version(&self, ending: &str) -> String {
         wattle_cases::read(self.folder.join(format!("{}{ending}", self.name())))
     }
@@ -87,7 +87,7 @@ fn algorithms() -> Set {
     }
 }
 
-/// Returns the names of the files with this extension, without the extension.
+/// Returns the names of the files with the given extension, without the extension.
 fn names(folder: &Path, ending: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder)
         .unwrap()
@@ -146,7 +146,12 @@ fn case(program: &Compared, example: &Example) -> Json {
     let http: Vec<Json> = fixtures
         .http
         .iter()
-        .map(|answer| json!({"url": answer.url, "method": answer.method, "status": answer.status, "body": answer.body}))
+        .map(|answer| {
+            json!({
+                "url": answer.url, "method": answer.method, "status": answer.status,
+                "body": answer.body,
+            })
+        })
         .collect();
     let ai = fixtures.ai.iter().map(|answer| match answer {
         AiAnswer::Next(text) => json!(text),
@@ -188,7 +193,8 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
     if !same_end {
         return Some(format!("ended with {failed:?}, not {}", expected.code));
     }
-    // Errors of the Python library have no reason, because their messages differ.
+    // For errors of the Python library, the reason is empty, because their messages differ from
+    // Wattle's.
     let reason = found["reason"].as_str().unwrap();
     if let Some(expected) = &expected.reason
         && !reason.is_empty()
@@ -266,8 +272,8 @@ fn bare(text: &str, comment: &str) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Returns a set's figures as a table, and the column sums: first for the language, then for the
-/// other languages.
+/// Returns a set's figures as a table, and the column sums: first for Wattle's language, then for
+/// the other languages.
 fn figures(set: &Set) -> (String, Vec<usize>) {
     let encoding = tiktoken_rs::o200k_base().unwrap();
     let count = |text: &str, comment: &str| encoding.encode_ordinary(&bare(text, comment)).len();

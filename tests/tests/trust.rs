@@ -1,5 +1,5 @@
-//! Tests trust: refusals in plain runs, the programs listed for each kind of run, and APIs that the
-//! code must not use.
+//! Tests trust: calls denied in plain runs, the programs listed for each kind of run, and APIs that
+//! the code must not use.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -49,8 +49,8 @@ fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Ar
     Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
 }
 
-/// Runs a job in which the model gives this answer, and returns the observation of the answer's
-/// call.
+/// Runs a job whose model returns the given answer, and returns the observation of the call in that
+/// answer.
 async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
@@ -73,7 +73,7 @@ async fn a_plain_run_is_refused_with_the_reason() {
             "{observation}"
         );
     }
-    // An inline program is also refused, as is a program that starts another program.
+    // The call is also denied in an inline program, and in a program that such a program starts.
     for (body, words) in [
         ("(ret (git.commit_push? \"x\"))", "\ngit not permitted (no exec capability)"),
         (
@@ -188,7 +188,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Collects the files with this extension in a folder and its subfolders.
+/// Collects the files with the given extension in a folder and its subfolders.
 fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -209,7 +209,8 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the first use of an API that starts a process or loads code into the current process.
+/// Searches source code for APIs that start a process or load code into the current process.
+/// Returns the name of one of these APIs, or `None` if the code uses none.
 fn starts_a_process(code: &str) -> Option<&'static str> {
     let allowed = [
         "std::process::exit",

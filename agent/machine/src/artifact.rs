@@ -1,4 +1,4 @@
-//! Artifacts: data that programs leave for the application that started the run.
+//! Artifacts: data that programs save for the application that started the run.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ pub(crate) const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of artifacts in a run.
 pub(crate) const MAX_NUMBER: usize = 256;
 
-/// Data that a program leaves for the application that started the run. The model never sees it.
+/// Data that a program saves for the application that started the run. The model never sees it.
 ///
 /// ```
 /// use wattle_machine::Artifact;

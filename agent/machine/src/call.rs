@@ -56,7 +56,7 @@ impl Call {
         }
     }
 
-    /// Returns the program's source.
+    /// Returns the program's origin.
     pub fn source(&self) -> Source {
         match self {
             Self::Wat { .. } => Source::Wat,
@@ -72,8 +72,8 @@ impl Call {
 pub enum Execution {
     /// The program ran to completion, with any exit code.
     Ran(Completion),
-    /// The program does not compile. If it is an inline program and the step's only call, the model
-    /// is asked to repair it. Otherwise, the diagnostic becomes the observation.
+    /// The program does not compile. If an inline program is the step's only call, the model is
+    /// asked to repair it. Otherwise, the diagnostic becomes the observation.
     Rejected {
         /// The diagnostic, with a hint. Its line numbers refer to the text that the author wrote.
         diagnostic: String,
@@ -149,7 +149,7 @@ impl Execution {
         }
     }
 
-    /// Returns the answer that ends the run, if the program succeeded and set one.
+    /// Returns the answer that ends the run, or `None` if the program failed or set no answer.
     pub fn answer(&self) -> Option<&str> {
         match self {
             Self::Ran(Completion { answer, failure: None, .. }) => answer.as_deref(),
@@ -157,7 +157,7 @@ impl Execution {
         }
     }
 
-    /// Returns the artifacts that the program left for the application.
+    /// Returns the artifacts that the program saved for the application.
     pub fn artifacts(&self) -> &[Artifact] {
         match self {
             Self::Ran(Completion { artifacts, .. }) => artifacts,
@@ -184,7 +184,7 @@ pub struct Completion {
     /// The answer with which the program ends the run. It is ignored if the program failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The artifacts that the program left for the application.
+    /// The artifacts that the program saved for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// The cost of the execution.
@@ -204,7 +204,7 @@ impl Completion {
     }
 }
 
-/// The details of a nonzero exit code.
+/// The failure of a program that returned a nonzero exit code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The program's exit code.
@@ -215,16 +215,18 @@ pub struct Failure {
     pub meaning: Option<String>,
     /// The host function that returned the code, such as `http.get`.
     pub function: Option<String>,
-    /// The line that called the function, if the model wrote the program.
+    /// The line that called the function. `None` if it is unknown, or if the model did not write
+    /// the program.
     pub line: Option<SourceLine>,
-    /// The call to a catalog program with its arguments, such as `file_read("notes.txt")`.
+    /// The call that failed, with its arguments, such as `file_read("notes.txt")`. `None` if the
+    /// model wrote the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The reason, such as `http status 500`.
     pub reason: Option<String>,
 }
 
-/// Displays the name of the code, followed by the reason.
+/// Displays the name of the exit code, or its number if it has no name, followed by the reason.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

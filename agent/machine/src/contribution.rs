@@ -20,7 +20,7 @@ use crate::{
 /// Maximum length of the text that one program contributes, in characters.
 const MAX_LENGTH: usize = 4_000;
 
-/// A program of a trait. The host runs it.
+/// A program that belongs to one of the agent's traits. The host runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraitProgram {
     /// The name by which the program is called, such as `house_style.prompt`.
@@ -37,11 +37,11 @@ pub struct TraitProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraitPurpose {
-    /// Runs once, and extends the system prompt and the list of programs.
+    /// The program runs once. Its result extends the system prompt and the list of programs.
     Build,
-    /// Runs before each step, for its side effects.
+    /// The program runs before each step, for its side effects.
     Step,
-    /// Runs before each step, and returns text for the model.
+    /// The program runs before each step, and returns text for the model.
     Prompt,
 }
 

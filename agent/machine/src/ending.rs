@@ -13,17 +13,17 @@ pub enum Ending {
     Answered {
         /// The answer.
         text: String,
-        /// The JSON value of the answer, if the run has an output contract.
+        /// The JSON value of the answer, or `None` if the run has no output contract.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Box<Json>>,
     },
     /// A limit was reached.
     Exhausted {
-        /// The model's final answer after the limit was reached, or `stopped: reached …`.
+        /// The model's final answer after the limit was reached, or `stopped: ` and the limit.
         text: String,
         /// The limit that was reached.
         bound: Bound,
-        /// The JSON value of the answer, if the run has an output contract.
+        /// The JSON value of the answer, or `None` if the run has no output contract or no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Box<Json>>,
     },
@@ -64,8 +64,8 @@ impl Ending {
         }
     }
 
-    /// Returns the JSON value of the answer, if the run has an output contract and the answer is
-    /// valid.
+    /// Returns the JSON value of the answer, or `None` if the run has no output contract or no
+    /// valid answer.
     pub fn data(&self) -> Option<&Json> {
         match self {
             Self::Answered { data, .. } | Self::Exhausted { data, .. } => data.as_deref(),
@@ -100,7 +100,7 @@ impl Ending {
         Self::Cancelled { text }
     }
 
-    /// Creates the ending of a run with an answer. `bound` is the limit that the run had reached
+    /// Creates an ending that contains an answer. `bound` is the limit that the run had reached
     /// before the answer.
     pub(crate) fn with_answer(text: String, bound: Option<Bound>, data: Option<Json>) -> Self {
         let data = data.map(Box::new);

@@ -148,7 +148,7 @@ pub enum Event {
         usage: Usage,
         /// The reason why the run ended.
         stop: Stop,
-        /// The value of the answer. Absent unless the run has an output schema and the answer
+        /// The JSON value in the answer. Absent unless the run has an output schema and the answer
         /// matches it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<serde_json::Value>,
@@ -234,11 +234,12 @@ impl Dollars {
         Self(nanos)
     }
 
-    /// Creates an amount in dollars. Returns `None` if it is negative, not a number, or more than
-    /// ten billion.
+    /// Creates an amount in dollars. Returns `None` if the amount is negative, not a number, or at
+    /// least ten billion.
     ///
     /// ```
-    /// assert_eq!(wattle_machine::Dollars::new(0.25).map(|amount| amount.to_string()).as_deref(), Some("$0.25"));
+    /// let amount = wattle_machine::Dollars::new(0.25).map(|amount| amount.to_string());
+    /// assert_eq!(amount.as_deref(), Some("$0.25"));
     /// ```
     pub fn new(amount: f64) -> Option<Self> {
         let nanos = amount * 1e9;

@@ -6,10 +6,10 @@ use serde_json::Value;
 /// Maximum number of replacements in one fix.
 const MAX_PAIRS: usize = 100;
 
-/// Maximum number of occurrences that are counted.
+/// Maximum number of occurrences of an old string that are counted.
 const MAX_COUNTED: usize = 1_000;
 
-/// Maximum number of lines that an error lists.
+/// Maximum number of line numbers that an error lists.
 const MAX_LINES: usize = 8;
 
 /// Maximum length of a string that an error quotes, in characters.
@@ -18,21 +18,23 @@ const MAX_QUOTED: usize = 80;
 /// A string of a fix: either a piece of the program or its replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixText {
-    /// The preferred reading of the string.
+    /// The form of the string that is tried first. Escapes are left unresolved in a triple-quoted
+    /// string, which is code, and are resolved in any other quoted string.
     pub text: String,
-    /// The alternative reading of the quoted string: its escapes are unresolved if those in `text`
-    /// are resolved, and vice versa. `None` if both readings are equal.
+    /// The form of the string that is tried second: with escapes resolved if `text` leaves them
+    /// unresolved, or the reverse. `None` if the string has only one form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<String>,
 }
 
 impl FixText {
-    /// Creates a string that can be read in only one way.
+    /// Creates a string that has only one form.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), alternative: None }
     }
 
-    /// Creates a string that can be read in two ways. The first reading is preferred.
+    /// Creates a string that has two forms, with and without resolved escapes. `text` is the form
+    /// that is tried first.
     pub(crate) fn of(text: String, alternative: String) -> Self {
         Self { alternative: (alternative != text).then_some(alternative), text }
     }
@@ -45,9 +47,9 @@ pub(crate) struct WrittenProgram {
     pub(crate) args: Vec<String>,
 }
 
-/// Replaces each old string in a program with its new one, in order. `texts` alternates between old
-/// and new strings. Each old string must occur exactly once. Otherwise nothing is changed, and the
-/// error says how often the string occurs.
+/// Applies a fix to a program, and returns the fixed program. `texts` alternates between an old
+/// string and the new string that replaces it. Each old string must occur in the program exactly
+/// once. If one does not, returns an error that says how often the string occurs.
 pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
     let pairs = texts.len() / 2;
     if pairs == 0 || !texts.len().is_multiple_of(2) {
@@ -83,7 +85,7 @@ pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
 enum Unfit {
     Empty,
     Missing,
-    /// The string occurs several times, on these lines.
+    /// The string occurs several times. The numbers are those of the lines on which it occurs.
     Ambiguous(Vec<usize>),
 }
 
@@ -121,8 +123,8 @@ impl Unfit {
     }
 }
 
-/// Replaces the only occurrence of `old`. If it does not occur, tries its alternative reading, and
-/// then both readings without line numbers.
+/// Replaces the only occurrence of `old`. If it does not occur, tries its alternative form, and
+/// then both forms without line numbers.
 fn replace(program: &str, old: &FixText, new: &FixText) -> Result<String, Unfit> {
     if old.text.is_empty() {
         return Err(Unfit::Empty);
@@ -148,7 +150,8 @@ fn replace(program: &str, old: &FixText, new: &FixText) -> Result<String, Unfit>
     Err(Unfit::Missing)
 }
 
-/// Replaces `old` if it occurs exactly once. Returns `None` if it does not occur.
+/// Replaces `old` if it occurs exactly once. Returns `None` if it does not occur, and an error if
+/// it occurs several times.
 fn replace_once(program: &str, old: &str, new: &str) -> Result<Option<String>, Unfit> {
     match occurrences(program, old).as_slice() {
         [] => Ok(None),
@@ -164,7 +167,8 @@ fn replace_once(program: &str, old: &str, new: &str) -> Result<Option<String>, U
     }
 }
 
-/// Returns the offsets at which `text` occurs, including overlapping occurrences.
+/// Returns the offsets at which `text` occurs, including overlapping occurrences, at most
+/// [`MAX_COUNTED`].
 fn occurrences(program: &str, text: &str) -> Vec<usize> {
     let step = text.chars().next().map_or(1, char::len_utf8);
     let (mut found, mut from) = (Vec::new(), 0);
@@ -177,8 +181,8 @@ fn occurrences(program: &str, text: &str) -> Vec<usize> {
     found
 }
 
-/// Removes the line numbers that a request shows before each line of the program. Returns `None` if
-/// any line has no number.
+/// Removes the line numbers that a repair request shows before each line of the program. Returns
+/// `None` if any line has no number.
 fn without_line_numbers(text: &str) -> Option<String> {
     let line = |line: &str| {
         let (number, rest) = line.trim_start().split_once(" |")?;
@@ -199,8 +203,8 @@ const NEW: &[&str] =
 const CHANGES: &[&str] =
     &["changes", "change", "fixes", "edits", "replacements", "pairs", "texts", "args", "arguments"];
 
-/// Returns the strings of a fix in JSON: a list of objects with `old` and `new`, a list of pairs,
-/// or a list of strings. Returns `None` if an object lacks either field.
+/// Returns the strings of a fix that is written as JSON: a list of objects with `old` and `new`, a
+/// list of pairs, or a list of strings. Returns `None` if the JSON has any other form.
 pub(crate) fn texts_of_json(value: Value) -> Option<Vec<FixText>> {
     match value {
         Value::String(text) => Some(vec![FixText::plain(text.replace("\r\n", "\n"))]),

@@ -10,7 +10,7 @@ use crate::{
 
 /// Name of the function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
-/// Name of the function that fixes the last program that failed.
+/// Name of the function that fixes the last failed program.
 pub(crate) const FIX: &str = "fix";
 /// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
@@ -122,7 +122,8 @@ impl ParamKind {
 }
 
 impl ProgramFunction {
-    /// Returns the program's name, with every character that endpoints reject replaced by `_`.
+    /// Returns the function's name: the program's name, with each character that endpoints reject
+    /// replaced by `_`, and truncated to 64 bytes.
     pub fn name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         self.program.chars().map(plain).take(MAX_NAME_BYTES).collect()
@@ -209,8 +210,9 @@ fn described(mut parameters: Value, schema: &Value) -> Value {
     parameters
 }
 
-/// Returns the functions offered to a model: one per listed program, `wat` for inline programs,
-/// `fix` for the last program that failed, and `done` to end the run.
+/// Returns the functions offered to a model: one per listed program, `catalog` if any program is
+/// unlisted, `wat` for inline programs, `fix` for the last program that failed, and `done` to end
+/// the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
     let offered =
         programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
@@ -230,11 +232,18 @@ fn wat_tool() -> FunctionTool {
     let properties = [
         (
             "body",
-            json!({"type": "string", "description": "The program's body, over as many lines as it takes"}),
+            json!({
+                "type": "string",
+                "description": "The program's body, over as many lines as it takes",
+            }),
         ),
         (
             "args",
-            json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments: (arg 0), (arg 1) …"}),
+            json!({
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Its arguments: (arg 0), (arg 1) …",
+            }),
         ),
     ];
     FunctionTool {
@@ -276,7 +285,11 @@ fn catalog_tool() -> FunctionTool {
         ("name", json!({"type": "string", "description": "The program's name"})),
         (
             "args",
-            json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments in order"}),
+            json!({
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Its arguments in order",
+            }),
         ),
     ];
     FunctionTool {

@@ -14,7 +14,10 @@
 //! let state = State::new(Setup { system: "You run programs.".into(), nonce, ..Setup::default() });
 //! let (state, _ask) = step(state, Input::Begin { message: "what time is it?".into() });
 //!
-//! let answer = ModelAnswer { text: "ToolCall::Catalog(\"now\", \"UTC\")".into(), ..ModelAnswer::default() };
+//! let answer = ModelAnswer {
+//!     text: "ToolCall::Catalog(\"now\", \"UTC\")".into(),
+//!     ..ModelAnswer::default()
+//! };
 //! let (state, effects) = step(state, Input::Answer(answer));
 //! let call = Call::Catalog { name: "now".into(), args: vec!["UTC".into()] };
 //! assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls: vec![call] }));

@@ -45,7 +45,8 @@ const ANNOUNCEMENT: &str = " is the code of this run.";
 /// ```
 /// use wattle_machine::Nonce;
 ///
-/// assert_eq!(Nonce::new(1_234_567_890_123).to_string(), Nonce::new(1_234_567_890_123).to_string());
+/// let bits = 1_234_567_890_123;
+/// assert_eq!(Nonce::new(bits).to_string(), Nonce::new(bits).to_string());
 /// assert_eq!(Nonce::default().to_string(), "bbbbbb");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,7 +71,7 @@ impl Nonce {
         format!("[Observation {self} (step {step})]")
     }
 
-    /// Returns a note from the host.
+    /// Returns `words` as a note from the host.
     pub(crate) fn note(&self, words: &str) -> String {
         format!("[Note {self}] {words}")
     }
@@ -134,8 +135,8 @@ pub fn announced_nonce(messages: &[Message]) -> Option<&str> {
 
 /// Escapes data so that no part of it looks like a marker. Inserts a backslash after the opening
 /// bracket of text that looks like a marker of the host or of a chat template, and after the first
-/// character of the nonce. Removing these backslashes restores the data. If the returned text is
-/// borrowed, nothing was escaped.
+/// character of each occurrence of the nonce. Removing these backslashes restores the data. If the
+/// returned text is borrowed, nothing was escaped.
 pub(crate) fn escape_marks<'a>(data: &'a str, nonce: Option<&Nonce>) -> Cow<'a, str> {
     let mut text = String::new();
     let mut done = 0;
@@ -188,8 +189,9 @@ fn is_named_turn(rest: &str) -> bool {
         && rest.chars().filter_map(fold).take_while(|c| *c != '>').all(is_name)
 }
 
-/// Returns the text after `word` if `text` begins with it. Ignores case, look-alikes, invisible
-/// characters, and whitespace and backslashes before the word.
+/// Returns the text after `word` if `text` begins with `word`, and `None` otherwise. Ignores case,
+/// invisible characters, and whitespace and backslashes before the word. A look-alike character
+/// matches the character that it resembles.
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rest =
         text.trim_start_matches(|c: char| c == '\\' || c.is_whitespace() || fold(c).is_none());

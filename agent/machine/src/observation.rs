@@ -31,7 +31,7 @@ impl Output {
     }
 }
 
-/// Renders an execution in at most about `limit` characters.
+/// Renders an execution. Text longer than `limit` characters is truncated in the middle.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {
         Execution::Ran(ran) => (ran.failure.is_none(), ran_text(ran), ran.warnings.clone()),
@@ -172,7 +172,8 @@ impl Excerpt {
         [&self.head, &self.tail].into_iter().any(|text| *escape_marks(text, Some(nonce)) != **text)
     }
 
-    /// Describes the omission and how to read the rest.
+    /// Returns a phrase that states the number of omitted characters and advises the model on how
+    /// to read them. Returns `None` if nothing was omitted.
     fn omission(&self) -> Option<String> {
         let (omitted, length) = self.omitted?;
         Some(format!(

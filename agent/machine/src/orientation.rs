@@ -1,4 +1,4 @@
-//! The files shown in a run's first request, so that the model need not spend a step to read them.
+//! The files shown in a run's first request, so that the model need not spend a step reading them.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,8 @@ impl Orientation {
         format!("{note}\n{}", escape_marks(self.data().trim_end(), Some(nonce)))
     }
 
-    /// Returns true if names or lines look like markers and must be escaped.
+    /// Returns true if entry names or file contents contain text that looks like a marker and must
+    /// be escaped.
     pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
         let data = self.data();
         *escape_marks(&data, Some(nonce)) != *data

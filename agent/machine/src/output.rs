@@ -44,7 +44,7 @@ pub(crate) struct RejectedAnswer {
     pub(crate) errors: Vec<String>,
     /// Number of requests for a correction so far.
     pub(crate) attempts: u32,
-    /// The limit that the run had reached when it gave the answer.
+    /// The limit that the run had reached before the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<Bound>,
 }

@@ -82,7 +82,7 @@ pub struct PromptParts {
     pub programs: ProgramList,
     /// The error codes that a program can receive or exit with, in display order.
     pub codes: Vec<CodeLine>,
-    /// The limits of a program.
+    /// The limits on a program and a run.
     pub limits: Limits,
     /// Text that the deployment adds, such as a role description or house rules.
     pub preamble: Option<String>,
@@ -93,8 +93,8 @@ pub struct PromptParts {
     pub volatile: Vec<String>,
 }
 
-/// The catalog programs in a prompt, all in display order. In the native dialect, the prompt lists
-/// only programs that are not offered as functions.
+/// The catalog programs in a prompt. Each list is in display order. In the native dialect, the
+/// prompt lists only programs that are not offered as functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramList {
     /// The built-in programs.
@@ -143,7 +143,7 @@ pub struct FunctionLine {
 pub struct WithheldCapability {
     /// The capability's name, such as `fs`.
     pub capability: String,
-    /// The reason, or the setting that grants the capability. May be empty.
+    /// The reason why the capability is not granted, or the setting that grants it. May be empty.
     pub why: String,
 }
 

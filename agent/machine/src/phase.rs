@@ -1,4 +1,4 @@
-//! The phases of a run: the input that the run waits for, and the current attempt of its step.
+//! The phases of a run: the input that the run waits for, and the current attempt at a step.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,14 +24,15 @@ pub(crate) enum Phase {
     /// The outcomes of the calls.
     Executing {
         turn: Turn,
-        /// The model's answer as later steps see it.
+        /// The model's answer as it is recorded in the conversation.
         #[serde(rename = "said")]
         answer: Message,
         planned: Vec<PlannedCall>,
         /// Notes for the model about the form of its answer.
         notes: Vec<String>,
-        /// The run's answer if the run ends with this step because all calls of the step are
-        /// silent.
+        /// The text that the model wrote in addition to its calls, if the results of all these
+        /// calls are hidden from the model. If the calls succeed, the run ends with this text.
+        /// `None` if the model will see the result of any call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closing: Option<String>,
     },
@@ -54,7 +55,7 @@ pub(crate) struct PendingAnswer {
     pub(crate) bound: Option<Bound>,
 }
 
-/// An attempt of the current step.
+/// An attempt at the current step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) purpose: Purpose,
@@ -62,7 +63,8 @@ pub(crate) struct Turn {
     /// The last program that did not compile and awaits repair.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for repeating the request, unless the request asks the model to repair a program.
+    /// The fault that made the previous answer unusable. `None` for a first attempt, and if the
+    /// previous answer contained a program to repair or a final answer to correct.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
     /// The last answer that did not match the contract and awaits correction.
@@ -71,7 +73,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Creates the first attempt of a step.
+    /// Creates the first attempt at a step.
     pub(crate) fn new(purpose: Purpose) -> Self {
         Self { purpose, attempt: 0, failed_program: None, retry_reason: None, rejected: None }
     }

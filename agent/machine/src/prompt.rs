@@ -26,8 +26,8 @@ const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
 /// of lines in the string that contain the word.
 pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 
-/// Divisor that limits the matching programs to 1/25 of the prompt's length. All sessions of an
-/// agent therefore share a prefix of at least 95 % of their prompts.
+/// Divisor that limits the list of matching programs to 1/25 of the length of the prompt's stable
+/// part, so that the sessions of an agent share most of their prompts.
 const MATCHING_PART: usize = 25;
 
 /// Writes the system prompt. The part that is fixed for an agent comes first: the form of answers,
@@ -37,7 +37,10 @@ const MATCHING_PART: usize = 25;
 /// ```
 /// use wattle_machine::{PromptParts, system_prompt};
 ///
-/// let prompt = system_prompt(&PromptParts { volatile: vec!["Today is 2026-03-01.".into()], ..PromptParts::default() });
+/// let prompt = system_prompt(&PromptParts {
+///     volatile: vec!["Today is 2026-03-01.".into()],
+///     ..PromptParts::default()
+/// });
 /// assert!(prompt.rest.ends_with("Today is 2026-03-01.\n"));
 /// ```
 pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
@@ -92,8 +95,8 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-/// Lists the functions of each capability. The last line lists the names of functions that are not
-/// described.
+/// Lists the functions of each capability. Rarely used functions are listed by name, without a
+/// description.
 fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
     let mut named: Vec<&str> = Vec::new();
@@ -294,9 +297,9 @@ pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before i
                                            not used. Answer again, much shorter: think less, \
                                            write a shorter program, or do it in several steps.";
 
-/// The request that follows a call in the forced last turn.
-pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. Nothing \
-                                      more can be run: write the answer for the user.";
+/// The request that follows a call in a turn that requires the final answer.
+pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. \
+                                      Nothing more can be run: write the answer for the user.";
 
 /// The note about escaped markers in an observation.
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \

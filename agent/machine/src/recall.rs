@@ -27,7 +27,7 @@ const MAX_TOTAL: usize = 20_000;
 /// Maximum length of the conversation excerpt that the program receives, in characters.
 const MAX_CONVERSATION: usize = 8_000;
 
-/// Maximum length of each message in that excerpt, in characters.
+/// Maximum length of each message in the conversation excerpt, in characters.
 const MAX_MESSAGE: usize = 1_000;
 
 /// The heading above the recalled items.
@@ -91,8 +91,8 @@ impl RecallContract {
         Call::Catalog { name: self.program.clone(), args }
     }
 
-    /// Returns the new items that the program returned. Items that are in the prompt or were
-    /// recalled earlier in the conversation are omitted.
+    /// Returns the new items in the program's results. Omits items that are in the prompt or were
+    /// recalled earlier in the conversation.
     ///
     /// # Errors
     /// If the program failed. The error is the reason.
@@ -143,7 +143,7 @@ pub(crate) fn message(items: &[String], nonce: &Nonce) -> Message {
     Message { recalled: true, ..Message::user(format!("{}{items}", nonce.note(HEADING))) }
 }
 
-/// Returns the end of a conversation as text. Each message is preceded by its author.
+/// Returns the most recent messages of a conversation as text, each preceded by its author.
 pub(crate) fn excerpt(conversation: &[Message], nonce: &Nonce) -> String {
     // Programs must not learn the nonce.
     let nonce = nonce.to_string();

@@ -51,12 +51,13 @@ pub struct State {
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
-    /// The last text that the model wrote in addition to its calls, if the run may end with it.
+    /// The last text that the model wrote in addition to its calls. `None` if there is no such
+    /// text, or if `on_max_steps` is not [`OnMaxSteps::Latest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latest: Option<String>,
     #[serde(rename = "last")]
     pub(crate) last_calls: Option<RepeatedCalls>,
-    /// The last program that the model wrote, if it failed.
+    /// The failed program that a fix would change, or `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<WrittenProgram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,16 +65,16 @@ pub struct State {
     /// The memory items in the system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) memory: Vec<String>,
-    /// Length of the conversation at the last recall, excluding the system message.
+    /// Number of messages in the conversation at the last recall, excluding the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recall_tried: Option<usize>,
     /// The programs of the agent's traits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) traits: Vec<TraitProgram>,
-    /// If true, the build programs have run.
+    /// If true, the build programs of the agent's traits have run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_built: bool,
-    /// The last result of each prompt program.
+    /// The last result of each prompt program of the agent's traits, by the program's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) notes: BTreeMap<String, String>,
     /// The names of the catalog programs that build programs added.
@@ -82,7 +83,7 @@ pub struct State {
     /// The names of the agents that build programs added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) delegates: Vec<String>,
-    /// The artifacts that programs left for the application.
+    /// The artifacts that programs saved for the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) phase: Phase,
@@ -146,8 +147,9 @@ impl State {
         &self.conversation
     }
 
-    /// Replaces the text of the system prompt by the equal text that `share` returns, so that runs
-    /// with the same prompt need the memory for it only once. Another text is ignored.
+    /// Replaces the text of the system prompt with the equal text that `share` returns, so that all
+    /// runs with this prompt share a single copy of the text. If `share` returns a different text,
+    /// nothing changes.
     pub fn share_prompt(&mut self, share: impl FnOnce(&SharedText) -> SharedText) {
         if let Some(system) = self.conversation.first_mut() {
             let shared = share(&system.content);
@@ -177,18 +179,18 @@ impl State {
         &self.delegates
     }
 
-    /// Returns the artifacts that programs left for the application, in the order of their last
+    /// Returns the artifacts that programs saved for the application, in the order of their last
     /// updates.
     pub fn artifacts(&self) -> &[Artifact] {
         &self.artifacts
     }
 
-    /// Returns the number of steps that ran calls.
+    /// Returns the number of completed steps.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// Returns the tokens used so far.
+    /// Returns the token usage so far, including the cost.
     pub fn usage(&self) -> Usage {
         self.usage
     }
@@ -211,15 +213,16 @@ pub struct Setup {
     pub history: Vec<Message>,
     /// The nonce that marks the host's lines. It is generated randomly for each run.
     pub nonce: Nonce,
-    /// The files that the first request shows after the user's message.
+    /// The workdir entries and the beginnings of files that the first request shows after the
+    /// user's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orientation: Option<Orientation>,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
     /// The form in which the model calls programs.
     pub dialect: Dialect,
-    /// The system prompt for the text dialect, in case the model does not support functions. If it
-    /// is absent, a run with a model without functions fails.
+    /// The system prompt for the text dialect, used if the model does not support functions. If it
+    /// is absent, a run with such a model fails.
     pub fallback: Option<SystemPrompt>,
     /// The catalog programs, described as functions. Runs with the same programs can share them.
     pub programs: Arc<Vec<ProgramFunction>>,
@@ -252,8 +255,8 @@ pub struct Settings {
     pub max_retries: u32,
     /// Maximum length of a call's output in the conversation, in characters. 4,000 by default.
     pub observation_limit: usize,
-    /// Maximum number of tokens of the run, including the requests of its programs. Unlimited by
-    /// default.
+    /// Maximum number of tokens that the run uses, including model requests by its programs.
+    /// Unlimited by default.
     pub max_tokens_total: Option<u64>,
     /// Maximum cost of the run. Only requests with a known price are counted. Unlimited by default.
     pub max_cost: Option<Dollars>,
@@ -315,7 +318,8 @@ pub enum Input {
     WithoutFunctions(String),
     /// Programs of the run used tokens. This input is accepted at any time.
     Spent(Usage),
-    /// The model is unreachable, or the host failed. The message does not begin with `error: `.
+    /// The model is unreachable, or the host failed. The string is the error message, without the
+    /// prefix `error: `.
     Failed(String),
     /// The result of [`Effect::Validate`]: the JSON value, or the schema violations.
     Validated(Result<Json, Vec<String>>),
@@ -392,7 +396,7 @@ pub enum Effect {
         /// The reason, and the valid alternatives.
         reason: String,
     },
-    /// A trace entry for a function call that passed the final answer.
+    /// A trace entry for a function call that contained the final answer.
     Done {
         /// The step that the call ended, counted from 1.
         step: u32,
@@ -430,7 +434,7 @@ pub enum Effect {
 pub struct Ask {
     /// The step that the answer is for, counted from 1.
     pub step: u32,
-    /// The attempt within the step, from 0 to `max_retries`.
+    /// The attempt within the step, counted from 0.
     pub attempt: u32,
     /// The purpose of the request.
     pub purpose: Purpose,

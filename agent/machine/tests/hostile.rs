@@ -219,7 +219,11 @@ fn piece() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_mixture_is_read(pieces in prop::collection::vec(piece(), 0..40)) {
@@ -238,21 +242,33 @@ proptest! {
     }
 
     #[test]
-    fn well_formed_strings_are_read_exactly(values in prop::collection::vec(any::<String>(), 0..5)) {
+    fn well_formed_strings_are_read_exactly(
+        values in prop::collection::vec(any::<String>(), 0..5),
+    ) {
         let quoted: Vec<String> = values.iter().map(|value| {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\r', "\\r");
             format!("\"{escaped}\"")
         }).collect();
-        let text = format!("ToolCall::Catalog(\"f\"{}{})", if quoted.is_empty() { "" } else { ", " }, quoted.join(", "));
+        let text = format!(
+            "ToolCall::Catalog(\"f\"{}{})",
+            if quoted.is_empty() { "" } else { ", " },
+            quoted.join(", ")
+        );
         prop_assert_eq!(read(&text).action, Action::Catalog { name: "f".into(), args: values });
     }
 
     #[test]
-    fn well_formed_programs_are_read_exactly(lines in prop::collection::vec("[a-z $.()\"0-9]{1,30}", 1..10)) {
+    fn well_formed_programs_are_read_exactly(
+        lines in prop::collection::vec("[a-z $.()\"0-9]{1,30}", 1..10),
+    ) {
         let body = lines.join("\n");
         let text = format!("ToolCall::Wat(```wat\n{body}\n```, \"x\")");
         let found = read(&text).action;
-        let is_whole = matches!(&found, Action::Wat { body, args } if args == &["x"] && body.lines().count() <= lines.len());
+        let is_whole = matches!(
+            &found,
+            Action::Wat { body, args }
+                if args == &["x"] && body.lines().count() <= lines.len()
+        );
         prop_assert!(is_whole, "{:?}", found);
     }
 }

@@ -95,10 +95,17 @@ fn finishes(effects: &[Effect]) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn any_inputs_keep_the_machine_consistent(setup in settings().prop_flat_map(setup), inputs in prop::collection::vec(input(), 0..60)) {
+    fn any_inputs_keep_the_machine_consistent(
+        setup in settings().prop_flat_map(setup),
+        inputs in prop::collection::vec(input(), 0..60),
+    ) {
         let settings = setup.settings;
         let mut state = State::new(setup);
         let (mut asks, mut ended) = (0, false);
@@ -112,21 +119,29 @@ proptest! {
             if ended && !effects.is_empty() {
                 prop_assert!(matches!(effects.last(), Some(Effect::Finish(_))));
             }
-            // A step makes at most one request to the driver, and no request if it ends the run.
-            let waits = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_) | Effect::Execute { .. })).count();
+            // Each input leads to at most one request to the driver, and to none if the run ends.
+            let waits = effects
+                .iter()
+                .filter(|effect| matches!(effect, Effect::Ask(_) | Effect::Execute { .. }))
+                .count();
             prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
             asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
         }
         // One additional request is allowed if the model turns out not to support functions, and
-        // one more to ask for the answer after a call in the forced last turn.
+        // one more to ask for the answer after a call in the turn that requires it.
         let bound = (settings.max_steps + 1) * (settings.max_retries + 1) + 2;
         prop_assert!(asks <= bound as usize, "{asks} requests, at most {bound} are allowed");
     }
 
     #[test]
-    fn a_run_ends_if_its_effects_are_performed(setup in settings().prop_flat_map(setup), answers in prop::collection::vec(answer(), 20), executions in prop::collection::vec(execution(), 20)) {
+    fn a_run_ends_if_its_effects_are_performed(
+        setup in settings().prop_flat_map(setup),
+        answers in prop::collection::vec(answer(), 20),
+        executions in prop::collection::vec(execution(), 20),
+    ) {
         let settings = setup.settings;
-        let (mut state, mut effects) = step(State::new(setup), Input::Begin { message: "go".into() });
+        let (mut state, mut effects) =
+            step(State::new(setup), Input::Begin { message: "go".into() });
         let (mut answers, mut executions) = (answers.into_iter(), executions.into_iter());
         while let Some(Effect::Ask(_) | Effect::Execute { .. }) = effects.last() {
             let input = match effects.last() {

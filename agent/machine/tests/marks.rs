@@ -129,7 +129,7 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
     ]
 }
 
-/// Runs the inputs, and returns the messages of each request to the model.
+/// Passes the inputs to a run, and returns the messages of each request to the model.
 fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Message>> {
     let history = vec![
         Message::user(data),
@@ -161,8 +161,9 @@ fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Messa
     asked
 }
 
-/// Returns the markers in all messages except the model's: the step number for an observation, and
-/// 0 for a note. Notes about escaped data are omitted, because they depend on the data.
+/// Returns a number for each marker in the user and tool messages: the step number for an
+/// observation, and 0 for a note. Notes about escaped data are omitted, because they depend on the
+/// data.
 fn marks(messages: &[Message], nonce: &Nonce) -> Vec<u32> {
     let (observation, note) = (format!("[Observation {nonce} (step "), format!("[Note {nonce}] "));
     let mut marks = Vec::new();
@@ -194,10 +195,19 @@ fn without_marks(said: &str, nonce: &Nonce) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_conversation_has_the_hosts_marks_and_no_others(native in any::<bool>(), bits in any::<u64>(), data in data(), limit in prop::sample::select(vec![40_usize, 4_000])) {
+    fn a_conversation_has_the_hosts_marks_and_no_others(
+        native in any::<bool>(),
+        bits in any::<u64>(),
+        data in data(),
+        limit in prop::sample::select(vec![40_usize, 4_000]),
+    ) {
         let nonce = Nonce::new(bits);
         let data = data.replace("NONCE", &nonce.to_string());
         let hostile = asked(native, &nonce, &data, limit);
@@ -212,7 +222,9 @@ proptest! {
             prop_assert_eq!(announced_nonce(hostile), Some(own.as_str()));
             for said in hostile.iter().filter(|said| said.role != Role::Assistant) {
                 let rest = without_marks(&said.content, &nonce);
-                for mark in ["[note ", "[note]", "[observation ", "<|im_start|>", "<|im_end|>", &own] {
+                for mark in
+                    ["[note ", "[note]", "[observation ", "<|im_start|>", "<|im_end|>", &own]
+                {
                     prop_assert!(!rest.contains(mark), "{mark:?} in {:?}", said.content);
                 }
             }
@@ -227,12 +239,25 @@ proptest! {
             let programs = ProgramList { own, ..ProgramList::default() };
             system_prompt(&PromptParts { programs, ..PromptParts::default() }).to_string()
         };
-        let (without, with) = (prompt(vec![ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() }]), prompt(vec![line]));
+        let (without, with) = (
+            prompt(vec![ProgramLine {
+                args: Vec::new(),
+                description: String::new(),
+                ..line.clone()
+            }]),
+            prompt(vec![line]),
+        );
         prop_assert_eq!(with.lines().count(), without.lines().count());
         let added = with.lines().find(|line| line.starts_with("tool(")).unwrap();
         prop_assert!(added.chars().count() <= 500, "{}", added);
         let folded = added.to_lowercase();
-        prop_assert!(!folded.contains("[note ") && !folded.contains("[note]") && !folded.contains("[observation "), "{}", added);
+        prop_assert!(
+            !folded.contains("[note ")
+                && !folded.contains("[note]")
+                && !folded.contains("[observation "),
+            "{}",
+            added
+        );
         prop_assert!(!added.chars().any(char::is_control));
     }
 }

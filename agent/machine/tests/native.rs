@@ -366,24 +366,52 @@ fn without_functions_the_run_continues_in_the_text_dialect() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_call_has_a_result_with_its_id(
-        calls in prop::collection::vec(("[a-c]{0,1}", prop::sample::select(vec!["kv_get", "wat", "done", "alone", "", "x y", "quiet"]), ".{0,40}"), 0..20),
-        text in prop::sample::select(vec!["", "<tool_call>", "{\"name\":", "why", "```json\n{", "[TOOL_CALLS][{}]", "<function="]),
+        calls in prop::collection::vec(
+            (
+                "[a-c]{0,1}",
+                prop::sample::select(vec!["kv_get", "wat", "done", "alone", "", "x y", "quiet"]),
+                ".{0,40}",
+            ),
+            0..20,
+        ),
+        text in prop::sample::select(vec![
+            "",
+            "<tool_call>",
+            "{\"name\":",
+            "why",
+            "```json\n{",
+            "[TOOL_CALLS][{}]",
+            "<function=",
+        ]),
         native in any::<bool>(),
     ) {
-        let calls: Vec<(&str, &str, &str)> = calls.iter().map(|(id, name, arguments)| (id.as_str(), *name, arguments.as_str())).collect();
+        let calls: Vec<(&str, &str, &str)> = calls
+            .iter()
+            .map(|(id, name, arguments)| (id.as_str(), *name, arguments.as_str()))
+            .collect();
         let dialect = if native { Dialect::Native } else { Dialect::Text };
-        let (mut state, effects) = answered(dialect, ModelAnswer { text: text.to_owned(), ..calling(&calls) });
+        let (mut state, effects) =
+            answered(dialect, ModelAnswer { text: text.to_owned(), ..calling(&calls) });
         if let Some(Effect::Execute { calls, .. }) = effects.last() {
             prop_assert!(calls.len() <= 16);
             (state, _) = step(state, Input::Executed(calls.iter().map(|_| ran("x")).collect()));
         }
         let conversation = state.conversation();
-        let called: Vec<&str> = conversation.iter().flat_map(|message| &message.calls).map(|call| call.id.as_str()).collect();
-        let answered: Vec<&str> = conversation.iter().filter_map(|message| message.answers.as_deref()).collect();
+        let called: Vec<&str> = conversation
+            .iter()
+            .flat_map(|message| &message.calls)
+            .map(|call| call.id.as_str())
+            .collect();
+        let answered: Vec<&str> =
+            conversation.iter().filter_map(|message| message.answers.as_deref()).collect();
         prop_assert_eq!(&called, &answered);
         let mut ids = called.clone();
         ids.sort_unstable();

@@ -33,7 +33,7 @@ pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<Stri
     Ok(filled)
 }
 
-/// Replaces each `${key}` in the values of a map.
+/// Replaces each `${key}` in the values of `map` with its value in `values`.
 ///
 /// # Errors
 /// If a key has no value. The error is the first such key.

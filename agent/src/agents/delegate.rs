@@ -1,4 +1,4 @@
-//! Delegates: the programs through which an agent sends requests to other agents.
+//! The programs through which an agent sends requests to its delegates, which are other agents.
 
 use wattle_catalog::{Arg, Entry, Meta, Name, TypeHint};
 
@@ -28,8 +28,9 @@ pub(super) fn programs(agent: &AgentSpec, agents: &Agents) -> Result<Vec<Entry>,
     agent.delegates.iter().map(program).collect()
 }
 
-/// Returns the program through which one agent sends requests to another. Its display name and
-/// description are those of the other agent.
+/// Returns the program through which one agent sends requests to another. The program's description
+/// contains `shown`, which is the other agent's display name, and either the delegate's rule or
+/// `description`.
 pub(crate) fn program(
     agent: &str,
     delegate: &DelegateRef,

@@ -17,7 +17,7 @@ use super::traits::TraitSpec;
 /// Maximum number of files in one folder.
 const MAX_FILES: usize = 1_000;
 
-/// A problem with a file or folder.
+/// A problem with a folder of agents or traits, or with one of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentProblem {
     /// The path of the file or folder.
@@ -62,12 +62,11 @@ impl Declaration for TraitSpec {
     }
 }
 
-/// A file in a folder, with its declaration or problem, as of the last scan.
+/// A file in a folder, as of the last scan.
 #[derive(Debug)]
 struct DeclaredFile<T> {
     stamp: Option<(SystemTime, u64)>,
-    /// The declaration. If the current version of the file is invalid, this is the declaration from
-    /// the previous version.
+    /// The declaration from the last valid version of the file, or `None` if no version was valid.
     declared: Option<Arc<T>>,
     problem: Option<AgentProblem>,
 }
@@ -107,7 +106,8 @@ impl<T: Declaration> DeclaredFolder<T> {
         DeclaredFolder { path, is_optional, files: BTreeMap::new(), problem: None }
     }
 
-    /// Reads the files that changed since the last scan.
+    /// Scans the folder again and returns its current state. Only files that changed since the last
+    /// scan are read.
     pub(super) fn rescan(&self) -> Self {
         let (path, is_optional) = (self.path.clone(), self.is_optional);
         if is_optional && !path.exists() {

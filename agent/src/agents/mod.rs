@@ -2,8 +2,8 @@
 //!
 //! An [`AgentSpec`] is the declaration of one agent, usually read from a file. [`Agents`] holds the
 //! agents declared in a list of folders and the built-in agent `default`. [`AgentSpec::parts`]
-//! turns an agent into the parts of a run: the programs that are offered, the settings, the model,
-//! and the policy that narrows the grants.
+//! turns an agent into the parts of a run: the programs that are offered, the settings, and the
+//! policy that narrows the grants. [`AgentSpec::open_model`] opens its model.
 //!
 //! ```
 //! use wattle_agent::agents::AgentSpec;

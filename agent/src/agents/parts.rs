@@ -60,7 +60,7 @@ pub enum AgentError {
         agent: String,
         /// The delegate's name.
         id: String,
-        /// The agent with the most similar name, if there is one.
+        /// The most similar name of an existing agent, if there is one.
         nearest: Option<String>,
     },
     /// A trait does not exist.
@@ -69,7 +69,7 @@ pub enum AgentError {
         agent: String,
         /// The trait's name.
         id: String,
-        /// The trait with the most similar name, if there is one.
+        /// The most similar name of an existing trait, if there is one.
         nearest: Option<String>,
     },
     /// A program of a trait cannot be used.
@@ -85,16 +85,18 @@ pub enum AgentError {
     MissingContext {
         /// The agent's name.
         agent: String,
-        /// The location of the string.
+        /// The part of the declaration that contains the string, such as ``the context of
+        /// `file_read` ``.
         place: String,
         /// The missing key.
         key: String,
     },
-    /// The name of a delegate's program is invalid or already taken by another program.
+    /// The name of a delegate's program is invalid or already taken by another program. The strings
+    /// are the agent's name and the program's name.
     DelegateName(String, String),
     /// The agent does not exist.
     Unknown(UnknownAgent),
-    /// The model cannot be used. The message names it.
+    /// The model cannot be used. The string is a message that names the model.
     Model(String),
     /// The name of an agent is invalid.
     InvalidName(String),
@@ -121,7 +123,7 @@ pub enum AgentError {
         /// The reason why the schema cannot be used.
         why: String,
     },
-    /// The engine cannot be created.
+    /// The engine cannot be created. The string contains the reason.
     Engine(String),
 }
 
@@ -196,8 +198,8 @@ impl AgentSpec {
     /// Creates the components and settings of the agent's runs.
     ///
     /// # Errors
-    /// If a tool, a trait, a delegate or the program of the memory contract does not exist, or a
-    /// value of the context is missing.
+    /// If a tool, a trait, a delegate or the memory contract's program does not exist, or a context
+    /// value is missing.
     pub fn parts(&self, base: AgentBase<'_>) -> Result<AgentParts, AgentError> {
         let agent = self.with_traits(&base.agents.traits())?;
         let catalog = base.host.catalog();
@@ -328,8 +330,8 @@ impl AgentSpec {
     /// Opens the agent's model, or returns the default one if the agent names no model.
     ///
     /// # Errors
-    /// If the class is unknown, or its endpoint cannot be used. The error is a message for the
-    /// user.
+    /// If the model class is unknown, or its endpoint cannot be used. The error is a message for
+    /// the user.
     pub fn open_model(
         &self,
         models: &dyn Models,
@@ -360,7 +362,7 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// Returns the lower of two step limits. The limit 0 means that there is no limit.
+/// Returns the lower of two step limits. A limit of 0 means no limit.
 fn fewer_steps(one: u32, other: u32) -> u32 {
     match (one, other) {
         (0, steps) | (steps, 0) => steps,

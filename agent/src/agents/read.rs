@@ -11,13 +11,13 @@ use super::spec::AgentSpec;
 use super::traits::TraitSpec;
 use crate::output::OutputSchema;
 
-/// Maximum size of an agent's file, in bytes.
+/// Maximum size of an agent or trait file, in bytes.
 pub(super) const MAX_FILE: u64 = 256 << 10;
 
-/// Name of the output schema, for providers that require one.
+/// Name of the output schema, for providers that require a name.
 pub(super) const OUTPUT: &str = "answer";
 
-/// Maximum length of a name, in bytes.
+/// Maximum length of an agent's name, in bytes.
 const MAX_NAME: usize = 64;
 
 /// Maximum length of a TOML error message, in characters.
@@ -47,7 +47,7 @@ impl AgentSpec {
     /// Reads an agent from TOML.
     ///
     /// # Errors
-    /// If the text is not TOML, has an unknown key, or a value is invalid.
+    /// If the text is not TOML, or it has an unknown key or an invalid value.
     pub fn parse(text: &str) -> Result<AgentSpec, SpecError> {
         let spec: AgentSpec = of_toml(text)?;
         spec.check().map_err(|(key, message)| SpecError {
@@ -60,7 +60,7 @@ impl AgentSpec {
     /// Reads an agent from JSON, such as the body of a request.
     ///
     /// # Errors
-    /// If it has an unknown key, or a value is invalid.
+    /// If the JSON has an unknown key or an invalid value.
     pub fn of_json(json: &Json) -> Result<AgentSpec, SpecError> {
         let spec: AgentSpec = serde_json::from_value(json.clone())
             .map_err(|error| SpecError { line: None, message: explain(&error.to_string()) })?;
@@ -70,7 +70,8 @@ impl AgentSpec {
         }
     }
 
-    /// Checks the values. The error names the key.
+    /// Checks the values of the declaration. The error consists of the key with the invalid value,
+    /// and a message.
     fn check(&self) -> Result<(), (&'static str, String)> {
         if !is_name(&self.name) {
             let message = "a name starts with a lowercase letter and contains only lowercase \
@@ -104,7 +105,7 @@ impl TraitSpec {
     /// Reads a trait from TOML.
     ///
     /// # Errors
-    /// If the text is not TOML, has an unknown key, or a value is invalid.
+    /// If the text is not TOML, or it has an unknown key or an invalid value.
     pub fn parse(text: &str) -> Result<TraitSpec, SpecError> {
         let spec: TraitSpec = of_toml(text)?;
         match spec.check() {
@@ -148,7 +149,8 @@ fn explain(message: &str) -> String {
     }
 }
 
-/// Returns the line that sets a key.
+/// Returns the number of the first line that sets a key, counted from 1, or `None` if no line sets
+/// it.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     let sets = |line: &str| {
         let line = line.trim_start().trim_start_matches('[');

@@ -59,7 +59,7 @@ impl Default for Agents {
 }
 
 impl Agents {
-    /// Reads the agents of the folders. An agent overrides any agent with the same name in an
+    /// Reads the agents in the folders. An agent overrides any agent with the same name in an
     /// earlier folder. Even the built-in agent can be overridden. A file that cannot be used is
     /// listed in [`problems`](Agents::problems).
     #[must_use]
@@ -72,7 +72,7 @@ impl Agents {
         Agents(Arc::new(Inner { resolver: None, state: Mutex::new(Loaded::read(folders)) }))
     }
 
-    /// Sets a resolver, which is consulted before the files.
+    /// Returns a copy with a resolver, which is consulted before the files.
     #[must_use]
     pub fn with_resolver(&self, resolver: Arc<dyn AgentResolver>) -> Agents {
         let state = Mutex::new(self.state().clone());
@@ -90,7 +90,7 @@ impl Agents {
         state.problems.iter().filter(|problem| !known.contains(problem)).cloned().collect()
     }
 
-    /// Returns the agent with this name.
+    /// Returns the agent with this name, or `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<AgentSpec>> {
         self.state().agents.get(name).cloned()
@@ -127,14 +127,14 @@ impl Agents {
         agent.with_traits(&self.state().traits)
     }
 
-    /// Returns the problems with the files and folders.
+    /// Returns the problems that the last scan found with the agent folders and their files.
     #[must_use]
     pub fn problems(&self) -> Vec<AgentProblem> {
         self.state().problems.clone()
     }
 
-    /// Finds an agent: asks the resolver first, and then looks for an agent with this name or
-    /// title.
+    /// Finds the agent that a reference denotes: asks the resolver first, and then looks for an
+    /// agent whose name or title is the reference.
     ///
     /// # Errors
     /// If there is no such agent. The error lists the sources that were searched.
@@ -167,7 +167,7 @@ impl Agents {
         })
     }
 
-    /// Returns the agent with the most similar name.
+    /// Returns the agent name that is most similar to `name`, or `None` if none is similar.
     pub(crate) fn nearest(&self, name: &str) -> Option<String> {
         let state = self.state();
         wattle_catalog::nearest_name(name, state.agents.keys().map(String::as_str))
@@ -239,7 +239,7 @@ pub struct UnknownAgent {
     pub reference: String,
     /// The sources that were searched for the agent, in order.
     pub tried: Vec<String>,
-    /// The agent with the most similar name.
+    /// The most similar name of an existing agent, if there is one.
     pub nearest: Option<String>,
 }
 

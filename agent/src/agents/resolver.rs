@@ -1,4 +1,4 @@
-//! Resolvers of references to agents that no file declares.
+//! Resolvers for agents that no file declares.
 
 use std::sync::Arc;
 
@@ -24,8 +24,9 @@ pub trait AgentResolver: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>>;
 }
 
-/// A catalog program that finds agents. Its argument is the reference, and its result is the agent,
-/// as TOML or JSON. An empty result means that the program does not know the reference.
+/// A resolver that runs a catalog program to find agents. The program's argument is the reference,
+/// and its result is the agent, as TOML or JSON. An empty result means that the program does not
+/// know the reference.
 ///
 /// The program runs only for references that contain a `:`, such as `custom:support`. All other
 /// references are names or titles.
@@ -35,7 +36,8 @@ pub struct ProgramResolver {
     grants: Box<GrantsOf>,
 }
 
-/// A function that returns the grants of the program, or the reason why the program cannot run.
+/// A function that returns the grants for a resolver's program, or the reason why the program
+/// cannot run.
 type GrantsOf = dyn Fn() -> Result<Arc<Grants>, String> + Send + Sync;
 
 impl ProgramResolver {

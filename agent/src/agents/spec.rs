@@ -17,7 +17,7 @@ use crate::span::Span;
 use super::DEFAULT_AGENT;
 use super::traits::TraitRef;
 
-/// The key of the agent in a request's data.
+/// The key of the agent's declaration in a run request's data.
 const ORIGIN: &str = "agent";
 
 /// A declared agent. Every field except the name is optional; an absent field leaves the
@@ -54,7 +54,8 @@ pub struct AgentSpec {
     /// The model's reasoning effort, from 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The choice between calls and answers in the native dialect: `auto`, `required` or `none`.
+    /// The setting that allows, requires or forbids function calls in the native dialect: `auto`,
+    /// `required` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call: Option<FunctionChoice>,
     /// The form in which the model calls programs: `text`, `native` or `auto`.
@@ -63,7 +64,7 @@ pub struct AgentSpec {
     /// Maximum number of steps of a run; 0 for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// The behaviour after the last step: `answer`, `stop` or `latest`.
+    /// The behaviour when a run reaches `max_steps`: `answer`, `stop` or `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_max_steps: Option<OnMaxSteps>,
     /// Maximum number of times that the same calls may be repeated in a row; 0 for no limit.
@@ -100,7 +101,7 @@ pub struct AgentSpec {
     /// Memory items to include in the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
-    /// The rule for recalling further items.
+    /// The rule for recalling further memory items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_contract: Option<RecallContract>,
     /// The JSON Schema of the answer. Without it, the answer is text.
@@ -112,13 +113,13 @@ pub struct AgentSpec {
     /// Rules that narrow the permissions of the agent's programs.
     #[serde(default, skip_serializing_if = "AgentPolicy::is_empty")]
     pub policy: AgentPolicy,
-    /// The policies of the agents that delegated to this one. They also apply.
+    /// The policies of the agents that delegated to this one. They apply in addition to `policy`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed_by: Vec<AgentPolicy>,
     /// Limits on the resources of a run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_empty")]
     pub budget: AgentBudget,
-    /// Examples for testing the agent. No model sees them, and they are not part of runs.
+    /// Examples for testing the agent. No model sees them, and they are not stored with runs.
     #[serde(default, rename = "example", skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<AgentExample>,
 }
@@ -162,7 +163,7 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the content of a new agent's file, as a starting point.
+    /// Returns a template for a new agent's file.
     #[must_use]
     pub fn skeleton(name: &str) -> String {
         let name = toml::Value::from(name);
@@ -259,13 +260,13 @@ pub struct DelegateRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// Effects that are allowed even if a more general rule in this policy denies them.
+    /// Rules for effects that are allowed even if a more general rule in this policy denies them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Parsed<Rule>>,
-    /// Effects that a person must approve.
+    /// Rules for effects that a person must approve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<Parsed<Rule>>,
-    /// Effects that are denied.
+    /// Rules for effects that are denied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Parsed<Rule>>,
 }
@@ -299,7 +300,7 @@ pub struct AgentBudget {
     /// Maximum number of model requests that programs make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_calls: Option<u32>,
-    /// Maximum number of tokens in these requests and their answers.
+    /// Maximum number of tokens in the model requests of programs, including the answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_tokens: Option<u64>,
 }

@@ -23,7 +23,7 @@ const CONVERSATION: &str = "conversation";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraitSpec {
-    /// The name: lowercase letters, digits, `_` and `.`.
+    /// The trait's name, which may contain lowercase letters, digits, `_` and `.`.
     pub name: String,
     /// The purpose of the trait.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -39,7 +39,7 @@ pub struct TraitSpec {
     /// agent's context.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
-    /// The programs that the host runs.
+    /// The programs that the host runs for the trait.
     #[serde(default, skip_serializing_if = "TraitPrograms::is_empty")]
     pub programs: TraitPrograms,
 }
@@ -172,7 +172,8 @@ impl TraitSpec {
             .map_err(|key| AgentError::context(agent, place(), key))
     }
 
-    /// Returns the trait's programs as catalog entries under the names that the host calls.
+    /// Returns the trait's programs as catalog entries, under the names by which the host calls
+    /// them.
     fn entries(
         &self,
         agent: &AgentSpec,

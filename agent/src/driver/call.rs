@@ -14,7 +14,8 @@ use crate::journal::{PendingApproval, RunTape};
 use crate::trace::CallOutcome;
 
 impl Performer<'_> {
-    /// Writes a trace line for each pending call that was aborted after `elapsed`.
+    /// If `input` stops the task, writes a trace line for each of the task's calls that has not
+    /// ended. `elapsed` is the duration of the task.
     pub(super) fn abort_pending_calls(&self, task: &Task, input: &Input, elapsed: Duration) {
         let cancelled;
         let reason = match input {
@@ -69,7 +70,12 @@ impl Performer<'_> {
         let (execution, is_changed) = performed.await.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);
-                tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
+                tracing::error!(
+                    run,
+                    function,
+                    panic = %bug.message,
+                    "a host function panicked, which is a bug"
+                );
             }
             broken.to_string()
         })?;
@@ -115,7 +121,7 @@ impl Performer<'_> {
     }
 }
 
-/// The outcome of a call.
+/// The result of an attempt to execute a call.
 pub(super) enum CallState {
     Done(Box<Execution>),
     /// The call is waiting for these approvals.

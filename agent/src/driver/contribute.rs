@@ -1,4 +1,4 @@
-//! Execution of the programs of an agent's traits.
+//! Execution of trait programs.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::functions::offered;
 use crate::host::Host;
 use crate::trace::CallOutcome;
 
-/// Maximum duration of a program that the host itself calls, unless the program sets its own limit.
+/// Default time limit of a program that the host itself calls.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of tools that one build program may add. The same limit applies to delegates.
+/// Maximum number of tools that one `build` program may add. The same limit applies to delegates.
 const MAX_ADDED: usize = 100;
 
-/// The JSON object that a build program returns.
+/// The JSON object that a trait's `build` program returns.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Built {
@@ -29,7 +29,7 @@ struct Built {
 
 impl Performer<'_> {
     /// Runs a program that the host itself calls. If the program fails, the run continues. A
-    /// program that needs an approval is refused, so that the run does not wait for one.
+    /// program that needs an approval is denied, so that the run does not wait for one.
     pub(super) async fn internal_call(
         &self,
         place: (u32, usize),
@@ -74,8 +74,8 @@ impl Performer<'_> {
         Input::Contributed(contributions)
     }
 
-    /// Parses the result of a build program. A string that is not a JSON object is added to the
-    /// prompt.
+    /// Parses the result of a trait's `build` program. A string that is not a JSON object is added
+    /// to the prompt.
     fn addition(&self, text: &str) -> Result<Addition, String> {
         if !text.trim_start().starts_with('{') {
             return Ok(Addition { prompt: text.to_owned(), ..Addition::default() });

@@ -25,7 +25,7 @@ pub struct Job {
     pub history: Vec<Message>,
     /// The tenant that the run belongs to.
     pub tenant: Tenant,
-    /// The tenant's session that the run belongs to.
+    /// The session to which the run belongs, if there is one.
     pub session_id: Option<String>,
     /// The session label in the trace of a run that does not belong to a session. It has no other
     /// effect.
@@ -36,7 +36,7 @@ pub struct Job {
     pub workdir: Option<PathBuf>,
     /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
-    /// The cancellation of the run.
+    /// The handle that cancels the run.
     pub cancel: Cancel,
     /// The meter that counts the model usage of the run's programs. It must be the meter of the
     /// model that the programs use.
@@ -55,7 +55,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Allows the job to delegate to the agents that its settings name.
+    /// Allows the job to delegate to the agents listed in `settings`.
     pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
         let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
         let may_ask = may_build || !settings.delegates.is_empty();

@@ -26,10 +26,10 @@ use crate::wiring::Access;
 /// A function that returns the files of a run.
 pub(super) type NewFiles = dyn Fn() -> Arc<Files> + Send + Sync;
 
-/// A function that changes the access of a run.
+/// A function that changes a run's [`Access`].
 pub(super) type ChangeAccess = dyn Fn(Access) -> Access + Send + Sync;
 
-/// The location of an agent's run traces.
+/// The folder for an agent's traces, with the key that seals them.
 #[derive(Clone)]
 pub(super) struct TraceFolder {
     /// The folder that contains one subfolder per run.
@@ -47,8 +47,12 @@ pub(super) struct TraceFolder {
 /// ```
 /// use wattle_agent::{Agent, model::Cassette};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n")?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = Cassette::parse(
+///     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
+///      {\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
+/// )?;
 /// let agent = Agent::builder(model).prompt("Be brief.").build()?;
 /// let report = agent.execute("two and two?").await?;
 /// assert_eq!((report.data.as_str(), report.trips.len()), ("four", 1));
@@ -59,7 +63,7 @@ pub struct Agent<T = String> {
     pub(super) read: ReadData<T>,
 }
 
-/// A function that returns the structured answer value for the report of a completed run.
+/// A function that extracts the typed answer from the report of a completed run.
 pub(super) type ReadData<T> = fn(&RunReport) -> Result<T, String>;
 
 /// The configuration of an agent, shared by its clones.
@@ -139,8 +143,8 @@ impl<T: Send + 'static> Agent<T> {
         Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
     }
 
-    /// Starts a run, and returns a stream of its events and answer pieces. It must be called within
-    /// a tokio runtime.
+    /// Starts a run, and returns a stream of its events and the pieces of its answers. This method
+    /// must be called within a tokio runtime.
     pub fn stream(&self, input: impl Into<String>) -> RunStream<T> {
         self.execute(input).stream()
     }

@@ -1,4 +1,4 @@
-//! The builder of agents.
+//! The agent builder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::settings::Settings;
 use crate::store::TenantStore;
 use crate::wiring::Access;
 
-/// Maximum size of a run's files, in bytes, unless the application supplies the files.
+/// Maximum total size of a run's default in-memory files, in bytes.
 const MAX_FILES: u64 = 64 << 20;
 
 /// The components and settings that an application supplies for an agent. Its declared delegates
@@ -114,7 +114,8 @@ impl AgentBuilder {
 }
 
 impl<T> AgentBuilder<T> {
-    /// Sets the agent's name: lowercase letters, digits, `_`, `-` and `.`.
+    /// Sets the agent's name. It starts with a lowercase letter and may contain lowercase letters,
+    /// digits, `_`, `-` and `.`.
     pub fn name(self, name: impl Into<String>) -> Self {
         AgentBuilder { name: Some(name.into()), ..self }
     }
@@ -161,14 +162,14 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Sets the asker, which approves or denies the effects that the policy asks about. Delegates
-    /// without an asker use the same one. Without an asker, these effects are denied. If the asker
-    /// defers its answer, a run with a [`store`](AgentBuilder::store) is parked.
+    /// that have no asker of their own use this one. Without an asker, these effects are denied. If
+    /// the asker defers its answer, a run with a [`store`](AgentBuilder::store) is parked.
     pub fn asker(self, asker: Arc<dyn Asker>) -> Self {
         self.with(|base| base.asker = Some(asker))
     }
 
-    /// Records the runs in a store, so that they can be resumed and replayed. The state and the
-    /// memory of programs are in the store, too.
+    /// Records the runs in a store, so that they can be resumed and replayed. The store also
+    /// contains the programs' state and memory.
     pub fn store(self, store: TenantStore) -> Self {
         self.with(|base| base.store = Some(store))
     }
@@ -192,8 +193,8 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.files = Arc::new(files))
     }
 
-    /// Adds a function that changes the access of each run, such as its secrets or its search
-    /// engine.
+    /// Adds a function that changes the resources that each run can access, such as secrets or the
+    /// search engine.
     pub fn access(self, change: impl Fn(Access) -> Access + Send + Sync + 'static) -> Self {
         self.with(|base| base.access.push(Arc::new(change)))
     }
@@ -205,15 +206,15 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Adds catalog programs to those that the agent is offered. `program` is a name such as
-    /// `file_read`, a pattern such as `text_*`, or a program with a different name, description or
-    /// context.
+    /// `file_read`, or a pattern such as `text_*`. The reference can also change the name,
+    /// description or context of a program.
     pub fn program(mut self, program: ToolRef) -> Self {
         self.programs.push(program);
         self
     }
 
-    /// Adds another agent to which this one may delegate. The corresponding program is named
-    /// `ask_NAME`, unless the agent's declaration names it differently.
+    /// Adds another agent to which this one may delegate. The program that asks the other agent is
+    /// named `ask_NAME`, unless this agent's declaration names it differently.
     pub fn delegate<U>(mut self, name: impl Into<String>, agent: Agent<U>) -> Self {
         self.delegates.push((name.into(), agent.inner));
         self
@@ -225,8 +226,8 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Adds context values for the agent's tools, traits and memory. They replace the values that
-    /// the agent declares. No model sees them.
+    /// Adds context values for the agent's tools, traits and memory. A value replaces the agent's
+    /// declared value with the same key. No model sees them.
     pub fn context(mut self, values: BTreeMap<String, String>) -> Self {
         self.context.extend(values);
         self

@@ -19,7 +19,7 @@ use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
 use crate::journal::{Journal as _, RunRecord, Status};
 use crate::store::TenantStore;
 
-/// The port through which a run starts its delegates' runs.
+/// The implementation of [`ChildRuns`] for agents that are embedded in an application.
 #[derive(Clone)]
 pub(super) struct AgentChildren {
     agent: Arc<Inner>,
@@ -49,7 +49,8 @@ impl AgentChildren {
         }
     }
 
-    /// Waits until the runs have ended. Runs that nobody waits for have already been cancelled.
+    /// Waits until all child runs have ended. Child runs that nobody waits for have already been
+    /// cancelled.
     pub(super) async fn join(&self) {
         self.tasks.close();
         self.tasks.wait().await;
@@ -109,8 +110,8 @@ impl AgentChildren {
         })
     }
 
-    /// Returns the outcome of a run that ended before its caller was resumed. Its trips are
-    /// unknown.
+    /// Returns the recorded outcome of a child run that ended before its parent was resumed. The
+    /// report contains no trips.
     fn of_record(
         &self,
         run: RunRecord,

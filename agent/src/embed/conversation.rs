@@ -18,15 +18,20 @@ use crate::model::Model;
 /// A conversation: its messages so far, the agent that answers the next message, and the
 /// application's additions.
 ///
-/// Added tools, programs, delegates, memory items and values belong to the conversation. They
-/// remain when it continues with another agent. An invalid change returns an error and has no
+/// Added tools, programs, delegates, memory items and context values belong to the conversation.
+/// They remain when it continues with another agent. An invalid change returns an error and has no
 /// effect.
 ///
 /// ```
 /// use wattle_agent::prelude::*;
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let model = wattle_agent::model::Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"Good day.\\\")\"}\n{\"reply\":\"ToolCall::Response(\\\"Arr!\\\")\"}\n")?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = wattle_agent::model::Cassette::parse(
+/// #     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
+/// #      {\"reply\":\"ToolCall::Response(\\\"Good day.\\\")\"}\n\
+/// #      {\"reply\":\"ToolCall::Response(\\\"Arr!\\\")\"}\n",
+/// # )?;
 /// let mut conversation = Agent::builder(model).prompt("Be polite.").conversation()?;
 /// assert_eq!(conversation.execute("Hello").await?.data, "Good day.");
 ///
@@ -116,9 +121,9 @@ impl Conversation {
         self.messages.extend(report.messages.iter().cloned());
     }
 
-    /// Finds an agent without changing the conversation. `agent` is a reference or a declaration. A
-    /// reference is passed to the resolver of the [`agents`](AgentBuilder::agents) first, and then
-    /// compared with names and titles.
+    /// Finds an agent and returns its declaration. The conversation does not change. `source` is a
+    /// reference or a declaration. A reference is passed to the resolver of the
+    /// [`agents`](AgentBuilder::agents) first, and then compared with names and titles.
     ///
     /// # Errors
     /// If there is no such agent, or one of its traits does not exist.
@@ -136,7 +141,7 @@ impl Conversation {
     }
 
     /// Continues with another agent, which sees the messages so far. If the agent names no model,
-    /// the current model is kept.
+    /// the current model is kept. Returns the new agent's declaration.
     ///
     /// # Errors
     /// If there is no such agent, or it cannot be built.
@@ -150,8 +155,8 @@ impl Conversation {
         Ok(spec)
     }
 
-    /// Continues with another model. `name` is the name of a model or a class, such as
-    /// `class:fast`.
+    /// Continues with another model. `name` is the name of a model, or a reference to a model
+    /// class, such as `class:fast`.
     ///
     /// # Errors
     /// If the builder has no [`models`](AgentBuilder::models), or the model cannot be used.
@@ -177,7 +182,7 @@ impl Conversation {
         self.change(|builder| builder.tool(tool))
     }
 
-    /// Adds programs of the catalog.
+    /// Adds catalog programs.
     ///
     /// # Errors
     /// If there is no such program, or its name is taken.
@@ -207,10 +212,10 @@ impl Conversation {
         self.change(|builder| builder.memory(item))
     }
 
-    /// Adds or replaces values for tools, traits and memory. No model sees them.
+    /// Adds or replaces context values for tools, traits and memory. No model sees them.
     ///
     /// # Errors
-    /// If a string in the agent refers to a missing value.
+    /// If a string in the agent's declaration refers to a missing value.
     pub fn update_context(&mut self, values: BTreeMap<String, String>) -> Result<(), AgentError> {
         self.change(|builder| builder.context(values))
     }

@@ -9,12 +9,13 @@ use wattle_machine::Usage;
 
 use super::report::ReportStatus;
 
-/// An event of a run. Serialized as one object with a snake-case `type`.
+/// An event of a run. Its JSON form is a flat object with a snake-case `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
     /// The id of the run.
     pub run_id: String,
-    /// The id of the tree's root run. Differs from `run_id` only in a delegate's run.
+    /// The id of the run at the root of the delegation tree. Differs from `run_id` only in a
+    /// delegate's run.
     pub root_run_id: String,
     /// The label of the session. Absent if the caller set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,12 +41,12 @@ pub enum RunEventKind {
     },
     /// A [trip](super::Trip) started: a request is being sent to the model.
     TripStarted {
-        /// The number of the trip, from 1.
+        /// The number of the trip, counted from 1.
         trip: u32,
     },
     /// A trip ended: the model answered, or the request failed.
     TripEnded {
-        /// The number of the trip, from 1.
+        /// The number of the trip, counted from 1.
         trip: u32,
         /// The finish reason, as the provider spells it. Absent if the provider reported none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +61,7 @@ pub enum RunEventKind {
     },
     /// A program that the model called has started.
     CallStarted {
-        /// The trip in which the model called it.
+        /// The number of the trip in which the model called the program.
         trip: u32,
         /// The program's name, or `wat` for a program that the model wrote.
         name: String,
@@ -69,7 +70,7 @@ pub enum RunEventKind {
     },
     /// A program that the model called has ended.
     CallEnded {
-        /// The trip in which the model called it.
+        /// The number of the trip in which the model called the program.
         trip: u32,
         /// The program's name, or `wat` for a program that the model wrote.
         name: String,
@@ -100,7 +101,7 @@ pub enum RunEventKind {
     },
     /// The model is asked again because its answer was incomplete or unusable.
     Retry {
-        /// The number of the new attempt, from 1.
+        /// The number of the new attempt, counted from 1.
         attempt: u32,
         /// The reason for the retry.
         error: String,

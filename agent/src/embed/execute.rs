@@ -41,7 +41,7 @@ use crate::store::{TenantStore, own_session};
 use crate::tenant::Tenant;
 use crate::wiring::Access;
 
-/// The cancellation reason of a run whose caller dropped it.
+/// The cancellation reason that is recorded if the caller drops a run.
 const DROPPED: &str = "nobody waits for the run any more";
 
 /// A run that has not started yet. It starts when it is awaited, and then executes in its own task.
@@ -96,7 +96,7 @@ impl<T: Send + 'static> Execute<T> {
         Execute { session_id: Some(session_id.into()), ..self }
     }
 
-    /// Sets the cancellation of the run: a [`Cancel`] or a token.
+    /// Sets the handle that cancels the run: a [`Cancel`] or a token.
     pub fn cancel(self, cancel: impl Into<Cancel>) -> Self {
         Execute { cancel: cancel.into(), ..self }
     }
@@ -117,16 +117,16 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Starts the run, and returns a stream of its events and answer pieces. It must be called
-    /// within a tokio runtime.
+    /// Starts the run, and returns a stream of its events and the pieces of its answers. This
+    /// method must be called within a tokio runtime.
     pub fn stream(self) -> RunStream<T> {
         let queue = Arc::new(StreamQueue::default());
         let task = self.start(Some(Arc::clone(&queue)), None);
         RunStream { queue, task }
     }
 
-    /// Starts the run so that the application drives it step by step. It must be called within a
-    /// tokio runtime.
+    /// Starts the run and returns a runner, with which the application drives it step by step. This
+    /// method must be called within a tokio runtime.
     pub fn runner(self) -> Runner<T> {
         let agent = Arc::clone(&self.agent.inner);
         let (gate, channels) = gate(&agent);
@@ -134,8 +134,7 @@ impl<T: Send + 'static> Execute<T> {
     }
 
     fn start(self, stream: Option<Arc<StreamQueue>>, gate: Option<Arc<Gate>>) -> RunTask<T> {
-        // A child cancellation, so that dropping the run does not trigger the caller's
-        // cancellation.
+        // A child handle, so that dropping the run does not cancel the caller's handle.
         let cancel = self.cancel.child();
         let run = Run {
             inner: Arc::clone(&self.agent.inner),
@@ -224,11 +223,11 @@ pub(super) struct Run {
     /// The gate at which the run waits for an application that drives it step by step.
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) tree: RunTree,
-    /// The policy of the agents that delegated to this one.
+    /// The combined policy of the agents that delegated to the run's agent.
     pub(super) narrowed: Policy,
-    /// The asker for effects that the policy asks about.
+    /// The asker, which approves or denies the effects that the policy asks about.
     pub(super) asker: Option<Arc<dyn Asker>>,
-    /// The store that records the run.
+    /// The store in which the run is recorded.
     pub(super) store: Option<TenantStore>,
 }
 
@@ -277,7 +276,8 @@ impl Run {
         .boxed()
     }
 
-    /// Creates and returns the folder for the run's trace.
+    /// Creates the folder for the run's trace and returns its path. Returns `None` if the agent's
+    /// runs have no traces, or the folder cannot be created.
     fn trace_folder(&self) -> Option<PathBuf> {
         let folder = self.inner.trace.as_ref()?.folder.join(&self.id);
         match std::fs::create_dir_all(&folder) {
@@ -458,7 +458,7 @@ enum Stopped {
 /// A run that has stopped.
 pub(super) struct Finished {
     pub(super) report: RunReport,
-    /// The reason why the run ended, or `None` if it is parked.
+    /// The outcome of the run, or `None` if the run is parked.
     pub(super) ending: Option<Ending>,
     /// The pending approvals.
     pub(super) pending: Vec<PendingApproval>,

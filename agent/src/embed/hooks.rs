@@ -127,7 +127,8 @@ impl Hooks {
         gate.before_calls(trip, step, calls).await
     }
 
-    /// Returns the current step's choice between calls and an answer, if the step sets one.
+    /// Returns the function choice that the application set for the current step, or `None` if it
+    /// set none.
     pub(crate) fn tool_call(&self) -> Option<FunctionChoice> {
         self.gate()?.0.tool_call()
     }
@@ -138,8 +139,8 @@ impl Hooks {
         self.gate()?.0.messages(messages)
     }
 
-    /// Reports the start of a trip. If the guard is dropped before `end` is called, the trip is
-    /// reported as stopped.
+    /// Reports the start of a trip. If the returned guard is dropped before `end` is called, the
+    /// trip is reported as stopped.
     pub(crate) fn begin_trip(&self) -> TripGuard {
         let observer = self.0.as_ref().map(|hooks| Arc::clone(&hooks.observer));
         if let Some(observer) = &observer {
@@ -149,7 +150,7 @@ impl Hooks {
     }
 }
 
-/// A trip that has not ended.
+/// A guard that reports the end of a trip.
 pub(crate) struct TripGuard {
     observer: Option<Arc<RunObserver>>,
     started: Instant,

@@ -17,18 +17,24 @@ use crate::output::OutputSchema;
 /// Code that surrounds each [trip](super::Trip) and each call of a run. The first middleware of an
 /// agent is the outermost.
 ///
-/// By default, both methods pass on their input. The run receives and records their return values.
+/// By default, both methods call `next` with their input. The run receives and records their return
+/// values.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt};
 /// use wattle_agent::machine::{Call, Execution};
 /// use wattle_agent::{Middleware, NextCall, RunState};
 ///
-/// /// Refuses a program after its third call in a run.
+/// /// Refuses all calls after the third one in a run.
 /// struct AtMostThree;
 ///
 /// impl Middleware for AtMostThree {
-///     fn call<'a>(&'a self, state: &'a RunState, call: Call, next: NextCall<'a>) -> BoxFuture<'a, Execution> {
+///     fn call<'a>(
+///         &'a self,
+///         state: &'a RunState,
+///         call: Call,
+///         next: NextCall<'a>,
+///     ) -> BoxFuture<'a, Execution> {
 ///         async move {
 ///             let count = state.of::<std::sync::atomic::AtomicU32>();
 ///             if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 3 {
@@ -94,7 +100,7 @@ impl RunState {
         &self.run_id
     }
 
-    /// Returns the id of the tree's root run.
+    /// Returns the id of the run at the root of the delegation tree.
     #[must_use]
     pub fn root_run_id(&self) -> &str {
         &self.root_run_id
@@ -118,7 +124,7 @@ impl RunState {
         &self.context
     }
 
-    /// Returns the cancellation of the run.
+    /// Returns the handle that cancels the run.
     #[must_use]
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
@@ -141,7 +147,7 @@ pub struct TripRequest {
     pub messages: Vec<Message>,
     /// The functions that the model may call. Empty in the text dialect.
     pub functions: Vec<FunctionTool>,
-    /// The choice between functions and an answer.
+    /// The setting that allows, requires or forbids function calls.
     pub function_choice: FunctionChoice,
     /// The sampling temperature, from 0 to 2.
     pub temperature: f32,
@@ -240,5 +246,6 @@ impl<'a> NextCall<'a> {
     }
 }
 
-/// The error that is reported if the application's code panics. Only the log contains the panic.
+/// The error that is reported if the application's code panics. The panic's message is only written
+/// to the log.
 pub(super) const PANICKED: &str = "the application failed; its log has the reason";

@@ -1,9 +1,9 @@
 //! The interface for applications that embed agents.
 //!
-//! An [`Agent`] is a value that consists of a model, a prompt, [tools](Tool), delegates, and an
-//! output type. [`Agent::execute`] runs a task and returns a [`RunReport`]; [`Agent::stream`] also
-//! returns the events of the run as they happen. [`Handler`]s receive the [events](RunEvent) of
-//! runs, and [`Middleware`] surrounds each exchange with the model and each call.
+//! An [`Agent`] combines a model, a prompt, [tools](Tool), delegates, and an output type.
+//! [`Agent::execute`] runs a task and returns a [`RunReport`]; [`Agent::stream`] also returns the
+//! events of the run as they happen. [`Handler`]s receive the [events](RunEvent) of runs, and
+//! [`Middleware`] surrounds each exchange with the model and each call.
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -16,8 +16,13 @@
 //!     city: String,
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let model = wattle_agent::model::Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"weather\\\", \\\"Oslo\\\")\"}\n{\"reply\":\"ToolCall::Response(\\\"It rains.\\\")\"}\n")?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = wattle_agent::model::Cassette::parse(
+//! #     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
+//! #      {\"reply\":\"ToolCall::Catalog(\\\"weather\\\", \\\"Oslo\\\")\"}\n\
+//! #      {\"reply\":\"ToolCall::Response(\\\"It rains.\\\")\"}\n",
+//! # )?;
 //! let about = "Returns the weather in a city";
 //! let weather = Tool::new("weather", about, |input: Weather, _| async move {
 //!     Ok(format!("rain in {}", input.city))

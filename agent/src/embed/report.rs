@@ -13,7 +13,8 @@ use crate::model::ModelReply;
 pub struct RunReport<T = Option<Json>> {
     /// The run's id. Ids are sortable by time and unguessable.
     pub run_id: String,
-    /// The id of the tree's root run. Differs from `run_id` only in a delegate's run.
+    /// The id of the run at the root of the delegation tree. Differs from `run_id` only in a
+    /// delegate's run.
     pub root_run_id: String,
     /// The label of the session. Absent if the caller set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +23,8 @@ pub struct RunReport<T = Option<Json>> {
     pub agent: String,
     /// The status of the run.
     pub status: ReportStatus,
-    /// The reason why the run stopped. Absent if the model or the host failed.
+    /// The reason why the run stopped. Absent if the model or the host failed, or the run is
+    /// parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
     /// The text of the answer, or a message that explains why there is none.
@@ -31,7 +33,7 @@ pub struct RunReport<T = Option<Json>> {
     /// reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort_reason: Option<String>,
-    /// The structured value of the answer.
+    /// The value of the answer: the text, or a structured value if the agent has an output type.
     pub data: T,
     /// The exchanges with the model, in order.
     pub trips: Vec<Trip>,
@@ -45,7 +47,7 @@ pub struct RunReport<T = Option<Json>> {
     pub artifacts: Vec<Artifact>,
     /// Tokens used by the run, its programs and its delegates.
     pub usage: Usage,
-    /// The cost of these tokens. Absent if no price is known.
+    /// The cost of the tokens in `usage`. Absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
     /// Start time of the run, in milliseconds since 1970.
@@ -120,7 +122,7 @@ impl ReportStatus {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trip {
-    /// The number of the trip, from 1.
+    /// The number of the trip, counted from 1.
     pub index: u32,
     /// The finish reason, as the provider spells it. Absent if the provider reported none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,13 +140,13 @@ pub struct Trip {
     pub calls: Vec<CallReport>,
 }
 
-/// A program that the model called.
+/// A call that the model made.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallReport {
-    /// The step, from 1.
+    /// The step, counted from 1.
     pub step: u32,
-    /// The number of the call within the step, from 1.
+    /// The number of the call within the step, counted from 1.
     pub call: u32,
     /// The program's name, or `wat` for a program that the model wrote.
     pub name: String,
@@ -156,7 +158,7 @@ pub struct CallReport {
     pub duration_ms: u64,
 }
 
-/// A call that has not ended.
+/// The position, in the report, of a call that has not ended.
 struct OpenCall {
     trip: usize,
     at: usize,
@@ -181,7 +183,7 @@ pub(super) enum Change {
 }
 
 impl ReportBuilder {
-    /// Creates the report of a run that starts now.
+    /// Creates a builder for the report of a run that starts now.
     pub(super) fn new(
         (run_id, root_run_id): (String, String),
         session_id: Option<String>,

@@ -42,7 +42,8 @@ impl StepOptions {
         StepOptions { note: Some(text.into()), ..self }
     }
 
-    /// Sets the choice between calls and an answer, in the native dialect.
+    /// Allows, requires or forbids function calls in this step. It has no effect in the text
+    /// dialect.
     #[must_use]
     pub fn tool_call(self, choice: FunctionChoice) -> StepOptions {
         StepOptions { tool_call: Some(choice), ..self }
@@ -56,8 +57,8 @@ impl StepOptions {
         StepOptions { returns_calls: !execute, ..self }
     }
 
-    /// Sets a function that receives the pieces of the model's answer as they arrive. It must not
-    /// block.
+    /// Sets a function that receives the pieces of the model's answer as they arrive. The function
+    /// must not block.
     #[must_use]
     pub fn on_delta(self, receive: impl Fn(&str) + Send + Sync + 'static) -> StepOptions {
         StepOptions { on_delta: Some(Arc::new(receive)), ..self }
@@ -73,7 +74,7 @@ pub struct StepCall {
     /// The program's name, or `wat` for a program that the model wrote.
     pub name: String,
     /// The arguments, keyed by name. A program that the model wrote has the arguments `body` and
-    /// `args`.
+    /// `args`. For an unknown program, this is an array.
     pub arguments: Json,
     /// The origin of the program: its file, `built-in FILE` or `agent NAME`. `None` for a program
     /// that the model wrote, and for an unknown program.
@@ -142,7 +143,7 @@ impl<T> StepReply<T> {
     }
 }
 
-/// The totals of all steps so far.
+/// Statistics of a run, over all steps so far.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunnerStats {
@@ -159,8 +160,13 @@ pub struct RunnerStats {
 /// ```
 /// use wattle_agent::{Agent, StepOptions, model::Cassette};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"date_now\\\")\"}\n{\"reply\":\"ToolCall::Response(\\\"noon\\\")\"}\n")?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = Cassette::parse(
+///     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n\
+///      {\"reply\":\"ToolCall::Catalog(\\\"date_now\\\")\"}\n\
+///      {\"reply\":\"ToolCall::Response(\\\"noon\\\")\"}\n",
+/// )?;
 /// let agent = Agent::builder(model).build()?;
 /// let mut runner = agent.runner("What time is it?");
 /// let reply = runner.step(StepOptions::new().execute(false)).await?;
@@ -216,7 +222,8 @@ enum Pause {
     BeforeCalls(Progress, Vec<StepCall>),
 }
 
-/// The events since the last pause.
+/// The progress of a run since its last pause: the latest trip, the model's text and the number of
+/// items that were recalled from memory.
 #[derive(Default)]
 struct Progress {
     trip: Option<Trip>,
@@ -282,7 +289,8 @@ impl Gate {
         }
     }
 
-    /// Returns the current step's choice between calls and an answer, if the step sets one.
+    /// Returns the function choice that the application set for the current step, or `None` if it
+    /// set none.
     pub(super) fn tool_call(&self) -> Option<FunctionChoice> {
         lock(&self.options).tool_call
     }
@@ -303,7 +311,8 @@ impl Gate {
         Some(messages)
     }
 
-    /// Processes an event of the run.
+    /// Passes a piece of an answer to the application's function. From other events, records the
+    /// model's text and the number of recalled items.
     pub(super) fn event(&self, event: &Event) {
         let mut progress = lock(&self.progress);
         match event {
@@ -346,8 +355,8 @@ fn shown(catalog: &Catalog, step: u32, number: usize, call: &Call) -> StepCall {
 }
 
 impl<T: Send + 'static> Agent<T> {
-    /// Starts a run that the application drives step by step. It must be called within a tokio
-    /// runtime.
+    /// Starts a run that the application drives step by step. This method must be called within a
+    /// tokio runtime.
     pub fn runner(&self, input: impl Into<String>) -> Runner<T> {
         self.execute(input).runner()
     }
@@ -387,7 +396,7 @@ impl<T> Runner<T> {
         }
     }
 
-    /// Returns the totals of all steps so far.
+    /// Returns the statistics of all steps so far.
     #[must_use]
     pub fn stats(&self) -> RunnerStats {
         RunnerStats {
@@ -463,8 +472,8 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds the events since the last pause to `reply`. If `has_run` is true, the trip's calls have
-    /// been executed.
+    /// Adds the progress since the last pause to `reply`. If `has_run` is true, the trip's calls
+    /// have been executed.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
         let Progress { trip, text, recalled } = progress;
         reply.recalled += recalled;

@@ -30,7 +30,7 @@ pub enum StreamItem {
 /// A run in progress, as a stream of its events and the pieces of its answers. The stream ends when
 /// the run ends. Dropping it earlier cancels the run.
 ///
-/// Unread items are buffered. Only the run's limits bound their number.
+/// Unread items are buffered. Their number is bounded only by the run's limits.
 #[must_use = "the run is cancelled when the stream is dropped"]
 pub struct RunStream<T> {
     pub(super) queue: Arc<StreamQueue>,
@@ -78,7 +78,7 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// The items that have not been read yet.
+/// A queue of the stream items that have not been read yet.
 #[derive(Default)]
 pub(super) struct StreamQueue(Mutex<QueueState>);
 

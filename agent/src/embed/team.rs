@@ -14,7 +14,8 @@ pub(super) struct Team {
     delegates: Vec<Delegate>,
     /// The agents added by the application, keyed by the names that the agent uses for them.
     given: BTreeMap<String, Arc<Inner>>,
-    /// The agent's declaration, whose rules and values also apply to the declared delegates.
+    /// The agent's declaration, whose rules and context values also apply to the declared
+    /// delegates.
     spec: AgentSpec,
     /// The components and settings from which declared agents are built.
     base: Base,

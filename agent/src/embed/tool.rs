@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a schema, in bytes.
 const MAX_SCHEMA: usize = 64 << 10;
 
-/// Maximum number of parts in a schema, with references expanded.
+/// Maximum number of values in a schema, with references expanded.
 const MAX_PARTS: usize = 4_096;
 
 /// Maximum number of properties in a tool's input.
@@ -112,7 +112,7 @@ impl Tool {
         })
     }
 
-    /// Creates a tool with a JSON Schema, which must describe an object.
+    /// Creates a tool with a JSON Schema for its arguments. The schema must describe an object.
     #[must_use]
     pub fn with_schema<O, F, R>(
         name: impl Into<String>,
@@ -234,7 +234,7 @@ impl CompiledTool {
     /// Checks the name and compiles the schema.
     ///
     /// # Errors
-    /// If the tool is invalid. The error names the rule that it violates.
+    /// If the tool is invalid. The error names the rule that the tool violates.
     pub(super) fn of(tool: &Tool) -> Result<CompiledTool, String> {
         let name: Name = tool.name().parse().map_err(|error| format!("{error}"))?;
         let limits = SchemaLimits { text: MAX_SCHEMA, parts: MAX_PARTS, checks_formats: true };
@@ -261,7 +261,8 @@ impl CompiledTool {
         Entry::of_agent(agent, self.name.clone(), meta, self.body())
     }
 
-    /// Returns the program's source, which combines the arguments into a JSON object.
+    /// Returns the source of the tool's program, which combines its arguments into a JSON object
+    /// and calls the tool with the object.
     fn body(&self) -> String {
         let mut body = String::new();
         let mut before = "{".to_owned();
@@ -295,7 +296,7 @@ impl CompiledTool {
         body
     }
 
-    /// Parses the arguments of a call and checks them.
+    /// Parses the arguments of a call and checks them against the schema.
     fn read(&self, arguments: &str) -> Result<Json, Failure> {
         if arguments.len() > MAX_ARGUMENTS {
             return Err(Failure::new(Code::EBOUND, "the arguments have more than 4 MiB"));

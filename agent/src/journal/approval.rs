@@ -7,7 +7,7 @@ use wattle_rt::tape::{QUESTION, RecordedValue};
 use super::{RecordedCall, RecordedEffect, ResumeError, SharedJournal};
 use crate::error::StoreError;
 
-/// A call of a run that a person must approve or deny.
+/// A call that a person must approve or deny.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApproval {
@@ -21,9 +21,10 @@ pub struct PendingApproval {
 /// A person's answer to a pending approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Denied, with a reason for the model, which may be empty. The program does not run.
+    /// Denied. The string contains the reason that the model reads, and may be empty. The program
+    /// does not run.
     Denied(String),
-    /// Approved for this program.
+    /// Approved for this call only.
     Once,
     /// Approved for the rest of the session.
     Session,

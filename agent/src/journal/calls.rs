@@ -19,13 +19,14 @@ pub struct CallView {
     pub step: u32,
     /// The index, within the step, of the call that ran the program, counted from 1.
     pub program: u32,
-    /// The path of the nested program that made the call. Empty if that program itself made it.
+    /// The path of the nested program that made the call, with three numbers for each level of
+    /// nesting. Empty if no nested program made it.
     pub path: Vec<u32>,
     /// The number of the call within its program. A program's first call has the number 2.
     pub number: u32,
     /// The function, such as `fs.read`.
     pub function: String,
-    /// The name of the function's effect, such as `read`.
+    /// The name of the function's effect, such as `reads`.
     pub effect: &'static str,
     /// Number of consecutive calls with the same arguments and result.
     pub times: u32,

@@ -34,20 +34,20 @@ use crate::trace::clip;
 /// The outcome of driving a journaled run.
 #[derive(Debug)]
 pub enum RunOutcome {
-    /// The run has ended. The caller must call [`end`] once the consequences are handled.
+    /// The run has ended. The caller must call [`end`] after it has processed the report.
     Done(Report),
-    /// The run waits for a user.
+    /// The run is waiting for a person.
     Parked(ParkedRun),
 }
 
-/// A parked run, which waits for a user.
+/// A parked run, which is waiting for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedRun {
     /// The run's id.
     pub run_id: String,
     /// The pending approvals.
     pub waiting: Vec<PendingApproval>,
-    /// The reason why an operator has to release the run, or `None` if it waits for approvals.
+    /// The reason why an operator has to release the run, or `None` if it is waiting for approvals.
     pub reason: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub enum ResumeError {
     /// The run is being driven, by this or another process.
     #[error("the run `{0}` is under way in another process")]
     Held(String),
-    /// The run still waits for an approval.
+    /// The run is still waiting for an approval.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
     /// Several attempts to drive the run terminated the process. An operator must release the run.
@@ -68,7 +68,7 @@ pub enum ResumeError {
     Parked {
         /// The run's id.
         run: String,
-        /// The number of attempts, and the last known activity of the run.
+        /// A message with the number of attempts and the run's last known activity.
         reason: String,
     },
     /// No approval is pending for this call.
@@ -79,8 +79,8 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
-/// Maximum number of times in a row that the process may terminate before a run's next turn is
-/// recorded. The next attempt to drive the run parks it.
+/// Maximum number of consecutive failed attempts to drive a run. An attempt fails if the process
+/// terminates before the run's next turn is recorded. A further attempt parks the run.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Maximum length of a call's description, in characters. The description is part of the reason why
@@ -144,7 +144,7 @@ pub async fn run(
     ended
 }
 
-/// The parameters of a resumed run that the journal does not store.
+/// The parameters for resuming a run. The journal does not store them.
 pub struct ResumeOptions {
     /// The capabilities that the run's programs may use. They must be the same as when the run
     /// started.
@@ -156,7 +156,8 @@ pub struct ResumeOptions {
     pub signer: Option<Arc<Signer>>,
     /// The handle that cancels the run.
     pub cancel: Cancel,
-    /// The settings that the journal does not store: deadlines, prices, the content guard.
+    /// The settings that the journal does not store, such as deadlines, prices and the content
+    /// guard.
     pub settings: Settings,
     /// The meter that counts the tokens used by the run's programs.
     pub meter: Meter,
@@ -164,7 +165,7 @@ pub struct ResumeOptions {
     pub tree: RunTree,
     /// The port through which the run starts child runs.
     pub children: Option<Arc<dyn ChildRuns>>,
-    /// Answers to pending approvals, by call.
+    /// Answers to pending approvals, each with the id of its call.
     pub answers: Vec<(String, Approval)>,
     /// If true, a run that was parked after repeatedly crashing its process is tried again.
     pub release: bool,
@@ -172,9 +173,9 @@ pub struct ResumeOptions {
     pub hooks: Hooks,
 }
 
-/// Resumes a run that was stopped or waits for approvals, and drives it to its end. The pending
-/// effect is repeated if that is safe. Otherwise the model is told that the outcome of the effect
-/// is unknown.
+/// Resumes a run that was stopped or is waiting for approvals, and drives it until it ends or is
+/// parked again. The pending effect is repeated if that is safe. Otherwise the model is told that
+/// the outcome of the effect is unknown.
 ///
 /// # Errors
 /// If the run cannot be resumed. The error states the reason.
@@ -278,8 +279,8 @@ pub(crate) async fn resume_locked(
     Ok(drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await?)
 }
 
-/// Counts an attempt to drive a run. If the earlier attempts made no progress, parks the run,
-/// unless `release` is true.
+/// Counts an attempt to drive a run. If too many attempts have made no progress, parks the run and
+/// returns an error, unless `release` is true.
 async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<(), ResumeError> {
     if journal.attempt(run).await? <= MAX_ATTEMPTS || release {
         return Ok(());
@@ -296,7 +297,8 @@ async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<()
     Err(ResumeError::Parked { run: run.to_owned(), reason })
 }
 
-/// Describes the last turn of a run, and the last call that its programs made.
+/// Returns a description of a run's last turn and of the last call that its programs made, or
+/// `None` if neither is recorded.
 async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>, StoreError> {
     let turns = journal.turns(run).await?;
     let Some((turn, at)) = turns.last().zip(u32::try_from(turns.len()).ok()) else {
@@ -353,7 +355,11 @@ async fn drive(
             };
             let events = stamp.number(&waiting.iter().map(parked).collect::<Vec<_>>());
             if let Err(error) = journal.park(&recorder.run, None, events.clone()).await {
-                tracing::error!(run = run_id, %error, "failed to park a run that waits for an approval");
+                tracing::error!(
+                    run = run_id,
+                    %error,
+                    "failed to park a run that waits for an approval"
+                );
             }
             stamp.emit(&events);
             RunOutcome::Parked(ParkedRun { run_id: run_id.clone(), waiting, reason: None })

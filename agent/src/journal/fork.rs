@@ -63,7 +63,7 @@ pub async fn fork(
         join(files.iter().filter(|(turn, _)| turns.contains(turn)).map(|(_, changed)| changed))
     };
     let forked = Some((of.id.clone(), at));
-    // Until its turns are copied, no process drives the run.
+    // No other process may drive the new run before its turns are copied.
     let _lock = lock_run(&**journal, &id).await?;
     let written = async {
         let open = |start: RunStart| RunRecord {
@@ -99,7 +99,7 @@ pub async fn fork(
     }
     .await;
     if written.is_err() {
-        // An incomplete copy is not driven either.
+        // No process may drive an incomplete copy, so the new run is ended.
         drop(journal.end(&id, RunEnd::default()).await);
     }
     written

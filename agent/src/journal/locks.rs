@@ -1,4 +1,4 @@
-//! The locks of runs and sessions.
+//! Locks on runs and sessions.
 
 use std::time::Duration;
 

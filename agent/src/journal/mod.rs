@@ -94,8 +94,8 @@ pub trait Journal: Send + Sync {
     /// is no such run.
     fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
-    /// Adds the next turn of a run, the events that the turn emits, and the `calls` of earlier turns
-    /// that are not recorded yet. Resets the run's number of attempts.
+    /// Adds the next turn of a run, the events that the turn emits, and the `calls` of earlier
+    /// turns that are not recorded yet. Resets the run's number of attempts.
     fn turn(
         &self,
         run: &str,
@@ -108,7 +108,8 @@ pub trait Journal: Send + Sync {
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()>;
 
     /// Ends a run. In the same transaction, adds the messages of `end` and, if requested, the run's
-    /// files to its session, and removes the state that its programs stored for this run only.
+    /// files to the run's session, and removes the state that the run's programs stored for this
+    /// run only.
     fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()>;
 
     /// Returns a run, or `None` if there is no such run.

@@ -53,11 +53,11 @@ pub struct RunRecord {
     pub used: u64,
     /// Number of attempts to drive the run since its last turn.
     pub attempts: u32,
-    /// The reason why an operator has to release the run, or `None` if it waits for approvals.
+    /// The reason why an operator has to release the run, or `None` if it is waiting for approvals.
     pub reason: Option<String>,
     /// The result of the run, once it has ended.
     pub summary: Option<RunSummary>,
-    /// The start of the run.
+    /// The data that was recorded at the start of the run.
     pub start: RunStart,
 }
 
@@ -128,7 +128,7 @@ impl Priority {
         }
     }
 
-    /// Returns the priority with this number.
+    /// Returns the priority that a number represents in stores, or `None` if there is none.
     pub(crate) fn of_number(number: i32) -> Option<Priority> {
         Priority::ALL.into_iter().find(|priority| priority.number() == number)
     }
@@ -137,11 +137,11 @@ impl Priority {
 /// A filter that selects runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// The status of the runs.
+    /// The status of the runs to select.
     pub status: Option<Status>,
-    /// The session that the runs belong to.
+    /// The session of the runs to select.
     pub session: Option<String>,
-    /// The root run whose child runs are selected. If `None`, root runs are selected.
+    /// The id of the root run whose descendants are selected. If `None`, root runs are selected.
     pub tree_of: Option<String>,
     /// The last id of the previous page. The ids of the selected runs sort before it.
     pub before: Option<String>,
@@ -152,7 +152,7 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    /// Selects the runs with one status.
+    /// Creates a filter that selects the runs with the given status.
     #[must_use]
     pub fn status(status: Status) -> RunFilter {
         RunFilter { status: Some(status), ..RunFilter::default() }
@@ -164,7 +164,7 @@ impl RunFilter {
 pub struct RunEnd {
     /// The messages to add to the run's session.
     pub turns: Vec<Message>,
-    /// The last seal of the run's trace.
+    /// The run's final seal, or `None` if its trace is not sealed.
     pub sealed: Option<FinalSeal>,
     /// The result of the run.
     pub summary: Option<RunSummary>,
@@ -175,7 +175,7 @@ pub struct RunEnd {
 /// A summary of an ended run, for lists of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Number of steps that ran calls.
+    /// Number of steps in which calls were executed.
     pub steps: u32,
     /// The run's model usage.
     pub usage: Usage,
@@ -183,8 +183,8 @@ pub struct RunSummary {
     pub ending: Ending,
 }
 
-/// The start of a run: together with later inputs, it determines everything that the state machine
-/// and the programs do.
+/// The data that is recorded at the start of a run. Together with later inputs, it determines
+/// everything that the state machine and the programs do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStart {
     /// The initial state of the state machine: limits, prompt, history.
@@ -202,24 +202,24 @@ pub struct RunStart {
     pub temperature: f32,
     /// Maximum number of tokens per answer.
     pub max_tokens: u32,
-    /// The effort that the model spends on reasoning.
+    /// The model's reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
     /// A setting that lets the model choose between calling functions and answering, or forces one
     /// of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_call: FunctionChoice,
-    /// Text that the deployment added to the prompt.
+    /// Text that the deployment and the agent added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<String>,
-    /// The capabilities granted to the run's programs, in order.
+    /// The capabilities granted to the run's programs, in the order in which they were granted.
     pub granted: Vec<String>,
-    /// The versions of all capabilities.
+    /// The versions of all capabilities of the host, keyed by capability name.
     pub capabilities: BTreeMap<String, u32>,
     /// The folder to which the trace is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<PathBuf>,
-    /// The run and the step that this run was forked from, if it is a fork.
+    /// If this run is a fork, the id of the original run and the last step that the two runs share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
     /// The run that started this run, if this is a child run.
@@ -294,7 +294,8 @@ pub struct Turn {
     /// The resulting effects.
     #[serde(rename = "done")]
     pub effects: Vec<RecordedEffect>,
-    /// The sequence number of the next event.
+    /// The sequence number of the turn's first event. If the turn emits no events, the number of
+    /// the next event.
     pub seq: u64,
     /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,
@@ -305,7 +306,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Applies the turn to a state.
+    /// Applies the turn to a state. Returns the new state and the resulting effects.
     pub(crate) fn step(&self, state: State) -> (State, Vec<Effect>) {
         advance(state, self.spent, self.input.clone())
     }
@@ -332,7 +333,8 @@ pub struct RecordedCall {
     pub turn: u32,
     /// The index of the program among those that the turn started, counted from 0.
     pub program: u32,
-    /// The call's position within the program and its nested programs.
+    /// The identity of the call: its position within the program and its nested programs, its
+    /// function and its arguments.
     pub id: CallId,
     /// Number of consecutive calls with the same arguments and result that this record covers.
     pub times: u32,

@@ -18,7 +18,7 @@ pub(crate) struct TurnRecorder {
     pub(crate) run: String,
     journal: SharedJournal,
     files: Option<Arc<Files>>,
-    /// The tree that the run belongs to. All its runs share the files.
+    /// The tree that the run belongs to. All runs of the tree share their files.
     tree: RunTree,
     effects: Mutex<EffectRecorder>,
     /// The calls of the programs that have ended. They are recorded with the next turn.
@@ -36,15 +36,15 @@ pub(crate) struct ResumePoint {
     pub(crate) state: State,
     /// The pending effects, which may already have been performed in part.
     pub(crate) effects: Vec<Effect>,
-    /// The sequence number of the first event that these effects emit.
+    /// The sequence number of the first event that the pending effects emit.
     pub(crate) seq: u64,
     /// The sequence number of the newest event in the journal.
     pub(crate) recorded: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,
-    /// The recorded calls of the programs that these effects started.
+    /// The recorded calls of the programs that the pending effects started.
     calls: Vec<RecordedCall>,
-    /// The turn that these effects belong to.
+    /// The number of the turn that the pending effects belong to.
     turn: u32,
 }
 
@@ -144,8 +144,8 @@ impl TurnRecorder {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Records the rest of an ended program's calls with the next turn. Calls that must not be
-    /// repeated are recorded already.
+    /// Buffers the calls of an ended program that are not yet in the journal, so that the next turn
+    /// records them. Calls that must not be repeated are already in the journal.
     pub(crate) fn end_tape(&self, tape: &RunTape) {
         let calls = tape.take_pending();
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).extend(calls);
@@ -155,7 +155,7 @@ impl TurnRecorder {
         std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Records the rest of the ended programs' calls now, without a turn.
+    /// Records the buffered calls of ended programs now, without a turn.
     pub(crate) async fn record_calls(&self) -> Result<(), StoreError> {
         match self.take_calls() {
             calls if calls.is_empty() => Ok(()),
@@ -192,7 +192,8 @@ impl TurnRecorder {
         Ok(())
     }
 
-    /// Returns the tape of a program that the last turn started, by its index in that turn.
+    /// Returns the tape of a program that the last turn started. `program` is the program's index
+    /// in that turn.
     pub(crate) fn tape(&self, program: usize) -> Arc<RunTape> {
         let turn = self.turns.load(Ordering::Relaxed).saturating_sub(1);
         let program = u32::try_from(program).unwrap_or(u32::MAX);

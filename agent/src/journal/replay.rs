@@ -22,7 +22,8 @@ pub struct ReplayReport {
     pub turns: usize,
     /// Number of programs that ran again.
     pub programs: usize,
-    /// The first difference, and its step, counted from 1. Step 0 is the start of the run.
+    /// The first difference from the record, with the number of its step, or `None` if there is no
+    /// difference. Steps are counted from 1; 0 stands for the start of the run.
     pub difference: Option<(u32, Difference)>,
 }
 
@@ -66,9 +67,9 @@ pub async fn replay(
                 if is_internal { host.internal_programs() } else { run_catalog(host, &state) };
             let tapes = journal.calls_of(&run.id, at - 1).await?;
             for (program, (call, recorded)) in (0..).zip(calls.iter().zip(executions)) {
-                // A host program that needed approval was refused, and its tape contains no answer.
-                // A replay runs no middleware, so it uses the recorded outcome of a call that
-                // middleware changed.
+                // A program that the host itself calls is denied if it needs approval, so its tape
+                // contains no answer. A replay runs no middleware, so it uses the recorded outcome
+                // of a call that middleware changed.
                 let is_refused = is_internal && matches!(recorded, Execution::Refused { .. });
                 if is_refused || is_changed(&tapes, program) {
                     continue;
@@ -100,8 +101,8 @@ pub async fn replay(
     Ok(played)
 }
 
-/// Compares the capability versions and the system prompt recorded at a run's start with the
-/// host's.
+/// Compares the capability versions and the system prompt recorded at a run's start with those of
+/// the host. Returns the first difference, if there is one.
 fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     let start = &run.start;
     for capability in host.runtime().capabilities() {
@@ -147,7 +148,8 @@ fn grants(host: &Host, start: &RunStart) -> Grants {
     if grants.allows("par") { grants.with(Par::new(host.programs())) } else { grants }
 }
 
-/// Runs a program again with its tape, and compares the results.
+/// Runs a program again with its tape. Returns the first difference from the record, or `None` if
+/// there is none.
 async fn compare_execution(
     (host, catalog): (&Host, &Catalog),
     grants: &Grants,
@@ -190,7 +192,8 @@ fn timeless(execution: &Execution) -> Execution {
     }
 }
 
-/// Returns the first difference between the recorded effects and those of the replay.
+/// Returns the first difference between the recorded effects and those of the replay, or `None` if
+/// there is none.
 fn compare_effects(was: &[RecordedEffect], is: &[RecordedEffect]) -> Option<Difference> {
     let longest = was.len().max(is.len());
     (0..longest).find_map(|at| match (was.get(at), is.get(at)) {

@@ -1,4 +1,4 @@
-//! The tape of a run's program, stored in a journal.
+//! The tape of a program: its recorded calls, which a journal stores.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,10 +25,10 @@ const MAX_BUFFERED: usize = 64 << 20;
 /// The function name that marks a program whose call or outcome was changed by middleware.
 pub(super) const CHANGED: &str = "middleware";
 
-/// The names on a tape that are not host functions.
+/// The function names that mark special records of a tape, which are not calls to host functions.
 pub(super) const HOST_NAMES: &[&str] = &[PROGRAM, QUESTION, CHANGED];
 
-/// Returns true if middleware changed the call that ran this program, or its outcome.
+/// Returns true if middleware changed the call that ran this program, or the outcome of that call.
 pub(super) fn is_changed<'a>(
     calls: impl IntoIterator<Item = &'a RecordedCall>,
     program: u32,
@@ -36,7 +36,7 @@ pub(super) fn is_changed<'a>(
     calls.into_iter().any(|call| call.program == program && call.id.function == CHANGED)
 }
 
-/// Number of path parts per nesting level.
+/// Number of path components per nesting level.
 const PATH_PARTS: usize = 3;
 
 /// The position of a call: the path of its program, and the number of the call within the program.
@@ -69,8 +69,9 @@ pub(crate) struct RunTape {
 struct TapeState {
     /// The calls that have not been written to the journal yet.
     pending: Vec<RecordedCall>,
-    /// Number of recorded calls, and their total size in bytes.
+    /// Number of recorded calls.
     calls: usize,
+    /// Total size of the recorded arguments and results, in bytes.
     bytes: usize,
     /// Approximate size of the buffer, in bytes.
     buffered: usize,
@@ -89,9 +90,9 @@ struct TapeState {
 /// The start of a call that is being performed.
 #[derive(Clone, Copy)]
 struct Start {
-    /// The start, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     began: u64,
-    /// The start on a monotonic clock.
+    /// Start time on a monotonic clock.
     at: Instant,
 }
 
@@ -104,7 +105,8 @@ impl TapeState {
         CallTime { began: start.began, dur_ms: None }
     }
 
-    /// Removes a call that has been performed, and returns its time.
+    /// Removes a call from `performed`, and returns its time. Returns `None` if `performed` does
+    /// not contain the call.
     fn finish(&mut self, id: &CallId) -> Option<CallTime> {
         let start = self.performed.remove(&(Arc::clone(&id.path), id.number))?;
         let dur_ms = u64::try_from(start.at.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -136,8 +138,8 @@ impl RunTape {
         RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
     }
 
-    /// Records that middleware changed the call or its outcome. A replay runs no middleware, so it
-    /// skips the program and uses the recorded outcome.
+    /// Records that middleware changed the call that ran this program, or the outcome of that call.
+    /// A replay runs no middleware, so it skips the program and uses the recorded outcome.
     pub(crate) fn mark_changed(&self) {
         let id = CallId {
             path: Arc::from([]),
@@ -172,8 +174,8 @@ impl RunTape {
         self.lock().waiting.clone()
     }
 
-    /// Returns the first difference between the replay and the record. A recorded call that the
-    /// program did not make is a difference, too.
+    /// Returns the first difference between the replay and the record, or `None` if there is none.
+    /// A recorded call that the program did not make is a difference, too.
     pub(super) fn difference(&self, recorded: &Execution) -> Option<Difference> {
         let state = self.lock();
         if state.difference.is_some()
@@ -196,7 +198,7 @@ impl RunTape {
     }
 
     /// Returns true if a nested program made the call, and the tape contains the call that started
-    /// this program or one of its ancestors. The replay uses the recorded result of that starting
+    /// that program or one of its ancestors. The replay uses the recorded result of that starting
     /// call and does not run the nested program again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
@@ -215,8 +217,8 @@ impl RunTape {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the record of a call. One record can cover several consecutive calls with the same
-    /// result.
+    /// Returns the record of a call, or `None` if the call is not recorded. One record can cover
+    /// several consecutive calls with the same result.
     fn recorded(&self, id: &CallId) -> Option<(&CallKey, &RecordedCall)> {
         let key = (Arc::clone(&id.path), id.number);
         let (at, call) = self.past.range(..=key).next_back()?;

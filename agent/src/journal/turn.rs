@@ -10,21 +10,21 @@ use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedEffect {
-    /// The message was moderated.
+    /// A request to moderate the user's message.
     Moderate {
         /// The message.
         message: String,
     },
-    /// A request was sent to the model.
+    /// A request to the model.
     Ask(RecordedAsk),
-    /// Programs were run.
+    /// A request to run calls.
     Execute {
         /// The step, counted from 1.
         step: u32,
-        /// The programs.
+        /// The calls.
         calls: Vec<Call>,
     },
-    /// A call was refused and did not run.
+    /// A refused call, which is not run.
     Refuse {
         /// The step, counted from 1.
         step: u32,
@@ -33,35 +33,35 @@ pub enum RecordedEffect {
         /// The reason for the refusal.
         reason: String,
     },
-    /// The memory-recall program was run.
+    /// A request to run the memory-recall program.
     Recall {
         /// The step for which the memory items are recalled, counted from 1.
         step: u32,
-        /// The program.
+        /// The call.
         call: Call,
     },
-    /// The model passed its answer as the argument of a function call.
+    /// A function call that contains the final answer.
     Done {
         /// The step, counted from 1.
         step: u32,
         /// The call.
         call: Call,
     },
-    /// The programs of the agent's traits were run.
+    /// A request to run the programs of the agent's traits.
     Contribute {
         /// The step that the programs precede, counted from 1.
         step: u32,
-        /// The programs.
+        /// The calls.
         calls: Vec<Call>,
     },
-    /// An answer was validated.
+    /// A request to validate an answer.
     Validate {
         /// The answer.
         text: String,
     },
-    /// An event was emitted.
+    /// An event to emit.
     Emit(Event),
-    /// The run ended.
+    /// The end of the run.
     Finish(Ending),
 }
 
@@ -70,9 +70,9 @@ pub enum RecordedEffect {
 pub struct RecordedAsk {
     /// The step, counted from 1.
     pub step: u32,
-    /// The number of the attempt within the step.
+    /// The number of the attempt within the step, counted from 0.
     pub attempt: u32,
-    /// The purpose of the answer.
+    /// The purpose of the request.
     pub purpose: Purpose,
     /// The dialect of the request.
     pub dialect: Dialect,

@@ -18,7 +18,7 @@ pub(super) fn genesis(run: &str, tenant: &str, previous: Option<&str>) -> Hash {
     hash.finalize().into()
 }
 
-/// Returns the head after a line. `line` does not include the newline.
+/// Returns the chain's head after `line` is appended. `line` does not include the newline.
 pub(super) fn next(head: &Hash, line: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update(head);
@@ -41,7 +41,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Parses exactly `2 * N` hexadecimal digits, as written by [`hex`].
+/// Parses exactly `2 * N` hexadecimal digits, as written by [`hex`]. Returns `None` for any other
+/// text.
 pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.is_ascii() {

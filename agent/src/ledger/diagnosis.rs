@@ -13,7 +13,7 @@ use crate::lines::Line;
 /// reported without line numbers.
 const MAX_COMPARED: usize = 500_000;
 
-/// The diagnosis of one run.
+/// The first fault in a run's lines, with the extent of the unchanged lines before it.
 pub(super) struct Diagnosis {
     /// Number of unchanged lines at the start of the run.
     pub(super) sealed: u64,
@@ -45,7 +45,8 @@ struct LedgerSeal {
     time: u64,
 }
 
-/// Compares the lines of the given runs with their seals.
+/// Compares the lines of the given runs with their seals. Returns the ids of the runs whose lines
+/// differ from their seals, each with its diagnosis.
 pub(super) fn diagnose(
     files: &Files,
     runs: &[String],
@@ -96,7 +97,7 @@ pub(super) fn diagnose(
     Ok(diagnoses.collect())
 }
 
-/// Returns the first fault in the lines of a run.
+/// Returns the first fault in the lines of a run, or `None` if they match the seals.
 fn diagnose_run(
     RunLines { lines, seals, is_complete }: &RunLines,
     strays: &BTreeSet<u64>,
@@ -135,7 +136,8 @@ fn after(first: &TraceLine, lines: &[TraceLine], hashes: &[Option<Hash>]) -> Fin
 /// unchanged.
 fn missing(lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>) -> Finding {
     let end = lines.last().map_or(0, |line| line.number);
-    // The last lines were changed so that they no longer name the run.
+    // A stray line does not name a sealed run. If one follows, it belonged to this run and was
+    // changed so that it no longer names the run.
     match strays.range(end + 1..).next() {
         Some(line) => Finding::Edited { line: *line },
         None => Finding::Truncated { sealed: hashes.len() as u64, found: lines.len() as u64 },

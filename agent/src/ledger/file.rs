@@ -10,8 +10,8 @@ use wattle_capability::files::open_lines;
 
 use crate::lines::{LINE_BYTES, Line, LineReader};
 
-/// Maximum time to wait for the lock. A process holds it for the time of two writes, so a longer
-/// wait means that the process is paused.
+/// Maximum time to wait for the lock. A process holds it only during two writes, so a longer wait
+/// means that the process is paused.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 /// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
@@ -30,7 +30,7 @@ impl LockedLedger {
     ///
     /// # Errors
     /// If the file is not a regular file, cannot be written, or stays locked by another process for
-    /// 100 ms, which is a [`ErrorKind::WouldBlock`].
+    /// 100 ms. In the last case, the kind of the error is [`ErrorKind::WouldBlock`].
     pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
         let file = open_lines(path)?;
         let until = Instant::now() + LOCK_TIMEOUT;

@@ -78,7 +78,7 @@ pub enum Finding {
     Truncated {
         /// Number of sealed lines.
         sealed: u64,
-        /// Number of lines in the trace.
+        /// Number of the run's lines in the trace.
         found: u64,
     },
     /// Lines of different runs are not in the order of their seals.
@@ -86,8 +86,7 @@ pub enum Finding {
         /// The number of the first misplaced line in the trace.
         line: u64,
     },
-    /// The lines differ from their seals, and there are too many of them to find the first
-    /// difference.
+    /// The lines differ from their seals. There are too many lines to find the first difference.
     Differs,
     /// A line of a file is empty.
     Empty {
@@ -116,7 +115,7 @@ pub enum Finding {
         /// The line number in the ledger.
         line: u64,
         /// The run whose seal was on the previous line when this seal was written. Empty if this
-        /// seal was on the first line.
+        /// seal was on the first line, or the previous line was not a seal.
         previous_run: String,
     },
     /// The store has the final seal of the run, but the ledger has no seal of that run.
@@ -132,7 +131,7 @@ pub enum Finding {
         /// Number of sealed lines according to the ledger.
         found: u64,
     },
-    /// The last seal differs from the one in the store.
+    /// The run's last seal in the ledger differs from its final seal in the store.
     OtherEnd,
     /// Lines follow the last seal. They were written before the process stopped, or were added
     /// later.
@@ -145,7 +144,8 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns the file that the finding is about, and the line number if it is about one line.
+    /// Returns the file that the finding is about, with the line number if it is about one line.
+    /// Returns `None` if the finding is not about the content of a file.
     fn location(&self) -> Option<(&'static str, Option<u64>)> {
         match self {
             Finding::NoSeals { line }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::chain::{Hash, hex, of, unhex};
 use crate::folder::create_folder;
 
-/// A folder of keys, readable only by its owner. For each tenant it contains a secret key and the
-/// public key that verifies the tenant's traces.
+/// A folder of keys, readable only by its owner. For each tenant, it contains a signing key, the
+/// pinned public key that verifies the tenant's traces, and a key that encrypts secrets.
 #[derive(Clone, Debug)]
 pub struct Keys {
     folder: PathBuf,
@@ -49,8 +49,8 @@ impl std::fmt::Debug for Cipher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(pub(super) VerifyingKey);
 
-/// The content of a key file: `secret` in the file of a secret key, `public` in the file of a
-/// pinned key.
+/// The content of a key file. A secret key's file contains `secret`, and a pinned key's file
+/// contains `public`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
@@ -62,7 +62,7 @@ struct KeyFile {
 }
 
 impl Keys {
-    /// Uses the keys in a folder. The folder is created when the first key is created.
+    /// Returns the keys in a folder, which is created when the first key is created.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Keys {
         Keys { folder: folder.into() }
@@ -210,7 +210,7 @@ impl std::fmt::Display for PublicKey {
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads a key file of the tenant, if it exists.
+/// Reads the tenant's key file at `path`. Returns `None` if the file does not exist.
 fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -269,7 +269,11 @@ fn restrict_folder(folder: &Path) {
         return;
     }
     if let Err(error) = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)) {
-        tracing::warn!(folder = %folder.display(), %error, "others can read the folder of the keys, and its mode cannot be changed");
+        tracing::warn!(
+            folder = %folder.display(),
+            %error,
+            "others can read the folder of the keys, and its mode cannot be changed"
+        );
     }
 }
 

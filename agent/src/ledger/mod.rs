@@ -6,11 +6,13 @@
 //! hash of the ledger's previous line. It is signed with the key of the run's tenant:
 //!
 //! ```text
-//! prev   = SHA-256 of the line of the ledger before this one, in hex; empty in the first line
+//! prev   = SHA-256 of the previous line of the ledger, in hex; empty in the first line
 //! head 0 = SHA-256( "wattle ledger 2" 0 run 0 tenant 0 prev of the run's first seal 0 )
-//! head n = SHA-256( head n-1 · length of line n (8 bytes, little-endian) · line n without its newline )
-//! signed = "wattle seal 2" 0 run 0 tenant 0 · n (8 bytes) · time in ms (8 bytes) · flags (1 byte: 1 last, 2 late)
-//!          · head n (hex) 0 SHA-256 of line n (hex) 0 prev 0 run of the seal before
+//! head n = SHA-256( head n-1 · length of line n (8 bytes, little-endian)
+//!          · line n without its newline )
+//! signed = "wattle seal 2" 0 run 0 tenant 0 · n (8 bytes) · time in ms (8 bytes)
+//!          · flags (1 byte: 1 last, 2 late)
+//!          · head n (hex) 0 SHA-256 of line n (hex) 0 prev 0 run of the previous seal
 //! ```
 //!
 //! The last seal of an ended run has the flag `last`. If no seal of a run has this flag, the run

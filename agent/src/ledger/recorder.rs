@@ -208,8 +208,8 @@ impl Recorder {
     /// seal, or `None` if the run is not sealed.
     ///
     /// # Errors
-    /// If the ledger cannot be written. With [`io::ErrorKind::WouldBlock`], another process keeps it
-    /// locked, and the call can be repeated.
+    /// If the ledger cannot be written. If the kind of the error is [`io::ErrorKind::WouldBlock`],
+    /// another process keeps the ledger locked, and the call can be repeated.
     pub fn end(&mut self) -> io::Result<Option<FinalSeal>> {
         let Some(mut ledger) = self.lock(&mut |_| {})? else { return Ok(None) };
         let Some(chain) = &mut self.chain else { return Ok(None) };
@@ -223,8 +223,8 @@ impl Recorder {
 }
 
 impl SealedChain {
-    /// Reads the seals that other processes have added to the run, for example a process that was
-    /// paused while this one took over its run.
+    /// Reads the run's seals that other processes have added to the ledger. An example is a process
+    /// that was paused while this process took over the run.
     fn catch_up(&mut self, ledger: &mut LockedLedger) -> io::Result<()> {
         let from = match self.read {
             Some(from) if from == ledger.length()? => return Ok(()),
@@ -294,12 +294,14 @@ impl SealedChain {
     }
 }
 
-/// Turns the error that the ledger is locked by another process into `None`.
+/// Returns `None` if the error means that another process has locked the ledger. Returns any other
+/// error unchanged.
 fn when_locked<T>(error: io::Error) -> io::Result<Option<T>> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
 }
 
-/// Returns the position of the run's first line in the trace, or of the end of the trace.
+/// Returns the position of the run's first line in the trace, or the end of the trace if it
+/// contains no line of the run.
 fn first_line(steps: &Path, run: &str) -> io::Result<u64> {
     let Some(file) = open_lines_to_read(steps)? else { return Ok(0) };
     let mut lines = LineReader::of(file);

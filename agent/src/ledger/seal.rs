@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::Signer;
 use super::chain::{Hash, hex, unhex};
 
-/// The current version of the format. Version 1 has no `prev` and no `prev_run`.
+/// The current version of the seal format. Version 1 has no `prev` and no `prev_run`.
 pub(super) const VERSION: u32 = 2;
 
-/// A line of the ledger.
+/// A seal, which is stored as one line of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Seal {
@@ -47,7 +47,7 @@ pub(super) struct Seal {
     pub(super) sig: String,
 }
 
-/// The subject of a seal.
+/// The line that a seal covers, or the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// A new line with this hash.
@@ -77,7 +77,7 @@ impl PreviousLine {
 }
 
 impl Seal {
-    /// Signs the chain's `head` after `count` lines.
+    /// Creates a signed seal of the chain's `head` after `count` lines.
     pub(super) fn sign(
         signer: &Signer,
         run: &str,

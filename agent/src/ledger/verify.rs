@@ -75,7 +75,7 @@ pub enum VerifyError {
     /// A file cannot be read.
     #[error("failed to read `{}`: {cause}", .path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The cause.
         cause: std::io::Error,
@@ -123,7 +123,7 @@ pub fn verify(
     Ok(found.finish(has_ledger, known))
 }
 
-/// The files of a trace.
+/// The paths of a trace file and its ledger.
 pub(super) struct Files {
     steps: PathBuf,
     ledger: PathBuf,
@@ -164,7 +164,7 @@ impl Files {
         Ok((count, true))
     }
 
-    /// Passes each line of the trace to `take`.
+    /// Passes each line of the trace to `take`. Returns the same values as [`each`](Files::each).
     pub(super) fn each_step(
         &self,
         take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
@@ -172,7 +172,7 @@ impl Files {
         Files::each(&self.steps, Files::open(&self.steps)?, take)
     }
 
-    /// Passes each line of the ledger to `take`.
+    /// Passes each line of the ledger to `take`. Returns the same values as [`each`](Files::each).
     pub(super) fn each_seal(
         &self,
         take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
@@ -186,23 +186,25 @@ impl Files {
 pub(super) struct Findings {
     pub(super) runs: HashMap<String, Run>,
     files: Vec<Finding>,
-    /// Hashes over the sealed lines in file order: one for the ledger, one for the trace.
+    /// The hash of all sealed lines, in the order of the ledger.
     in_ledger: Sha256,
+    /// The hash of all sealed lines, in the order of the trace.
     in_steps: Sha256,
 }
 
-/// The state of one run.
+/// The verification state of one run.
 #[derive(Default)]
 pub(super) struct Run {
     verdict: Verdict,
-    /// The line numbers of the run's first line in the trace and of its first seal in the ledger.
+    /// The number of the run's first line in the trace.
     first: Option<u64>,
+    /// The number of the ledger line with the run's first seal.
     first_seal: Option<u64>,
     /// Number of sealed lines.
     count: u64,
-    /// The head before the first line.
+    /// The chain's head before the run's first line.
     pub(super) genesis: Hash,
-    /// The head in the last seal.
+    /// The chain's head in the run's last seal.
     head: Option<Hash>,
     /// The line count in the first seal of the current format version.
     newer_from: Option<u64>,
@@ -210,7 +212,7 @@ pub(super) struct Run {
     late: Vec<u64>,
     /// Number of the run's lines in the trace.
     lines: u64,
-    /// The head computed from the sealed lines of the trace.
+    /// The chain's head, computed from the sealed lines of the trace.
     reached: Option<Hash>,
     /// Number of unchanged lines at the start of the run, if the run has a fault.
     verified: u64,
@@ -284,7 +286,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Processes one seal. `previous` is the hash of the line before it.
+    /// Checks one seal and updates the state of its run. `previous` is the hash of the ledger line
+    /// before it, or `None` if that line is too long to be read.
     fn seal(
         &mut self,
         line: u64,
@@ -384,8 +387,8 @@ impl Findings {
 }
 
 impl Run {
-    /// Processes the next seal of the run. Returns true if the sealed line must have the same
-    /// position in the trace as its seal has in the ledger.
+    /// Checks the next seal of the run and updates the run's state. Returns true if the sealed line
+    /// must have the same position in the trace as its seal has in the ledger.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);
@@ -438,7 +441,7 @@ impl Run {
         (seal.last && unhex(&seal.head) != Some(repeats)).then_some(Finding::OtherGenesis { line })
     }
 
-    /// Compares the run with its final seal from the store.
+    /// Compares the run with its final seal from the store. Returns a finding if they differ.
     fn compare(&self, known: &FinalSeal) -> Option<Finding> {
         if self.first_seal.is_none() {
             return Some(Finding::RunRemoved { lines: known.lines });

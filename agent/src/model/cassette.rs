@@ -3,13 +3,16 @@
 //! A recording contains one JSON object per line: a header, then the turns in the order in which
 //! they were requested. A request gets the turn that was recorded for the same messages, regardless
 //! of the order in which requests arrive, because programs may send several requests concurrently.
-//! A request that was not recorded gets the first remaining turn.
+//! A request that was not recorded gets the first remaining turn. In this example, two long lines
+//! are wrapped:
 //! ```text
 //! {"wattle_cassette":1,"model":"some-model"}
-//! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
+//! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},
+//!  "reply":{"text":"…","usage":{…}}}
 //! {"reply":"written by hand: the text is enough"}
 //! {"reply":{"text":"","calls":[{"id":"1","name":"kv_get","arguments":"{\"k\":\"name\"}"}]}}
-//! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},"reply":{"vector":[0.1,0.2],"usage":{…}}}
+//! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},
+//!  "reply":{"vector":[0.1,0.2],"usage":{…}}}
 //! {"request":{…},"reply":{"text":"the key is ***"},"masked":true}
 //! ```
 //!
@@ -124,7 +127,8 @@ impl RecordedRequest {
         Self { digests: messages.iter().map(digest).collect(), last: messages.last().cloned() }
     }
 
-    /// Describes the first message that differs from the recorded request.
+    /// Returns a description of the first difference between `messages` and the recorded request,
+    /// or `None` if there is no difference.
     fn difference(&self, messages: &[Message]) -> Option<String> {
         let (recorded, asked) = (self.digests.len(), messages.len());
         for (at, message) in messages.iter().enumerate().take(recorded) {
@@ -204,11 +208,12 @@ pub struct Cassette {
     strict: bool,
 }
 
-/// The turns of one kind, in the order in which they were recorded.
+/// The recorded turns of one kind (replies or embeddings), in the order of recording.
 #[derive(Debug)]
 struct Turns<T> {
     turns: Vec<RecordedTurn<T>>,
-    /// The turns recorded for each request, in order.
+    /// For each recorded request, identified by the digests of its messages, the indices of its
+    /// turns in order.
     by_request: HashMap<Vec<String>, Vec<usize>>,
     /// A flag for each turn: true if the turn was played.
     played: Mutex<Vec<bool>>,

@@ -131,8 +131,9 @@ impl<'a> From<&'a Message> for RequestMessage<'a> {
     }
 }
 
-/// Converts a message and marks its text for caching: the end of the system text shared by all
-/// sessions of an agent, and the end of the user's last message.
+/// Converts a message for a request, and marks text for caching. In the whole request, two texts
+/// are marked: the system text shared by all sessions of an agent, and the last message, if it is
+/// the user's.
 fn marked(message: &Message, is_last: bool) -> RequestMessage<'_> {
     let end = match message.role {
         Role::System => message.stable,
@@ -206,7 +207,8 @@ pub(super) struct ChatBuilder {
 }
 
 impl ReplyBuilder for ChatBuilder {
-    /// Adds a frame to the message. Skips frames that are not JSON objects, such as `ping`.
+    /// Adds a frame to the message. Skips frames that are not JSON objects or arrays, such as
+    /// `ping`.
     fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault> {
         let frame = frame.trim();
         if frame == "[DONE]" {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
-/// Time limits and retries for one model turn.
+/// Time limits and retries for one model turn, which is a request with its retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Maximum duration of one request, until the last byte of its response (default 120 s).

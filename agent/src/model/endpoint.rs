@@ -33,7 +33,7 @@ pub struct Preset {
     quirks: Quirks,
 }
 
-/// The peculiarities of a provider's endpoint, which requests must respect.
+/// The peculiarities of a provider's endpoint. Requests must respect them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Quirks {
@@ -96,11 +96,11 @@ pub fn presets() -> &'static [Preset] {
 pub struct EndpointSettings<'a> {
     /// The name of a preset (`--provider`).
     pub provider: Option<&'a str>,
-    /// The endpoint's URL (`--base-url`), instead of the preset's.
+    /// The endpoint's base URL (`--base-url`), which replaces the preset's URL.
     pub base_url: Option<&'a str>,
     /// The model's name (`--model`).
     pub model: Option<&'a str>,
-    /// The name of the model for embeddings (`--embed-model`); by default the same model.
+    /// The name of the model for embeddings (`--embed-model`). By default, the same as `model`.
     pub embed_model: Option<&'a str>,
     /// The environment variable that contains the key (`--api-key-env`).
     pub api_key_env: Option<&'a str>,
@@ -109,7 +109,8 @@ pub struct EndpointSettings<'a> {
 /// A resolved endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The base URL. `/chat/completions` and `/embeddings` are appended to it.
+    /// The base URL. `/embeddings` and `/chat/completions`, or the path of another protocol, are
+    /// appended to it.
     pub base_url: Url,
     /// The model's name.
     pub model: String,
@@ -134,9 +135,10 @@ impl Endpoint {
 ///
 /// The preset is the one that `provider` names. If `provider` is not set, it is the preset whose
 /// URL has the same origin as `base_url`. If neither is set, it is the first preset whose key
-/// variable is set. The key is read from `api_key_env` if set, then from `WATTLE_API_KEY`, then
-/// from the preset's variable. If that variable selected the preset, only that variable is read. A
-/// key is therefore sent only to the host that it belongs to, unless the user explicitly chooses
+/// variable is set. If `api_key_env` is set, the key is read only from the variable that it names.
+/// Otherwise, the key is read from `WATTLE_API_KEY` or, if that is not set, from the preset's
+/// variable. If the preset was chosen because its key variable is set, `WATTLE_API_KEY` is ignored.
+/// A key is therefore sent only to the host that it belongs to, unless the user explicitly chooses
 /// otherwise.
 ///
 /// # Errors
@@ -144,7 +146,8 @@ impl Endpoint {
 /// missing, or no model is named.
 /// ```
 /// use wattle_agent::model::{EndpointSettings, resolve};
-/// let settings = EndpointSettings { provider: Some("ollama"), model: Some("qwen3"), ..Default::default() };
+/// let settings =
+///     EndpointSettings { provider: Some("ollama"), model: Some("qwen3"), ..Default::default() };
 /// let endpoint = resolve(&settings, |_| None).unwrap();
 /// assert_eq!(endpoint.base_url.as_str(), "http://127.0.0.1:11434/v1");
 /// ```

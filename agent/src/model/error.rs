@@ -1,4 +1,4 @@
-//! The errors of requests to a model, and their wording.
+//! Errors of model requests and of endpoint settings, with their messages.
 
 use std::error::Error;
 use std::fmt;
@@ -204,7 +204,7 @@ impl ModelError {
         Self { kind: ModelErrorKind::Functions, ..self }
     }
 
-    /// Appends the number of attempts if there was more than one.
+    /// Appends the number of attempts to the error's text if there was more than one.
     pub(super) fn after(mut self, attempts: u32) -> Self {
         if attempts > 1 {
             self.text.push_str(&format!(" (asked {attempts} times)"));

@@ -1,4 +1,4 @@
-//! The splitting of a response body into frames. Each frame is one JSON document.
+//! Splitting of a response body into frames. Each frame is one JSON document.
 
 use super::protocol::ReplyFault;
 use super::sse::EventParser;

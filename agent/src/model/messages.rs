@@ -38,9 +38,9 @@ struct Turn {
     content: Vec<Value>,
 }
 
-/// Serializes a request's body. Two positions are marked for the provider's cache, which keeps
-/// everything before a marker: the end of the system text shared by all sessions of an agent, and
-/// the end of the conversation so far.
+/// Serializes a request's body. The provider caches everything before a marker. There are two
+/// markers: one at the end of the system text shared by all sessions of an agent, and one at the
+/// end of the conversation so far.
 pub(super) fn body(
     model: &str,
     request: &ModelRequest<'_>,
@@ -81,13 +81,15 @@ pub(super) fn body(
     })
 }
 
-/// Minimum number of tokens for reasoning that the protocol allows.
+/// Minimum number of reasoning tokens that the protocol allows.
 const MIN_THINKING: u32 = 1_024;
 
-/// Maximum number of tokens for reasoning. A larger budget would not fit into a single request.
+/// Maximum number of reasoning tokens. A larger budget would not fit into a single request.
 const MAX_THINKING: u32 = 32_000;
 
-/// Returns the number of tokens for reasoning: a share of the answer's maximum length.
+/// Returns the number of reasoning tokens, which is a share of the answer's maximum length. Returns
+/// `None` if the request does not ask for reasoning, or the endpoint does not accept a number of
+/// reasoning tokens.
 ///
 /// Within a turn that calls functions, the protocol requires the signed reasoning from earlier
 /// requests. Conversations do not store this reasoning. A request that ends with tool results
@@ -103,7 +105,11 @@ fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option
 }
 
 fn tool(function: &FunctionTool) -> Value {
-    json!({"name": function.name, "description": function.description, "input_schema": function.parameters})
+    json!({
+        "name": function.name,
+        "description": function.description,
+        "input_schema": function.parameters,
+    })
 }
 
 fn text(text: &str) -> Value {

@@ -9,7 +9,8 @@
 //! use wattle_machine::Message;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! let model = Cassette::parse("{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"four\"}\n").unwrap();
+//! let text = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"four\"}\n";
+//! let model = Cassette::parse(text).unwrap();
 //! let messages = [Message::user("two and two?")];
 //! let reply = model.complete(ModelRequest::new(&messages)).await.unwrap();
 //! assert_eq!(reply.text, "four");
@@ -71,8 +72,8 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns the endpoint's key, which is masked in records. Executed programs and text shown to
-    /// the user are not masked.
+    /// Returns the endpoint's key, or `None` if there is none. The key is masked in records, but
+    /// not in executed programs or in text shown to the user.
     fn key(&self) -> Option<&ApiKey> {
         None
     }
@@ -109,8 +110,8 @@ pub enum Delta<'a> {
     Restart,
 }
 
-/// A model's complete message, as the provider sent it and as recordings store it. The machine gets
-/// a [`ModelAnswer`], which contains only the parts that its decisions depend on.
+/// A model's complete message, as the provider sent it and as recordings store it. The state
+/// machine receives a [`ModelAnswer`], which contains only the parts that its decisions depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The text of the message.

@@ -25,12 +25,12 @@ pub trait Models: Send + Sync {
     fn classes(&self) -> Vec<String>;
 }
 
-/// A single model that is returned for every name, such as a recording.
+/// A set of models that returns one model, such as a recording, for every name.
 #[derive(Clone)]
 pub struct OneModel(Arc<dyn Model>);
 
 impl OneModel {
-    /// Creates a set that contains only this model.
+    /// Creates a set that returns `model` for every name.
     #[must_use]
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self(model)

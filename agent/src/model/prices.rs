@@ -46,14 +46,16 @@ impl Prices {
         &self.0
     }
 
-    /// Returns `usage` with its cost added, unless the provider reported the cost or the model's
-    /// price is unknown.
+    /// Returns `usage` with its cost. A cost that the provider reported is kept. If the model's
+    /// price is unknown, no cost is added.
     /// ```
     /// use wattle_agent::model::Prices;
     /// use wattle_agent::machine::Usage;
     ///
     /// let usage = Usage { prompt: 1_000_000, cached: 500_000, ..Usage::default() };
-    /// let cost = |model: &str| Prices::default().priced(model, usage).cost.map(|cost| cost.to_string());
+    /// let cost = |model: &str| {
+    ///     Prices::default().priced(model, usage).cost.map(|cost| cost.to_string())
+    /// };
     /// assert_eq!(cost("openai/gpt-4o-mini-2024-07-18").as_deref(), Some("$0.1125"));
     /// assert_eq!(cost("a-model-of-mine"), None);
     /// ```

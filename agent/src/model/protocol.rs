@@ -1,4 +1,4 @@
-//! The parts that all endpoint protocols share.
+//! The types and functions that all endpoint protocols share.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,7 +63,7 @@ pub(super) trait ReplyBuilder: Send {
     /// Returns true if the message is complete even if no more data arrives.
     fn is_whole(&self) -> bool;
 
-    /// Returns the message, or `None` if no part of it arrived.
+    /// Returns the message, or `None` if it is empty.
     fn into_reply(self: Box<Self>) -> Option<ModelReply>;
 }
 
@@ -80,7 +80,7 @@ pub(super) struct PartialReply {
 }
 
 impl PartialReply {
-    /// Returns the message, or `None` if no part of it arrived.
+    /// Returns the message, or `None` if it is empty.
     pub(super) fn into_reply(self, usage: Usage) -> Option<ModelReply> {
         let Self { text, reasoning, calls, finish, has_begun } = self;
         let is_empty =
@@ -122,8 +122,9 @@ pub(super) fn rejects_schema(message: &str) -> bool {
 }
 
 impl OptionalFields {
-    /// Returns the function choice that a request contains. It is omitted if there are no
-    /// functions, and for `auto`, which is the default of every endpoint.
+    /// Returns the function choice to send with a request. Returns `None` if the endpoint does not
+    /// accept the field, if there are no functions, and for `auto`, which is the default of every
+    /// endpoint.
     pub(super) fn function_choice(self, request: &ModelRequest<'_>) -> Option<FunctionChoice> {
         let choice = Some(request.function_choice);
         choice.filter(|choice| {
@@ -196,7 +197,7 @@ pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {
     }
 }
 
-/// Parses the token counts of a response, under any of the known field names.
+/// Parses the token counts of a response, whose field names differ between providers.
 pub(super) fn read_usage(usage: &Value) -> Usage {
     let count = |value: &Value| {
         value

@@ -32,7 +32,8 @@ fn message(error: &Value) -> Option<String> {
     }
 }
 
-/// Returns the failure that a provider reports inside a response with a success status.
+/// Returns the failure that a provider reports inside a response with a success status, or `None`
+/// if the response reports no failure.
 pub(super) fn reported_error(value: &Value) -> Option<ReplyFault> {
     let flat = value.get("object").and_then(Value::as_str) == Some("error");
     let error = if flat { value } else { value.get("error").filter(|error| is_set(error))? };

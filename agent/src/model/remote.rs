@@ -146,7 +146,11 @@ impl RemoteModel {
                     return Err(failure.error.after(attempt + 1));
                 }
             };
-            tracing::debug!(error = %failure.error, wait_ms = wait.as_millis(), "asking the model again");
+            tracing::debug!(
+                error = %failure.error,
+                wait_ms = wait.as_millis(),
+                "asking the model again"
+            );
             if shown {
                 on_delta(Delta::Restart);
             }
@@ -241,8 +245,8 @@ impl RemoteModel {
         request
     }
 
-    /// If the error says that the endpoint does not support functions, remembers this and returns a
-    /// failure that is not retried. Returns any other failure unchanged.
+    /// Checks whether the error means that the endpoint does not support functions. If so, records
+    /// this and returns a failure that is not retried. Otherwise, returns the failure unchanged.
     fn without_functions(&self, failure: FailedAttempt) -> FailedAttempt {
         if failure.error.kind() == ModelErrorKind::Request && failure.error.is_about_functions() {
             self.functions_refused.store(true, Ordering::Relaxed);

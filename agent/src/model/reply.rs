@@ -1,4 +1,4 @@
-//! The reading of a response body: byte chunks, which may be split anywhere, are assembled into a
+//! Parsing of a response body: byte chunks, which may be split anywhere, are assembled into a
 //! complete message.
 
 use std::fmt;
@@ -12,16 +12,18 @@ use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
 
 /// A parser of a model's response body. It does no I/O: the caller pushes the bytes.
 ///
-/// A message is complete once the provider has marked its end: a stream of chat completions by a
-/// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON
-/// document by its closing brace. Any other body counts as truncated and never becomes a reply.
+/// A message is complete once the provider has marked its end. The end is marked by a
+/// `finish_reason` or `[DONE]` in a stream of chat completions, by `message_stop` in a stream of
+/// the messages protocol, and by the closing brace of a JSON document. Any other body counts as
+/// truncated and never becomes a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;
 ///
 /// let mut shown = String::new();
 /// let mut reader = ReplyReader::chat_completions();
-/// reader.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"four\"}}]}\n\n", &mut |text| shown += text)?;
+/// let piece = b"data: {\"choices\":[{\"delta\":{\"content\":\"four\"}}]}\n\n";
+/// reader.push(piece, &mut |text| shown += text)?;
 /// assert!(reader.finish(&mut |_| {}).unwrap_err().broke_off());
 /// assert_eq!(shown, "four");
 /// # Ok::<(), wattle_agent::model::BadReply>(())
@@ -105,7 +107,7 @@ impl ReplyReader {
     /// Ends the body and returns the message. Passes the remaining text to `show`.
     ///
     /// # Errors
-    /// As for [`ReplyReader::push`], or if there is no message or its end is missing.
+    /// The same as for [`ReplyReader::push`], and if there is no message or its end is missing.
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);

@@ -16,7 +16,8 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The functions that the model may call instead of answering; usually none.
     pub functions: &'a [FunctionTool],
-    /// The choice between functions and an answer. It has no effect without functions.
+    /// The setting that allows, requires or forbids function calls. It has no effect without
+    /// functions.
     pub function_choice: FunctionChoice,
     /// The sampling temperature, from 0 to 2.
     pub temperature: f32,
@@ -108,7 +109,7 @@ impl FromStr for ThinkingEffort {
     }
 }
 
-/// The choice between calling functions and answering.
+/// A setting that allows, requires or forbids function calls in a model's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FunctionChoice {

@@ -43,7 +43,8 @@ impl EventParser {
         ended
     }
 
-    /// Ends the stream and returns the data of the unfinished event.
+    /// Ends the stream and returns the data of the unfinished event, or `None` if there is no such
+    /// event.
     pub(super) fn finish(mut self) -> Option<String> {
         if !self.line.is_empty() {
             self.end_line();

@@ -102,11 +102,16 @@ pub(super) fn traces(service: &str, trace: u128, spans: &[Span]) -> Json {
         encoded
     };
     let spans: Vec<Json> = spans.iter().map(span).collect();
-    json!({"resourceSpans": [{"resource": resource(service), "scopeSpans": [{"scope": scope(), "spans": spans}]}]})
+    json!({
+        "resourceSpans": [{
+            "resource": resource(service),
+            "scopeSpans": [{"scope": scope(), "spans": spans}],
+        }],
+    })
 }
 
-/// Returns the body of a request to `/v1/metrics`: the requests of one run as the histograms that
-/// the semantic conventions define.
+/// Returns the body of a request to `/v1/metrics`: histograms of one run's model requests, as
+/// defined by the semantic conventions.
 pub(super) fn metrics(
     service: &str,
     model: &str,
@@ -148,7 +153,11 @@ pub(super) fn metrics(
     }
     let histogram = |name: &str, unit: &str, points: Vec<Json>| {
         // Temporality 1 (delta): the values since the last export.
-        json!({"name": name, "unit": unit, "histogram": {"aggregationTemporality": 1, "dataPoints": points}})
+        json!({
+            "name": name,
+            "unit": unit,
+            "histogram": {"aggregationTemporality": 1, "dataPoints": points},
+        })
     };
     let all = [
         histogram(
@@ -158,5 +167,10 @@ pub(super) fn metrics(
         ),
         histogram("gen_ai.client.operation.duration", "s", durations),
     ];
-    json!({"resourceMetrics": [{"resource": resource(service), "scopeMetrics": [{"scope": scope(), "metrics": all}]}]})
+    json!({
+        "resourceMetrics": [{
+            "resource": resource(service),
+            "scopeMetrics": [{"scope": scope(), "metrics": all}],
+        }],
+    })
 }

@@ -51,7 +51,7 @@ pub struct CollectorSettings {
     /// `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` pairs, separated by commas; values may be
     /// percent-encoded.
     pub headers: String,
-    /// The value of `OTEL_SERVICE_NAME`, or `wattle` if it is empty.
+    /// `OTEL_SERVICE_NAME`: the name of the service. If it is empty, the name is `wattle`.
     pub service: String,
     /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: if true, arguments, outputs and
     /// answers are exported, too.
@@ -127,7 +127,8 @@ impl Collector {
         }
     }
 
-    /// Sends each document to its path, in the background.
+    /// Sends documents to the collector in the background, each to the path that it is paired with.
+    /// Drops the documents if too many exports are pending.
     fn send(&self, documents: [(&'static str, Json); 2]) {
         let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
         while pending.try_join_next().is_some() {}

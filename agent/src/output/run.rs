@@ -29,7 +29,8 @@ impl RunOutput {
         }
     }
 
-    /// Validates an answer on a separate thread, because a large schema can take a while.
+    /// Validates an answer on a separate thread, because validation against a large schema can be
+    /// slow.
     pub(crate) async fn validate(&self, text: &str) -> Input {
         let schema = match self {
             RunOutput::Schema { schema, .. } => schema.clone(),

@@ -1,4 +1,4 @@
-//! The extraction of the JSON value from an answer.
+//! Extraction of the JSON value from an answer.
 
 use serde_json::Value as Json;
 

@@ -34,14 +34,14 @@ pub trait RunAssembler: Send + Sync {
     }
 
     /// Returns the name of the requirement that a process must meet to drive a run with this
-    /// origin, such as a setting, a folder or a model. By default, the name is empty.
+    /// origin. A requirement may be a setting, a folder or a model. By default, the name is empty.
     fn needs(&self, _origin: &Json) -> String {
         String::new()
     }
 
-    /// Returns the names of all requirements that this process meets. It drives queued and open
-    /// runs that have one of these requirements, including runs of other processes. By default, it
-    /// meets the requirement with the empty name.
+    /// Returns the names of all requirements that this process meets. The process drives queued and
+    /// open runs that have one of these requirements, including runs of other processes. By
+    /// default, it meets only the requirement with the empty name.
     fn offers(&self) -> Vec<String> {
         vec![String::new()]
     }
@@ -54,7 +54,7 @@ pub type AssembleFuture<'a> =
 /// The reason why a run's [parts](RunParts) cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
-    /// The run ends with this message for the user.
+    /// The run is refused and ends. The string is the message for the user.
     #[error("{0}")]
     Refused(String),
     /// The store failed. If it is an [outage](StoreError::is_outage), the run stays queued or open,
@@ -81,7 +81,7 @@ pub struct RunSeed<'a> {
     /// The id of the session whose state the run uses: the run's session, or a session that exists
     /// only for this run.
     pub state: &'a str,
-    /// The data from the run's request, from which its parts are created.
+    /// The data in the run's request from which the run's parts are created.
     pub origin: &'a Json,
     /// The files that a child run shares with its parent.
     pub files: Option<&'a Arc<Files>>,
@@ -105,20 +105,20 @@ pub struct RunParts {
     pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
-    /// The output that the run must have. It replaces the output in the settings. A resumed run
-    /// keeps its recorded output.
+    /// The settings for structured output, which replace those in `settings`. A resumed run keeps
+    /// its recorded output settings.
     pub output: Option<OutputSettings>,
     /// If true, the files that the run changed are kept for the next run of its session.
     pub keeps_files: bool,
-    /// A function that handles the consequences of a finished run before its end is recorded, such
-    /// as writing its files. It may be called again for the same run if the process ends before the
-    /// run's end is recorded.
+    /// A function that is called with a finished run's report before the run's end is recorded, for
+    /// example to write the run's files. It may be called again for the same run if the process
+    /// ends before the run's end is recorded.
     pub settle: Option<Settle>,
 }
 
 impl RunParts {
     /// Creates the parts of a run with default settings. The run has no workdir, no signer and no
-    /// output, and its files are not kept.
+    /// structured output, and its files are not kept.
     #[must_use]
     pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
         RunParts {
@@ -137,5 +137,5 @@ impl RunParts {
     }
 }
 
-/// A function that handles the consequences of a finished run.
+/// A function that is called with the report of a finished run. See [`RunParts::settle`].
 pub type Settle = Box<dyn FnOnce(&Report) + Send>;

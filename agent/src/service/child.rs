@@ -1,7 +1,7 @@
 //! Child runs: runs of other agents, started by a run's programs.
 //!
 //! The parent drives its child runs. If a child run waits for a person, so does its parent. An
-//! answer resumes the root run, whose program then makes the same call again.
+//! answer resumes the root run, whose program then repeats the call that started the child run.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::journal::{
 };
 use crate::store::TenantStore;
 
-/// The name of the question that asks an operator to release a child run.
+/// The call id of a pending approval that asks an operator to release a child run.
 const RELEASE: &str = "release";
 
 /// The reason for cancelling a run whose parent has ended.
@@ -57,7 +57,7 @@ impl RunService {
         })
     }
 
-    /// Ends the child runs of a run that has ended, in the background.
+    /// Ends the child runs of an ended run in the background.
     pub(super) fn end_children(&self, store: &TenantStore, run: &str) {
         let (service, store, run) = (self.clone(), store.clone(), run.to_owned());
         // Boxed, because ending a run calls this function again.
@@ -141,7 +141,7 @@ impl ServiceChildren {
         })
     }
 
-    /// Returns the end of a child run that has ended.
+    /// Returns the recorded ending and usage of a child run that has ended.
     fn ended(run: &RunRecord) -> Result<ChildEnd, ChildError> {
         let summary = run.summary.as_ref().ok_or_else(|| {
             ChildError::Refused(format!("the run `{}` has no recorded end", run.id))
@@ -149,7 +149,8 @@ impl ServiceChildren {
         Ok(ChildEnd::Ended { ending: summary.ending.clone(), usage: summary.usage })
     }
 
-    /// Returns the origin of a child run of `agent`, from which the parts of the run are created.
+    /// Returns the origin of a child run of `agent`, which is the data from which the run's parts
+    /// are created.
     async fn origin_of(&self, agent: &str) -> Result<Json, ChildError> {
         let parent = AgentSpec::of_origin(&self.origin).map_err(ChildError::Refused)?;
         let agents = self.service.0.assembler.agents();
@@ -213,7 +214,7 @@ async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, 
 pub(super) struct Pending {
     /// The pending approvals.
     pub(super) approvals: Vec<PendingApproval>,
-    /// The reason why an operator must release a child run, if one needs to be released.
+    /// The reason why an operator must release a child run, or `None` if no release is needed.
     pub(super) reason: Option<String>,
 }
 
@@ -238,8 +239,8 @@ pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, S
     Ok(pending)
 }
 
-/// Releases those child runs of a run that were parked because they repeatedly crashed their
-/// process. Returns true if any run was released.
+/// Releases a run's child runs that were parked because they repeatedly crashed their process.
+/// Returns true if any child run was released.
 pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
     let mut is_any = false;
     for child in children_of(store, run).await? {

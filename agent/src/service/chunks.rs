@@ -1,8 +1,9 @@
 //! Chunks: a simplified view of a run's events, for clients that show an answer while the model
 //! writes it.
 //!
-//! The view is a function of the events and a small state, [`Chunks`]. A client that reconnects
-//! gets the chunks of the events that it has not seen. An event produces zero or more chunks.
+//! The view is a function of the events and of a small state, which [`Chunks`] holds. A client that
+//! reconnects gets the chunks of the events that it has not seen. An event produces zero or more
+//! chunks.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ pub enum Chunk {
         /// The thought.
         content: String,
     },
-    /// A program starts, or waits for a person's approval.
+    /// A program starts, or is waiting for a person's approval.
     ToolCall {
         /// The id of the call: the step and the call within the step, such as `2.1`. If a parent
         /// run asks about a call of a child run, the child run's id and `/` precede it.
@@ -52,18 +53,19 @@ pub enum Chunk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<String>,
     },
-    /// The run or a recall failed, or the model is asked again because its answer was unusable.
+    /// The run or a recall from memory failed, or the model is asked again because its answer was
+    /// unusable.
     Error {
         /// The error message.
         message: String,
         /// If true, the run has failed. Otherwise, it continues.
         fatal: bool,
     },
-    /// The run has ended. It is the run's last chunk.
+    /// The run has ended. This is the run's last chunk.
     Done {
         /// The result, or the error message of a failed run.
         text: String,
-        /// The value of the answer, if the run has an output schema and the answer matches it.
+        /// The JSON value in the answer, if the run has an output schema and the answer matches it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Json>,
         /// The reason why the run ended. Null after a fatal error.
@@ -85,8 +87,8 @@ pub struct ChunkEvent {
     pub run_id: String,
     /// The root run of the tree.
     pub root_run_id: String,
-    /// The number of the event in its run. In the stream, the last chunk of a recorded event has
-    /// the event's `id`.
+    /// The event's sequence number in its run. In the event stream, only the last chunk of a
+    /// recorded event is sent with an `id`, which identifies the event.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
@@ -95,7 +97,7 @@ pub struct ChunkEvent {
     pub chunk: Chunk,
 }
 
-/// The view of a single event stream, which belongs to either a run or a tree.
+/// The converter of an event stream to chunks. The stream belongs to either a run or a run tree.
 ///
 /// ```
 /// use wattle_agent::machine::{Envelope, Event};
@@ -113,7 +115,7 @@ pub struct Chunks {
     runs: BTreeMap<String, RunState>,
 }
 
-/// The state of a run in the view.
+/// The converter's state for one run.
 #[derive(Debug, Default)]
 struct RunState {
     draft: Draft,
@@ -246,9 +248,9 @@ enum Part {
     Call,
     /// The whitespace between `"""` and the answer.
     Opened,
-    /// The answer in `"""`.
+    /// The answer between `"""` quotation marks.
     Quoted,
-    /// Output without a call: the answer, unless a call follows.
+    /// Output without a call so far. It is the answer if no call follows.
     Plain,
     /// Another call, or output after the answer.
     Silent,
@@ -258,7 +260,7 @@ enum Part {
 const CALL: &str = "ToolCall::";
 /// The start of the call whose argument is the answer.
 const ANSWER: &str = "ToolCall::Response(";
-/// The quotation marks around the answer in this call.
+/// The quotation marks around the answer in a `ToolCall::Response(` call.
 const QUOTES: &str = "\"\"\"";
 /// The opening and closing tags of thoughts.
 const THOUGHTS: [(&str, &str); 7] = [
@@ -278,7 +280,7 @@ const MAX_SPACE: usize = 64;
 type Read<'a> = (Part, usize, &'a str);
 
 impl Draft {
-    /// Adds a piece of output. Returns the new piece of the answer.
+    /// Adds a piece of output. Returns the new piece of the answer, or `None` if there is none.
     fn add(&mut self, step: u32, piece: &str) -> Option<Chunk> {
         if self.step != step {
             *self = Draft { step, ..Draft::default() };
@@ -311,7 +313,8 @@ impl Draft {
         Some(Chunk::Chunk { offset, content: new })
     }
 
-    /// Returns the part of the whole answer that has not been sent yet.
+    /// Returns the part of the whole answer that has not been sent yet, or `None` if there is none.
+    /// If the answer differs from what was sent, returns the whole answer.
     fn rest(self, answer: &str) -> Option<Chunk> {
         match answer.strip_prefix(&self.sent) {
             Some("") => None,
@@ -351,7 +354,8 @@ fn read(part: Part, rest: &str) -> Option<Read<'_>> {
     }
 }
 
-/// Reads the beginning of the output. `rest` has no leading whitespace.
+/// Reads the beginning of the output. `rest` has no leading whitespace. Returns `None` if more
+/// output must be received first.
 fn start(rest: &str) -> Option<Read<'_>> {
     if let Some((open, close)) = THOUGHTS.iter().find(|(open, _)| rest.starts_with(open)) {
         return Some((Part::Thought(close), open.len(), ""));
@@ -367,8 +371,8 @@ fn start(rest: &str) -> Option<Read<'_>> {
     Some((part, 0, ""))
 }
 
-/// Returns the piece of the answer to send, without trailing whitespace and without characters that
-/// may be the beginning of `mark`.
+/// Returns the piece of the answer to send, or `None` if there is nothing to send yet. Holds back
+/// trailing whitespace, up to a limit, and characters that may be the beginning of `mark`.
 fn shown<'a>(part: Part, rest: &'a str, mark: &str) -> Option<Read<'a>> {
     let known = rest.get(..rest.len() - held(rest, mark))?;
     let trimmed = known.trim_end();

@@ -37,7 +37,7 @@ const HELD: &str = "the run is suspended: it is under way in another process";
 /// The reason for suspending a run that another process has taken over.
 const LOST: &str = "this process lost its lease of the run, since it did not renew it in time; \
                     another process drives the run";
-/// Time before a run that could not be driven is tried again.
+/// Delay before a run that could not be driven is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The tree and the files that a child run inherits from its ancestors.
@@ -45,18 +45,18 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Lineage {
     /// The run's view of its tree. `None` for a root run.
     pub(super) tree: Option<RunTree>,
-    /// The files that the runs share.
+    /// The files that the run shares with its parent, or `None` if it shares none.
     pub(super) files: Option<Arc<Files>>,
 }
 
-/// Returns the files that the run's programs use.
+/// Returns the files that the run's programs use, or `None` if they have no access to files.
 fn shared_files(grants: &Grants) -> Option<Arc<Files>> {
     grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
 }
 
-/// The outcome of driving a run. If the run is done, the caller calls `settle`, if there is one,
-/// and records the run's end. In all cases, the caller then releases the run's lock and notifies
-/// its followers.
+/// The outcome of driving a run. If the run is done, the caller calls `settle` (if present) and
+/// records the run's end. In all cases, the caller then releases the run's lock and notifies the
+/// run's followers.
 pub(super) enum Driven {
     Done {
         report: Report,
@@ -130,8 +130,8 @@ impl RunService {
         Ok(())
     }
 
-    /// Cancels a queued run that no process has taken. `reason` is recorded, and `lock` is the lock
-    /// on the run.
+    /// Cancels a queued run that no process has taken, and records `reason`. `lock` is the lock on
+    /// the run.
     pub(super) async fn cancel_queued(
         &self,
         store: &TenantStore,
@@ -252,8 +252,8 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and drives it. The turn lasts until `position` is
-    /// dropped.
+    /// Waits for the run's turn in its session, and then drives the run. The turn lasts until
+    /// `position` is dropped.
     pub(super) async fn begin(
         &self,
         store: &TenantStore,
@@ -333,8 +333,8 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and resumes it. The turn lasts until `position` is
-    /// dropped.
+    /// Waits for the run's turn in its session, and then resumes the run. The turn lasts until
+    /// `position` is dropped.
     pub(super) async fn go_on(
         &self,
         store: &TenantStore,
@@ -458,7 +458,8 @@ impl RunService {
     }
 }
 
-/// Returns a place for a run that is about to be cancelled, and a handle that is already cancelled.
+/// Returns a `Place` without a slot for a run that is to be cancelled, and a handle that is already
+/// cancelled with `reason`.
 fn cancelled(reason: &str) -> (Place, Cancel) {
     let cancel = Cancel::new();
     cancel.cancel(reason);

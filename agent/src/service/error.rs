@@ -26,7 +26,8 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// The reason why a run cannot be answered, released, cancelled or forked.
+/// The reason why an approval cannot be answered, or why a run cannot be resumed, released,
+/// cancelled or forked.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     /// There is no such run.

@@ -149,7 +149,7 @@ impl Follower {
         }
     }
 
-    /// Reads the next recorded events. `at_rest` is true if no run is active in this process.
+    /// Reads the next recorded events. `at_rest` is true if the run is not active in this process.
     async fn read_store(&mut self, at_rest: bool) -> Result<Recorded, FollowError> {
         // The status is read before the events, so that all events of an ended run are read.
         let status = match at_rest {

@@ -27,10 +27,10 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 pub enum Outcome {
     /// The run has ended, and its end is recorded.
     Ended(Arc<Report>),
-    /// The run waits for a person.
+    /// The run is waiting for a person.
     Parked(ParkedRun),
-    /// The run is no longer driven, but has not ended: its process stops, the store failed, or
-    /// another process holds it. The string is the reason.
+    /// The run is no longer driven, but has not ended: its process is stopping, the store failed,
+    /// or another process drives the run. The string contains the reason.
     Suspended(String),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct AnswerPosition {
     offset: usize,
 }
 
-/// The events that are new to a follower.
+/// The new events for a follower, or the reason why there are none in memory.
 pub(super) enum News {
     /// New events that are in memory.
     Events(Vec<Arc<Envelope>>),
@@ -120,7 +120,7 @@ impl LiveRun {
         }
     }
 
-    /// Returns a receiver that is notified of each change.
+    /// Returns a receiver that is notified when the run emits an event or gets its outcome.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.version.subscribe()
     }
@@ -171,7 +171,8 @@ impl LiveRun {
         }
     }
 
-    /// Returns the sequence number of the newest recorded event, and the outcome, if there is one.
+    /// Returns the sequence number of the newest recorded event, and the run's outcome, which is
+    /// `None` while the run is active.
     pub(super) fn newest(&self) -> (u64, Option<Outcome>) {
         let state = self.lock();
         (state.newest, state.outcome.clone())

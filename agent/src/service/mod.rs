@@ -99,10 +99,10 @@ struct Inner {
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
-    /// A channel that is notified when a run starts or ends in this process.
+    /// A channel that is notified when a run becomes active or inactive in this process.
     changed: watch::Sender<()>,
     tasks: TaskTracker,
-    /// A signal that a run was queued because no slot is free.
+    /// A signal that a run was added to the store's queue.
     queued: Notify,
     taken: AtomicU64,
     lost: AtomicU64,
@@ -136,15 +136,15 @@ impl RunService {
         }))
     }
 
-    /// Returns a follower of a run's events with numbers above `after`. An unknown run has no
-    /// events.
+    /// Returns a follower that yields a run's events with sequence numbers greater than `after`. If
+    /// the run is unknown, the follower's first read fails.
     #[must_use]
     pub fn follow(&self, store: &TenantStore, run: &str, after: u64) -> Follower {
         Follower::new(self.clone(), store.clone(), run.to_owned(), after)
     }
 
     /// Returns a follower of the events of a root run and all its child runs, starting after the
-    /// event `after` or at the first event.
+    /// event `after`, or at the first event if `after` is `None`.
     #[must_use]
     pub fn follow_tree(
         &self,
@@ -159,7 +159,8 @@ impl RunService {
     /// answered.
     ///
     /// # Errors
-    /// If the run does not wait for this approval, or the store cannot be read or written.
+    /// If the run is unknown, is not waiting for this approval or cannot be resumed, or the store
+    /// cannot be read or written.
     pub async fn answer(
         &self,
         store: &TenantStore,
@@ -183,12 +184,13 @@ impl RunService {
         }
     }
 
-    /// Records answers to the pending approvals of a stopped or parked run, and starts to resume
-    /// it.
+    /// Records answers to the pending approvals of a stopped or parked run, and resumes the run in
+    /// the background. If `release` is true, also releases the run and its child runs if they were
+    /// parked because they repeatedly crashed their process.
     ///
     /// # Errors
-    /// If the run cannot be resumed. The error states the reason. Answers are recorded even if
-    /// others are missing.
+    /// If the run cannot be resumed. The error states the reason. The given answers are recorded
+    /// even if other answers are missing.
     pub async fn resume(
         &self,
         store: &TenantStore,
@@ -223,7 +225,7 @@ impl RunService {
     /// crashed its process.
     ///
     /// # Errors
-    /// If there is no such run, or neither it nor a child run waits to be released.
+    /// If there is no such run, or neither it nor a child run is waiting to be released.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         let is_below = child::release(store, run).await?;
@@ -291,10 +293,12 @@ impl RunService {
         resume::resume_all(self, store).await;
     }
 
-    /// Forks a run at a step, and starts to drive the new run. Returns its handle.
+    /// Forks a run at a step, and drives the new run in the background. Returns the new run's
+    /// handle.
     ///
     /// # Errors
-    /// If there is no such run or step, or the service is full.
+    /// If there is no such run or step, the service accepts no more runs, or the store cannot be
+    /// read or written.
     pub async fn fork(
         &self,
         store: &TenantStore,
@@ -393,7 +397,7 @@ impl RunService {
         (live, is_new)
     }
 
-    /// Removes an active run whose outcome is set.
+    /// Removes a run from the active runs. The run's outcome must already be set.
     fn remove(&self, tenant: &Tenant, run: &str) {
         self.lock().remove(&(tenant.clone(), run.to_owned()));
         self.0.changed.send_replace(());

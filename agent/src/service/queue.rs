@@ -14,7 +14,7 @@ use super::error::StartError;
 use crate::journal::Lock;
 use crate::tenant::Tenant;
 
-/// A session of a tenant.
+/// The key of a session: its tenant and its id.
 type Key = (Tenant, String);
 
 /// The queues of the sessions that have an active run.
@@ -105,7 +105,7 @@ impl SessionQueues {
 }
 
 impl Position {
-    /// Waits until every earlier run of the session in this process has ended.
+    /// Waits until all runs that are ahead of this position in the queue have ended.
     pub(super) async fn begin(&mut self) {
         if let Some(Member { turn, .. }) = &mut self.member
             && let Turn::Waits(permit) = turn

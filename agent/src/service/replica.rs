@@ -19,11 +19,11 @@ use crate::journal::{self, Journal as _, Status};
 use crate::store::{FreeRun, QueueLook, Store, TenantStore, Topic};
 use crate::tenant::Tenant;
 
-/// Interval between reads of the store.
+/// Maximum interval between reads of the store.
 const POLL: Duration = Duration::from_millis(500);
 /// Minimum interval between reads of the store.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum number of runs that are taken in one round.
+/// Maximum number of runs that are taken per read of the store.
 const BATCH: usize = 64;
 
 impl RunService {
@@ -59,7 +59,8 @@ impl RunService {
         }
     }
 
-    /// Cancels and takes runs. Returns true if runs may be waiting for a slot or for another run.
+    /// Cancels runs as requested, and takes runs that no process drives. Returns true if runs may
+    /// be waiting for a slot or for another run.
     async fn look(
         &self,
         store: &Store,

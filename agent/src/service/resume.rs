@@ -34,7 +34,8 @@ impl RunService {
 
 /// Resumes a tenant's open runs, oldest first, and then drives its queued runs, oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
-    // These child runs are open because their process ended after the root run had ended.
+    // Ends the child runs that are still open because their process ended after the root run had
+    // ended.
     match store.ended_above_open().await {
         Ok(tops) => tops.iter().for_each(|top| service.end_children(store, top)),
         Err(cause) => tracing::error!(%cause, "failed to list child runs that were left open"),
@@ -73,7 +74,7 @@ pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
         let Some(place) = waiting_place(service, store, run.session.as_deref()).await else {
             return;
         };
-        // Another process that holds the lock drives the run.
+        // If another process holds the lock, that process drives the run.
         match journal::lock_run(store, &run.id).await {
             Ok(Some(lock)) => {
                 drop(service.drive_queued(store.clone(), run, place, lock, &cancel));
@@ -84,7 +85,8 @@ pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
     }
 }
 
-/// Waits for a slot and returns a place with it, or `None` if the service stops.
+/// Waits for a free slot, and takes a position in the session's queue. Returns `None` if the
+/// service is stopping.
 async fn waiting_place(
     service: &RunService,
     store: &TenantStore,

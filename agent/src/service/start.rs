@@ -20,9 +20,10 @@ pub struct RunRequest {
     pub message: String,
     /// The session that the run continues or starts.
     pub session: Option<String>,
-    /// Data from which the assembler creates the run's parts, now and when the run is resumed.
+    /// Data from which the assembler creates the run's parts, at the start of the run and each time
+    /// it is resumed.
     pub origin: Json,
-    /// The priority among the queued runs of the tenant.
+    /// The run's priority among the tenant's queued runs.
     pub priority: Priority,
 }
 
@@ -45,9 +46,10 @@ impl RunRequest {
 /// The limits of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Maximum number of runs, including runs that wait for their turn in a session (default 64).
+    /// Maximum number of active runs in a process, including runs that wait for their turn in a
+    /// session (default 64).
     pub runs: usize,
-    /// Maximum number of runs per tenant, in all processes that share the store (default: no
+    /// Maximum number of active runs per tenant, in all processes that share the store (default: no
     /// limit). Concurrent requests may exceed it briefly.
     pub runs_per_tenant: Option<usize>,
     /// Maximum number of queued runs per tenant (default 1,000).
@@ -67,8 +69,8 @@ impl RunService {
     /// even if the caller disconnects. If this process ends, the next process drives the run.
     ///
     /// # Errors
-    /// If the service is full or stopping, or the store cannot be written. In that case nothing is
-    /// started.
+    /// If a [limit](ServiceLimits) is reached, the service is stopping, or the store cannot be
+    /// written. In that case nothing is started.
     pub async fn start(
         &self,
         store: &TenantStore,
@@ -84,8 +86,8 @@ impl RunService {
     /// it is active here. When this returns, the run is durable.
     ///
     /// # Errors
-    /// If the queue is full, the service is stopping, or the store cannot be written. In that case
-    /// nothing is queued.
+    /// If the queue is full, too many runs of the session are waiting, the service is stopping, or
+    /// the store cannot be written. In that case nothing is queued.
     pub async fn enqueue(
         &self,
         store: &TenantStore,
@@ -120,7 +122,7 @@ impl RunService {
         Ok((id, None))
     }
 
-    /// Creates a run to be queued.
+    /// Creates a queued run from a request.
     fn queued_run(&self, request: RunRequest) -> QueuedRun {
         let RunRequest { message, session, origin, priority } = request;
         let needs = self.0.assembler.needs(&origin);

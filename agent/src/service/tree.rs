@@ -2,7 +2,7 @@
 //! order.
 //!
 //! ```text
-//! store: event(root, run, seq, row) ──► TreeFollower ──► TreeEvent { event, cursor: RUN:SEQ }
+//! store: event(root, run, seq, place) ──► TreeFollower ──► TreeEvent { event, cursor: RUN:SEQ }
 //! LiveRun of each active run of the tree: a signal, and the pieces of its answer ──┘
 //! ```
 //!
@@ -17,7 +17,7 @@
 //! event before its position is fixed.
 //!
 //! **Live events**, which are pieces of answers, appear between the recorded events of their run
-//! and have no cursor. A slow reader may not receive them.
+//! and have no cursor. A slow reader may miss them.
 //!
 //! **The end**: the last event of the root run, and the events after it, are held back until the
 //! end of that run is recorded. The stream ends after these events, once no child run is active.
@@ -87,14 +87,14 @@ pub struct TreeEvent {
     pub cursor: Option<TreeCursor>,
 }
 
-/// A reader of the events of a tree. Dropping it does not change the runs.
+/// A reader of a tree's events. Dropping it does not change the runs.
 pub struct TreeFollower {
     service: RunService,
     store: TenantStore,
     root: String,
     /// The newest recorded event that was returned.
     after: Option<TreeCursor>,
-    /// If true, the sequence numbers in `seen` include the events up to `after`.
+    /// If true, `seen` accounts for the events up to `after`.
     is_placed: bool,
     /// For each run, the sequence number of the newest recorded event that was returned, and the
     /// position in the run's current answer.
@@ -192,7 +192,7 @@ impl TreeFollower {
         }
     }
 
-    /// Finds the position of the cursor, unless it is already known.
+    /// Sets `seen` to each run's newest event up to `after`, unless it is already set.
     async fn place(&mut self) -> Result<(), FollowError> {
         if self.is_placed {
             return Ok(());
@@ -258,7 +258,7 @@ impl TreeFollower {
         }
     }
 
-    /// Returns the state of the tree, or `None` if its root run is queued.
+    /// Returns the state of the root run and its child runs, or `None` if the root run is queued.
     async fn status(&self) -> Result<Option<crate::store::TreeStatus>, FollowError> {
         for _ in 0..2 {
             if let Some(status) = self.store.tree_status(&self.root).await? {

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::journal::{Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, Status};
 use crate::store::TenantStore;
 
-/// The status of a run, for clients.
+/// The status of a run as clients see it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,7 +19,7 @@ pub enum RunStatus {
     Queued,
     /// The run is active, or will resume when its process restarts.
     Running,
-    /// The run waits for a person to answer an approval or to release it.
+    /// The run is waiting for a person to approve or deny a call, or to release the run.
     Parked,
     /// The model gave its answer.
     Done,
@@ -52,7 +52,7 @@ impl RunStatus {
     }
 }
 
-/// A run, for clients.
+/// A run as clients see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunView {
     /// The run's id.
@@ -67,19 +67,19 @@ pub struct RunView {
     pub model: String,
     /// The agent's name. Empty before the run begins.
     pub agent: String,
-    /// Start of the run, or time of the request, in milliseconds since 1970.
+    /// Start time of the run, or request time of a queued run, in milliseconds since 1970.
     pub created: u64,
     /// Time of the newest write to the run, in milliseconds since 1970.
     pub updated: u64,
     /// Number of steps in which calls were executed.
     pub steps: u32,
-    /// The answer, or the error.
+    /// The answer or the error message, or `None` before the run has ended.
     pub result: Option<String>,
-    /// The value of a valid answer, if the run has an output schema.
+    /// The JSON value in the answer, or `None` if the run has no output schema or no valid answer.
     pub data: Option<Json>,
-    /// The violations of the output schema, if the answer is invalid.
+    /// The violations of the output schema. Empty if there are none.
     pub errors: Vec<String>,
-    /// The reason why the run ended, if it has a result.
+    /// The reason why the run ended, or `None` if the run has failed or has not ended.
     pub stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
     pub usage: Usage,
@@ -87,9 +87,9 @@ pub struct RunView {
     pub waiting: Vec<PendingApproval>,
     /// The reason why an operator must release the run, or `None` if no release is needed.
     pub reason: Option<String>,
-    /// The run and the step that this run was forked from, if it is a fork.
+    /// The run and the step that this run was forked from, or `None` if it is not a fork.
     pub forked: Option<(String, u32)>,
-    /// The run that started this run, if this is a child run.
+    /// The run that started this run, or `None` if this is not a child run.
     pub parent: Option<String>,
 }
 
@@ -108,7 +108,8 @@ pub struct ToolUse {
 }
 
 impl ToolUse {
-    /// Returns the programs that a run used according to its events, in order of first use.
+    /// Returns the programs that a run used, as recorded in its events. They are ordered by the end
+    /// of their first call.
     #[must_use]
     pub fn of(events: &[Envelope]) -> Vec<ToolUse> {
         let (mut uses, mut started): (Vec<ToolUse>, Vec<(u32, u32, String)>) = Default::default();
@@ -147,7 +148,7 @@ pub struct ArtifactLine {
 }
 
 impl ArtifactLine {
-    /// Returns the artifacts of a run according to its events, in the order of their last changes.
+    /// Returns the artifacts that a run's events record, in the order of their last changes.
     #[must_use]
     pub fn of(events: &[Envelope]) -> Vec<ArtifactLine> {
         let mut lines: Vec<ArtifactLine> = Vec::new();
@@ -161,7 +162,7 @@ impl ArtifactLine {
     }
 }
 
-/// Returns the view of one run.
+/// Returns a run, or `None` if there is no such run.
 pub(super) async fn get(
     service: &RunService,
     store: &TenantStore,
@@ -175,7 +176,7 @@ pub(super) async fn get(
     }
 }
 
-/// Returns the views of the runs that match the filter.
+/// Returns the runs that match the filter, as clients see them.
 pub(super) async fn list(
     service: &RunService,
     store: &TenantStore,

@@ -25,7 +25,7 @@ pub struct Integration {
 }
 
 impl TenantStore {
-    /// Returns the session whose conversation has this digest.
+    /// Returns the session whose conversation has this digest, or `None` if there is none.
     ///
     /// # Errors
     /// If the store cannot be read.

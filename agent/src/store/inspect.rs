@@ -1,4 +1,4 @@
-//! The check of a whole store: its file, its references, and each of its records.
+//! Checking a whole store: its file, its references, and each of its records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,10 +25,10 @@ use crate::tenant::Tenant;
 /// Maximum number of findings that are kept.
 const FINDINGS: usize = 1_000;
 
-/// Number of objects that are checked between two queries.
+/// Maximum number of objects that are checked per query.
 const OBJECTS: u32 = 100;
 
-/// The result of a check.
+/// The result of checking a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Inspection {
     /// Number of rows that were checked.
@@ -151,13 +151,13 @@ fn inspect_file(transaction: &mut Transaction<'_>) -> Result<Vec<Finding>, Cause
     Ok(findings)
 }
 
-/// The keys of the tenants, each opened on first use.
+/// The keys of the tenants. Each key is loaded on first use.
 struct Seals {
     keys: Option<Keys>,
     opened: std::sync::Mutex<HashMap<String, Option<Arc<Opened>>>>,
 }
 
-/// The key of a tenant, ready for use.
+/// The key of one tenant. `seal` decrypts records with the key, and `cipher` decrypts secrets.
 struct Opened {
     seal: RecordSeal,
     cipher: Cipher,
@@ -262,7 +262,8 @@ fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Caus
     Ok(())
 }
 
-/// Checks that the sizes recorded in a row are correct.
+/// Checks the size that a row of `session` or `tenant` records for its key-value state. The inner
+/// error describes a wrong size.
 fn sum(
     transaction: &mut Transaction<'_>,
     table: &str,

@@ -1,8 +1,8 @@
 //! The removal of old data: ended runs and their events, and unused sessions.
 //!
-//! Runs are removed by tree. A tree is removed as a whole, and only if all its runs have ended, so
-//! that no child run loses the parent that waits for it. The age of a tree is the age of its root
-//! run.
+//! A root run and its descendants form a tree. A tree is removed only if all its runs have ended,
+//! so that no child run loses the parent that waits for it. The age of a tree is the age of its
+//! root run.
 //!
 //! Everything is removed in small transactions, so that other writers never wait for long.
 
@@ -53,7 +53,8 @@ pub struct Pruned {
     pub runs_without_events: u64,
     /// Number of sessions. Their messages, state, files and memory are removed with them.
     pub sessions: u64,
-    /// Number of objects outside the database whose files no longer belong to any run or session.
+    /// Number of unreferenced objects. An object stores a large text of a run or a session outside
+    /// the database.
     pub objects: u64,
 }
 
@@ -74,7 +75,7 @@ const ENDED: &str = "run.status = 'ended' AND run.used < ?1 AND (run.root IS NUL
      AND NOT EXISTS (SELECT 1 FROM run AS child WHERE child.tenant = run.tenant
          AND child.root = run.id AND child.status <> 'ended')";
 
-/// The condition for the first event of a run that has more events.
+/// The condition for the first event of a run that has more than one event.
 const FIRST: &str = "event.seq = 1 AND EXISTS (SELECT 1 FROM event AS later
          WHERE later.tenant = event.tenant AND later.run = event.run AND later.seq > 1)";
 
@@ -95,8 +96,8 @@ impl Store {
     /// Removes old runs, events and sessions of all tenants, according to the retention periods.
     ///
     /// # Errors
-    /// If the store or the location of its objects cannot be written. The error contains what was
-    /// removed before.
+    /// If the store or the location of its objects cannot be written. The error contains counts of
+    /// the data that was removed before the failure.
     pub async fn prune(&self) -> Result<Pruned, PruneError> {
         let mut pruned = Pruned::default();
         match self.prune_into(&mut pruned).await {
@@ -174,9 +175,9 @@ impl Store {
         .map(|prunable| Pruned { objects, ..prunable })
     }
 
-    /// Registers this process as a user of the store, so that a copy of the store is refused. Then
-    /// [prunes](Store::prune) the store immediately and every 10 minutes. Never returns. If several
-    /// processes share a store, only one prunes it at a time.
+    /// Registers this process as a user of the store, so that the store cannot be copied while it
+    /// is in use. Then [prunes](Store::prune) the store immediately and every 10 minutes. Never
+    /// returns. If several processes share a store, only one prunes it at a time.
     pub async fn keep_tidy(&self) {
         if let Err(error) = self.leases.join().await {
             tracing::warn!(%error, "failed to record this process in the store");

@@ -4,12 +4,12 @@
 //! replica(id, expires) ◄── hold(tenant, name, holder, fence)
 //! ```
 //!
-//! Each store that holds a lock has a row in `replica`, which its heartbeats renew according to the
-//! database's clock. Therefore all locks of a process expire at the same time. A lock is a row in
-//! `hold` that names its holder. It is free if the row does not exist, or if the holder has
-//! expired. With SQLite, all processes are on one machine, and the operating system reports whether
-//! the holder's process is running. Therefore the locks of an ended process are free immediately,
-//! and a paused process keeps its locks.
+//! Each open [`Store`] that holds a lock has a row in `replica`, which its heartbeats renew
+//! according to the database's clock. Therefore all its locks expire at the same time. A lock is a
+//! row in `hold` that names its holder. The lock is free if the row does not exist, or if the
+//! holder's lease has expired. With SQLite, all processes are on one machine, and the operating
+//! system reports whether the holder's process is running. Therefore the locks of an ended process
+//! are free immediately, and a paused process keeps its locks.
 //!
 //! Each time a lock is acquired, it gets a *fencing number* that is higher than all earlier ones
 //! for the same name. Each write to the journal of a locked run also updates the lock's row,
@@ -72,7 +72,7 @@ impl Leases {
         Arc::new(Leases { db, holder, held: Mutex::default(), heartbeats: Mutex::default() })
     }
 
-    /// Returns the fencing number of a lock that this store holds.
+    /// Returns the fencing number of a lock, or `None` if this store does not hold the lock.
     pub(super) fn fence(&self, tenant: &str, name: &str) -> Option<i64> {
         self.held().get(&(tenant.to_owned(), name.to_owned())).and_then(|held| held.fence)
     }
@@ -116,7 +116,8 @@ impl Leases {
         self.db.run(Access::Read, find).await
     }
 
-    /// Stops the heartbeats and releases all locks. Without heartbeats, this process has no rows.
+    /// Stops the heartbeats and releases all locks. Does nothing if no heartbeats were started,
+    /// because the database then contains no rows of this store.
     pub(super) async fn close(&self) -> Result<(), Cause> {
         if !self.stop_heartbeats() {
             return Ok(());
@@ -126,8 +127,8 @@ impl Leases {
         self.db.run(Access::Write, move |transaction| forget(transaction, &holder)).await
     }
 
-    /// In SQLite, removes the locks of processes that have ended. In PostgreSQL, locks expire
-    /// instead.
+    /// Removes the locks of ended processes if the database is SQLite. Does nothing in PostgreSQL,
+    /// where locks expire instead.
     pub(super) async fn release_dead(&self) -> Result<(), Cause> {
         if self.db.sqlite().is_none() {
             return Ok(());
@@ -353,7 +354,8 @@ async fn send_heartbeats(leases: Weak<Leases>) {
 }
 
 /// Checks, within a write transaction, that this store still holds a lock with this fencing number.
-/// Until the transaction ends, no other process can take over the lock.
+/// Until the transaction ends, no other process can take over the lock. Without a fencing number,
+/// nothing is checked.
 pub(super) fn check_fence(
     transaction: &mut Transaction<'_>,
     (tenant, name): (&str, &str),

@@ -1,10 +1,10 @@
-//! The memory of tenants and sessions, the backend of the `memory` capability.
+//! The memory of tenants and sessions, which is the backend of the `memory` capability.
 //!
-//! An item that contains a key or a secret is encrypted like other records. Neither of the two
-//! indexes on disk contains it, because the words or the embedding of a string would reveal its
-//! content. A search by words decrypts these items and ranks them in memory. The statistics of the
-//! word index cover all tenants, so the items of other tenants can influence the order of results,
-//! but nothing else. PostgreSQL has no word index, and a search by words ranks all items in memory.
+//! An item that contains an API key or a secret is encrypted like other records. Its words are not
+//! indexed and its embedding is not stored, because they would reveal its content. A keyword search
+//! decrypts these items and ranks them in memory. The statistics of the word index cover all
+//! tenants, so the items of other tenants can influence the order of results, but nothing else.
+//! PostgreSQL has no word index, so a keyword search ranks all items in memory.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -77,8 +77,9 @@ impl StoredMemory {
         Box::pin(async move { self.of.store.db.run(access, work).await.map_err(store_failure) })
     }
 
-    /// Runs `work` in a transaction, at most once per `call`. A repeated call returns the result of
-    /// the first call. If `work` fails, nothing changes.
+    /// Runs `work` in a transaction, and records its result under the call id `call`, if there is
+    /// one. If a result is already recorded under this id, returns that result and does not run
+    /// `work`. If `work` fails, nothing changes.
     fn once(
         &self,
         call: Option<String>,

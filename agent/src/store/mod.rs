@@ -3,9 +3,9 @@
 //! share, or a schema of a PostgreSQL database, which several machines can share. Large files can
 //! be objects outside the database; see [`BlobStore`].
 //!
-//! A [`Store`] represents the database, whose content belongs to tenants. [`Store::tenant`] returns
-//! a [`TenantStore`], which has the functions that access a tenant's data. Therefore these
-//! functions cannot be called without a tenant.
+//! A [`Store`] represents the whole database. All functions that access a tenant's data are methods
+//! of [`TenantStore`], which [`Store::tenant`] returns. Therefore they cannot be called without a
+//! tenant.
 
 mod address;
 mod blob;
@@ -73,7 +73,7 @@ pub use token::TokenLine;
 pub(crate) use tree::TreeStatus;
 pub(crate) use wake::Topic;
 
-/// The database of a store. Cheap to clone.
+/// A handle to a store's database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     db: Database,
@@ -117,7 +117,7 @@ impl Store {
         Ok(Store::of(postgres.into(), ttl))
     }
 
-    /// Returns the URL of a store without its password, for printing.
+    /// Returns the URL of a store with the password masked, for printing.
     #[must_use]
     pub fn shown_url(url: &str) -> String {
         db::postgres::shown(url)
@@ -138,7 +138,7 @@ impl Store {
         Store { db, leases, ttl, retention: Retention::default(), blobs: None }
     }
 
-    /// Runs `work` in a transaction that only reads.
+    /// Runs `work` in a read-only transaction.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
@@ -146,7 +146,7 @@ impl Store {
         self.db.run(Access::Read, work).await.map_err(|cause| self.failed("read", cause))
     }
 
-    /// Runs `work` in a transaction that may write.
+    /// Runs `work` in a read-write transaction.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_>) -> Result<T, Cause> + Send + 'static,
@@ -164,8 +164,8 @@ impl Store {
         self.db.sqlite().is_none()
     }
 
-    /// Passes each finished transaction to `observer`, to measure the database. Only the first
-    /// observer registered with a store is used.
+    /// Reports each finished transaction to `observer`, for metrics. Only the first observer
+    /// registered with a store is used.
     pub fn observe(&self, observer: impl Fn(StoreTransaction) + Send + Sync + 'static) {
         self.db.observe(Box::new(observer));
     }
@@ -182,7 +182,7 @@ impl Store {
 
 /// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
 ///
-/// It cannot access rows of other tenants, because each statement includes the tenant in its key.
+/// It cannot access rows of other tenants, because each statement selects only the tenant's rows.
 #[derive(Clone)]
 pub struct TenantStore {
     store: Store,
@@ -200,7 +200,7 @@ impl TenantStore {
 }
 
 impl TenantStore {
-    /// Runs `work` in a transaction that only reads.
+    /// Runs `work` in a read-only transaction.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
@@ -208,7 +208,7 @@ impl TenantStore {
         self.run(Access::Read, work).await.map_err(|cause| self.store.failed("read", cause))
     }
 
-    /// Runs `work` in a transaction that may write.
+    /// Runs `work` in a read-write transaction.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,
@@ -281,8 +281,8 @@ impl TenantStore {
     }
 }
 
-/// Returns true if a failure was caused by an outage of the database or of the objects' location,
-/// and not by the stored data.
+/// Returns true if a failure was caused by an outage of the database or of the object storage, and
+/// not by the stored data.
 pub(crate) fn is_outage(cause: &Cause) -> bool {
     db::kind_of(cause) != FailureKind::Other
 }

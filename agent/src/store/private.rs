@@ -47,8 +47,8 @@ fn reject_shared_folder(folder: &Path) -> Result<(), Cause> {
     }
 }
 
-/// Returns true if users other than the owner can write. The owner's private group, which has the
-/// same id as the owner, does not count.
+/// Returns true if users other than the owner can write to the file or folder. The owner's private
+/// group, which has the same id as the owner, does not count.
 fn others_write(meta: &std::fs::Metadata) -> bool {
     let mode = meta.mode();
     mode & 0o002 != 0 || (mode & 0o020 != 0 && meta.gid() != meta.uid())
@@ -60,7 +60,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file without following a link, and removes the permissions of other users.
+/// Opens a file without following a link, and removes the permissions of other users. A missing
+/// file is created if `create` is true, and ignored otherwise.
 fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -91,16 +92,21 @@ fn make_private(file: &File, meta: &std::fs::Metadata, path: &Path) {
         return;
     }
     if let Err(error) = file.set_permissions(Permissions::from_mode(FILE_MODE)) {
-        tracing::warn!(path = %path.display(), %error, "others can read a file of the store, and its mode cannot be changed");
+        tracing::warn!(
+            path = %path.display(),
+            %error,
+            "others can read a file of the store, and its mode cannot be changed"
+        );
     }
 }
 
 /// The paths within a store to which users other than the owner have access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privacy {
-    /// The store's folder and the folder's mode, if other users can read the folder.
+    /// The store's folder and the folder's mode, or `None` if only the owner has access to the
+    /// folder.
     pub open_folder: Option<(PathBuf, u32)>,
-    /// The store's files that other users can read, with their modes.
+    /// The store's files to which other users have access, each with its mode.
     pub open_files: Vec<(PathBuf, u32)>,
 }
 

@@ -33,7 +33,8 @@ impl Holder {
     }
 
     /// Returns true if the process is running. If the system does not provide this information,
-    /// returns true unless the process's heartbeats are overdue, that is, `has_expired` is true.
+    /// returns true if `has_expired` is false, that is, if the process's heartbeats are not
+    /// overdue.
     pub(super) fn is_alive(&self, me: &Holder, has_expired: bool) -> bool {
         if me.boot.is_empty() || me.start_time.is_empty() {
             return !has_expired;

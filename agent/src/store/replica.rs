@@ -115,7 +115,7 @@ impl Store {
         .await
     }
 
-    /// Returns the runs that are to be cancelled, each as a tenant and a run.
+    /// Returns the runs whose cancellation has been requested, each as a tenant and a run id.
     pub(crate) async fn cancellations(&self) -> Result<Vec<(Tenant, String)>, StoreError> {
         let found = self.read(|transaction| {
             transaction.query("SELECT tenant, run FROM cancellation", params![], |row| {
@@ -243,8 +243,8 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Returns the reason of the requested cancellation of a run, or `None` if no cancellation has
-    /// been requested.
+    /// Returns the reason given in the request to cancel a run, or `None` if there is no such
+    /// request.
     pub(crate) async fn cancel_reason(&self, run: &str) -> Result<Option<String>, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, seal)| {

@@ -1,4 +1,4 @@
-//! Reading and writing of the table rows for runs, calls and events.
+//! Reading and writing the table rows for runs, calls and events.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -66,7 +66,8 @@ pub(super) fn queued_run(seal: Option<&RecordSeal>, row: &Row) -> Result<QueuedR
 pub(super) const CALL: &str = "turn, program, path, number, times, function, effect, digest, args, \
                                came, began, took";
 
-/// Positions in a tree's order that are reserved for new records.
+/// A range of positions reserved for new records of a run tree. The records of a tree are read in
+/// the order of their positions.
 pub(super) struct Places {
     /// The root run of the tree.
     root: String,
@@ -75,8 +76,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Reserves `count` positions in the order of a run's tree. Until the transaction ends, no
-    /// other transaction reserves positions in this tree.
+    /// Reserves the next `count` positions in a run's tree. Until the transaction ends, no other
+    /// transaction can reserve positions in this tree.
     ///
     /// # Errors
     /// If there is no such run.
@@ -99,8 +100,8 @@ impl Places {
     }
 
     /// Reserves `count` positions for a turn and its events. A turn is progress, so earlier
-    /// attempts to drive the run no longer count. The same applies to its ancestors, which wait for
-    /// the run.
+    /// attempts to drive the run no longer count, and neither do earlier attempts to drive the
+    /// ancestors that wait for the run.
     ///
     /// # Errors
     /// If there is no such run.
@@ -143,7 +144,8 @@ impl Places {
     }
 }
 
-/// Adds events of a run at these positions. Events that the run already has are not changed.
+/// Adds events of a run at the positions in `places`. Events that the run already has are not
+/// changed.
 pub(super) fn write_events(
     transaction: &mut Transaction<'_>,
     (tenant, seal): Owner<'_>,
@@ -151,7 +153,7 @@ pub(super) fn write_events(
     events: &[Envelope],
     places: &mut Places,
 ) -> Result<(), Cause> {
-    // Each statement adds several events, because it takes a round trip to a PostgreSQL server.
+    // Each statement takes a round trip to a PostgreSQL server, so it adds several events.
     for events in events.chunks(EVENTS) {
         let (mut rows, mut values) = (Vec::new(), params![tenant, run, places.root].to_vec());
         for event in events {
@@ -264,8 +266,8 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Returns the stored form of a value. Secrets are searched for in the value's strings and not in
-/// its JSON form, which may contain escapes.
+/// Returns the stored form of a value, encrypted if necessary. Searches for secrets in the value's
+/// strings instead of its JSON form, in which escapes could hide them.
 pub(super) fn record(
     seal: Option<&RecordSeal>,
     value: &impl serde::Serialize,

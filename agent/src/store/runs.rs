@@ -52,7 +52,7 @@ impl TenantStore {
         self.run(access, work).await.map_err(|cause| self.store.failed("write", cause))
     }
 
-    /// Wakes up the followers of a run, and of its tree, when there are new events.
+    /// Notifies the followers of a run and of its tree about new events.
     fn wake_followers(&self, run: &str, root: Option<&str>) {
         self.store.wake(Topic::Run(run));
         if let Some(root) = root.filter(|root| *root != run) {
@@ -330,7 +330,7 @@ impl Journal for TenantStore {
     }
 }
 
-/// Returns the query, with its parameters, that selects the runs that match a filter, newest first.
+/// Returns a query for the runs that match a filter, newest first, and the query's parameters.
 fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     let RunFilter { status, session, tree_of, before, changed_since, limit } = filter;
     let mut params = vec![tenant.to_value()];
@@ -357,8 +357,8 @@ fn selection(tenant: &str, filter: &RunFilter) -> (String, Vec<Value>) {
     if tree_of.is_none() {
         query += " AND root IS NULL";
     }
-    // Usually few runs have changed. Therefore `made + 0` makes the planner use the index on the
-    // time of change instead of the index on `made`.
+    // `made + 0` makes the planner use the index on the time of change instead of the index on
+    // `made`, because usually few runs have changed.
     query += match changed_since {
         Some(_) => " ORDER BY made + 0 DESC, id DESC",
         None => " ORDER BY made DESC, id DESC",

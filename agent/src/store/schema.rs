@@ -130,8 +130,8 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     CREATE INDEX file_of_session ON session_file (tenant, session, number);
 ",
-    // The HTTP server's tokens, by the hash of their secret, its clients' conversations, and
-    // integrations.
+    // The HTTP server's tokens, its clients' conversations, and integrations. A token is identified
+    // by the hash of its secret.
     "
     CREATE TABLE token (
         hash BLOB PRIMARY KEY,

@@ -1,8 +1,9 @@
-//! The encryption of records that contain a key or a secret.
+//! The encryption of records that contain an API key or a secret.
 //!
-//! A journal must be exact, because a resumed run executes its content. The messages of a session
-//! must be exact, too. Therefore a record with a key or a secret is not masked, but encrypted with
-//! the tenant's key, which is stored next to the store. All other records are stored unencrypted.
+//! A journal must be exact, because runs are resumed from it. The messages of a session must be
+//! exact, too. Therefore a record that contains an API key or a secret is not masked, but encrypted
+//! with the tenant's encryption key, which is stored next to the store. All other records are
+//! stored unencrypted.
 //!
 //! A process that has read an encrypted record encrypts all records that it writes afterwards,
 //! because they may contain the secret value, which the process does not know.
@@ -55,8 +56,8 @@ impl RecordSeal {
             || !self.mask.is_empty() && (self.mask.finds(record) || in_json())
     }
 
-    /// Returns true if a value must be encrypted: its strings contain a key or a secret, or this
-    /// process has read an encrypted record.
+    /// Returns true if a value must be encrypted: its strings contain an API key or a secret, or
+    /// this process has read an encrypted record.
     pub(super) fn needs_for(&self, value: &impl Serialize) -> Result<bool, Cause> {
         Ok(self.opened.load(Ordering::Relaxed)
             || !self.mask.is_empty() && self.mask.finds_in(&serde_json::to_value(value)?))

@@ -14,7 +14,7 @@ use crate::error::{Cause, StoreError};
 /// Maximum size of the history that a new run receives, in bytes. Older turns are omitted.
 const HISTORY_BYTES: usize = 100_000;
 
-/// A description of valid session ids, for messages.
+/// A description of valid session ids, for error messages.
 pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`";
 
 /// Returns true if a string is a valid session id, which can be used in headers, URLs and file
@@ -151,7 +151,7 @@ impl TenantStore {
         self.read(move |transaction, (tenant, _)| exists(transaction, tenant, &session)).await
     }
 
-    /// Returns the text of a session's first user message.
+    /// Returns the text of a session's first user message, or `None` if there is none.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -1,4 +1,4 @@
-//! Key-value state of sessions and tenants, the backend of the `kv` capability.
+//! Key-value state of sessions and tenants, which is the backend of the `kv` capability.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::error::{Cause, StoreError};
 /// Maximum size of the state of a session or a tenant, in bytes.
 const STATE_BYTES: i64 = 64 << 20;
 
-/// The state of one session, or of the tenant itself. Writes are visible to every process that
-/// opens the store.
+/// The key-value state of a session or a tenant. Writes are visible to every process that opens the
+/// store.
 pub struct State {
     of: TenantStore,
     owner: StateOwner,
@@ -84,8 +84,8 @@ impl State {
         State { of, owner: StateOwner { tables: &SESSION, session: Some(session) } }
     }
 
-    /// Changes a key and records the call in the same transaction. If the call is already recorded,
-    /// nothing changes.
+    /// Changes the value of a key, and records the call in the same transaction. If the call is
+    /// already recorded, nothing changes.
     async fn change(
         &self,
         call: Option<String>,
@@ -167,6 +167,7 @@ impl Computed {
 }
 
 /// Returns the value that a key had before a recorded call, or `None` if the call is not recorded.
+/// The inner value is `None` if the key did not exist.
 fn value_before(
     transaction: &mut Transaction<'_>,
     tenant: &str,

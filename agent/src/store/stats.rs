@@ -1,4 +1,4 @@
-//! Sizes and counts of a whole store.
+//! Statistics about a whole store.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct TableStats {
     pub bytes: u64,
 }
 
-/// Sizes and counts of a store, for all tenants together.
+/// Statistics about a store, for all tenants together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreStats {
     /// The tables, in a fixed order.
@@ -33,14 +33,14 @@ pub struct StoreStats {
     pub sessions: u64,
     /// Number of queued runs.
     pub queued: u64,
-    /// Start of the oldest run, in milliseconds since 1970.
+    /// Start time of the oldest run, in milliseconds since 1970, or `None` if there are no runs.
     pub oldest_run: Option<u64>,
     /// Number of other processes that use the store: servers, and commands that drive a run.
     pub replicas: u64,
 }
 
 impl Store {
-    /// Returns sizes and counts of the store.
+    /// Returns statistics about the store.
     ///
     /// # Errors
     /// If the store cannot be read.

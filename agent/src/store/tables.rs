@@ -219,7 +219,7 @@ impl Table {
         list(self.key())
     }
 
-    /// Returns the position of a column, or `None` if there is no such column.
+    /// Returns the index of a column, or `None` if the table has no such column.
     pub(super) fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|(name, _)| *name == column)
     }

@@ -19,7 +19,8 @@ use crate::scope::Scope;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// The tables, each with its number of columns.
+/// The tables that the tests compare, each with the number of its leading columns that are
+/// compared.
 const TABLES: &[(&str, usize)] = &[
     ("session", 5),
     ("message", 6),
@@ -43,7 +44,7 @@ const TABLES: &[(&str, usize)] = &[
     ("cancellation", 3),
 ];
 
-/// Returns the content of all tables.
+/// Returns the content of the [compared tables](TABLES).
 async fn content(store: &Store) -> Vec<String> {
     let read = store.read(|transaction| {
         let mut all = Vec::new();
@@ -223,8 +224,8 @@ async fn all_or_nothing(store: Store) {
     }
 }
 
-/// Runs all steps. Each step loses its connection at its `n`th statement, if it has that many.
-/// Returns the content of the store.
+/// Runs all steps except `lock` and `remove`. Each step loses its connection at its `n`th
+/// statement, if it has that many. Returns the content of the store.
 async fn with_cuts(store: Store, n: Option<u32>) -> Vec<String> {
     let faults = Faults::default();
     let store = Store::of(store.db.with_faults(&faults), HOUR);
@@ -251,7 +252,7 @@ async fn a_function_whose_connection_is_lost_is_repeated_and_changes_everything_
     let Some(undisturbed) = store() else { return };
     let expected = with_cuts(undisturbed, None).await;
     for n in [1, 2, 3, 5, 8] {
-        // Numbers that the server assigns have gaps, so only the row count is compared.
+        // Numbers that the server assigns have gaps, so only the row counts are compared.
         let content = with_cuts(store().unwrap(), Some(n)).await;
         let tables = |rows: &[String]| -> Vec<String> {
             rows.iter().filter_map(|row| row.split(' ').next().map(str::to_owned)).collect()

@@ -17,11 +17,12 @@ pub struct TokenLine {
     pub scope: &'static str,
     /// Creation time, in milliseconds since 1970.
     pub made: u64,
-    /// Time of the last use, in milliseconds since 1970, accurate to a minute.
+    /// Time of the last use, in milliseconds since 1970, accurate to a minute. `None` if the token
+    /// has not been used.
     pub used: Option<u64>,
 }
 
-/// Time between two updates of a token's last use, in milliseconds.
+/// Minimum time between two updates of a token's last use, in milliseconds.
 const USE_INTERVAL_MS: i64 = 60_000;
 
 impl Store {

@@ -1,9 +1,9 @@
-//! The events of a run tree, in the order of recording.
+//! The events of a run tree, in the order in which they were recorded.
 //!
 //! Each event has a position in its tree's order. The row of the root run counts the positions. A
 //! transaction that adds events locks that row until it ends, so a reader that sees an event also
 //! sees all earlier events. Therefore the order is the same for every reader and after a restart,
-//! and an event identifies its position.
+//! and a reader can resume after any event.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use super::seal::open_text;
 use crate::error::{Cause, StoreError};
 use crate::journal::Status;
 
-/// The state of a tree of runs.
+/// The state of a run and its child runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeStatus {
-    /// The root run of the tree, if the given run is a child run.
+    /// The root run of the tree if the run is a child run, or `None` if it is itself a root run.
     pub(crate) above: Option<String>,
-    /// The status of the given run.
+    /// The run's status.
     pub(crate) top: Status,
     /// If true, all child runs have ended.
     pub(crate) children_ended: bool,
@@ -29,7 +29,8 @@ pub(crate) struct TreeStatus {
 
 impl TenantStore {
     /// Returns at most `limit` events of the tree with the root run `top`, in order. Starts after
-    /// the event `after`, given by its run and number, or at the first event.
+    /// the event `after`, given by its run and number, or at the first event if there is no such
+    /// event.
     pub(crate) async fn tree_events(
         &self,
         top: &str,
@@ -71,14 +72,15 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the state of the tree with the root run `top`, or `None` if no run with this id has
+    /// Returns the state of the run `top` and its child runs, or `None` if no run with this id has
     /// begun.
     pub(crate) async fn tree_status(&self, top: &str) -> Result<Option<TreeStatus>, StoreError> {
         let top = top.to_owned();
         self.read(move |transaction, (tenant, _)| {
             let query = "SELECT status, root, NOT EXISTS (
                              SELECT 1 FROM run AS child
-                             WHERE child.tenant = ?1 AND child.root = ?2 AND child.status <> 'ended')
+                             WHERE child.tenant = ?1 AND child.root = ?2 \
+                                 AND child.status <> 'ended')
                          FROM run WHERE tenant = ?1 AND id = ?2";
             let Some(row) = transaction.first(query, params![tenant, top])? else {
                 return Ok(None);
@@ -94,7 +96,8 @@ impl TenantStore {
         self.read(|transaction, (tenant, _)| {
             let query = "SELECT DISTINCT top.id FROM run AS child
                          JOIN run AS top ON top.tenant = child.tenant AND top.id = child.root
-                         WHERE child.tenant = ?1 AND child.status <> 'ended' AND top.status = 'ended'";
+                         WHERE child.tenant = ?1 AND child.status <> 'ended' \
+                             AND top.status = 'ended'";
             transaction.query(query, params![tenant], |row| row.get(0))
         })
         .await

@@ -49,8 +49,8 @@ impl Wakes {
 }
 
 impl Store {
-    /// Wakes up the other processes that share the store and wait for a topic. Has no effect with
-    /// SQLite, where processes poll.
+    /// Wakes up all processes that share the store and wait for a topic, including this one. Has no
+    /// effect with SQLite, where processes poll.
     pub(crate) fn wake(&self, topic: Topic<'_>) {
         self.db.wake(&topic.text());
     }

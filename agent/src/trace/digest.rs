@@ -24,7 +24,7 @@ const AGENTS: usize = 2_000;
 /// Maximum number of tickets per folder. The newest are kept.
 const TICKETS: usize = 1_000;
 
-/// Maximum length of a name, in characters.
+/// Maximum length of the name of a tool or agent, in characters.
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
@@ -76,7 +76,7 @@ pub struct Ticket {
 /// The activity of agents, without arguments and outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Feed {
-    /// The activity by agent.
+    /// The activity of each agent, keyed by the agent's name.
     pub agents: BTreeMap<String, Activity>,
 }
 
@@ -101,7 +101,7 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Default)]
 pub struct DigestBuilder {
     digest: Digest,
-    /// The index of each run in the digest.
+    /// The index of each run in the digest, keyed by the run's id.
     index: HashMap<String, usize>,
 }
 
@@ -139,7 +139,7 @@ impl DigestBuilder {
         }
     }
 
-    /// Returns the digest, including the tickets in the folders of the traces.
+    /// Returns the digest, including the tickets in the trace folders.
     #[must_use]
     pub fn finish(self, read: &ReadSummary) -> Digest {
         let mut digest = self.digest;

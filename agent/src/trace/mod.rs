@@ -51,7 +51,7 @@ const FIX_CHARS: usize = 1_000;
 /// Maximum number of fixes in a line.
 const MAX_FIXES: usize = 100;
 
-/// Maximum time that the end of a run waits for the ledger if another process keeps it locked.
+/// Maximum time to wait for the ledger at the end of a run if another process keeps it locked.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between attempts to lock the ledger.
 const LOCK_RETRY: Duration = Duration::from_millis(100);
@@ -74,8 +74,8 @@ pub struct Step {
     pub model: String,
     /// `wat` for an inline program, otherwise the catalog program's name.
     pub tool: String,
-    /// The arguments by name; for an inline program, `body` and `args`. An array if the program is
-    /// unknown, or has fewer parameters than the call has arguments.
+    /// The arguments, keyed by name. An inline program has the arguments `body` and `args`. If the
+    /// program is unknown, or has fewer parameters than the call has arguments, this is an array.
     pub args: Json,
     /// The output of the program.
     pub output: String,
@@ -170,7 +170,7 @@ impl<'a> Trace<'a> {
         self.run_id
     }
 
-    /// Writes a finished call of a step. `catalog` contains the called program.
+    /// Writes a finished call to the trace. `catalog` contains the called program.
     pub(crate) fn write(
         &self,
         (step, call, catalog): (u32, &Call, &Catalog),
@@ -247,7 +247,8 @@ fn by_name(catalog: &Catalog, program: &str, args: &[String]) -> Json {
     }
 }
 
-/// Returns the arguments, or an excerpt of them as a string if they are too long for a line.
+/// Returns the arguments. If they are too long for a line, returns an object with an excerpt of
+/// them.
 fn bounded(args: Json) -> Json {
     let text = args.to_string();
     if text.len() <= ARGS_CHARS { args } else { json!({"clipped": clip(&text, ARGS_CHARS)}) }

@@ -21,8 +21,9 @@ pub struct ReadSummary {
     pub long: usize,
 }
 
-/// Reads a trace, or all traces in a folder and its subfolders, and passes each step to `step`, in
-/// the order of files and lines. Links are not followed. Invalid lines are counted and skipped.
+/// Reads a trace, or all traces in a folder and its subfolders, and passes each step to `step`.
+/// Files are read in alphabetical order. Links are not followed. Invalid lines are counted and
+/// skipped.
 ///
 /// # Errors
 /// If the path does not exist or cannot be read, or `step` fails.

@@ -11,7 +11,7 @@ use super::{Step, clip};
 /// Maximum number of distinct tools, agents or models. Further names are counted together, so that
 /// memory use stays bounded for a trace of any size.
 const MAX_NAMES: usize = 2_000;
-/// Maximum length of a name, in characters.
+/// Maximum length of the name of a tool, agent or model, in characters.
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
@@ -56,8 +56,9 @@ pub struct Tool {
 pub struct TelemetryBuilder {
     all: Telemetry,
     tools: BTreeMap<String, (usize, Vec<u32>)>,
-    /// Hashes of the runs, and of their steps.
+    /// Hashes of the run ids.
     runs: HashSet<u64>,
+    /// Hashes that identify the steps of the runs.
     steps: HashSet<u64>,
     hashes: RandomState,
 }

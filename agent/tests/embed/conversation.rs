@@ -29,7 +29,8 @@ impl Models for Two {
     }
 }
 
-/// Creates agents in a folder. The folder is removed when the second value is dropped.
+/// Creates agents in a temporary folder. The folder is removed when the returned `TempDir` is
+/// dropped.
 fn agents(files: &[(&str, &str)]) -> (Agents, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -112,7 +113,9 @@ async fn what_is_added_at_run_time_stays_with_the_conversation() {
     conversation.add_tool(greet.clone()).unwrap();
     let why = conversation.add_tool(greet).unwrap_err().to_string();
     assert!(why.contains("another program or delegate `greet`"), "{why}");
-    let rules = serde_json::json!({"id": "file_read", "alias": "house_rules", "context": {"path": "${file}"}});
+    let rules = serde_json::json!({
+        "id": "file_read", "alias": "house_rules", "context": {"path": "${file}"},
+    });
     let why = conversation.add_program(serde_json::from_value(rules.clone()).unwrap()).unwrap_err();
     assert!(why.to_string().contains("file"), "the value is missing: {why}");
     conversation.update_context([("file".to_owned(), "rules.md".to_owned())].into()).unwrap();
@@ -146,7 +149,8 @@ async fn declared_delegates_are_found_with_their_models_rules_and_values() {
             "clerk",
             "name = \"clerk\"\ntitle = \"The clerk\"\nmodel = \"class:fast\"\n\
              delegates = [{ id = \"boss\" }]\n\
-             tools = [\"file_write\", { id = \"file_read\", alias = \"rules\", context = { path = \"${house}.md\" } }]",
+             tools = [\"file_write\", { id = \"file_read\", alias = \"rules\", \
+             context = { path = \"${house}.md\" } }]",
         ),
     ]);
     let fast = Script::new(&[&call("file_write", &["a", "b"]), &call("rules", &[]), &say("no")]);

@@ -30,7 +30,7 @@ use wattle_agent::machine::{FunctionCall, Usage};
 use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::prelude::*;
 
-/// The host that the tests in this file share.
+/// The host that all tests share.
 static HOST: LazyLock<Host> = LazyLock::new(|| Host::built_in().unwrap());
 
 /// Returns a builder for an agent on the shared host. Its model returns these answers in order.
@@ -157,7 +157,7 @@ impl Log {
     }
 }
 
-/// Returns the name of an event, as in its JSON.
+/// Returns the type of an event, as in its JSON form.
 fn name(event: &RunEvent) -> String {
     serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Tests of the report on a run.
+//! Tests of run reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Tests of runs as streams.
+//! Tests of run streams.
 
 use std::sync::Arc;
 use std::time::Duration;

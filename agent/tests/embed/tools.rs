@@ -1,4 +1,4 @@
-//! Tests of closures as tools.
+//! Tests of tools that are closures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +94,8 @@ async fn a_program_calls_a_closure() {
     assert!(report.trips[0].calls[0].success);
 }
 
-/// Returns the observation that the model reads after running this program.
+/// Runs an agent whose model answers with a program, and returns the observation that the model
+/// reads next.
 async fn observed(tool: Tool, program: &str) -> String {
     let answer = format!("ToolCall::Wat(```wat\n{program}\n```)");
     let script = Script::new(&[&answer, &say("done")]);

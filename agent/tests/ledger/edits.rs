@@ -1,4 +1,4 @@
-//! Tests of generated edits of a trace or its ledger.
+//! Tests of generated edits to a trace or its ledger.
 
 use wattle_agent::STEPS_FILE;
 use wattle_agent::ledger::{FinalSeal, LEDGER_FILE};
@@ -59,15 +59,22 @@ fn edits() -> impl proptest::strategy::Strategy<Value = Edit> {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        failure_persistence: None,
+        cases: 400,
+        ..Default::default()
+    })]
 
-    /// With the final seals from the store, every change to either file is detected.
+    /// With the final seals from the store, every change to the trace or the ledger is detected.
     #[test]
     fn every_edit_of_a_line_or_a_run_is_detected(in_ledger: bool, edit in edits()) {
         thread_local! {
             static SEALED: (TraceFolder, Vec<FinalSeal>) = {
                 let (traces, mut known) = in_turn(&["a", "b"]);
-                let (mut one, mut other) = (recorder(&traces.folder, &traces.keys, "c"), recorder(&traces.folder, &traces.keys, "d"));
+                let (mut one, mut other) = (
+                    recorder(&traces.folder, &traces.keys, "c"),
+                    recorder(&traces.folder, &traces.keys, "d"),
+                );
                 for step in 1..=3 {
                     one.line(&step_line("c", step)).unwrap();
                     other.line(&step_line("d", step)).unwrap();

@@ -77,7 +77,10 @@ fn a_run_that_is_removed_with_its_seals_is_reported() {
         traces.remove_run(removed);
         let found = traces.verified(&[]).files;
         assert!(
-            matches!(found.as_slice(), [Finding::Unchained { previous_run, .. }] if previous_run == removed),
+            matches!(
+                found.as_slice(),
+                [Finding::Unchained { previous_run, .. }] if previous_run == removed
+            ),
             "{found:?}"
         );
     }
@@ -164,14 +167,14 @@ fn an_incomplete_seal_is_removed_before_the_next_one() {
     let mut other = recorder(&traces.folder, &traces.keys, "c");
     other.line(&step_line("c", 1)).unwrap();
     other.end().unwrap();
-    // The run is resumed, and seals the unsealed line.
+    // The process that resumes the run seals the unsealed line.
     recorder(&traces.folder, &traces.keys, "b").end().unwrap();
     let verified = traces.verified(&[]);
     assert!(is_valid(&verified), "{verified:?}");
     assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
-/// Locks the ledger of a trace, as a process does that is paused while it writes a seal.
+/// Locks the ledger of a trace, like a process that was paused while it wrote a seal.
 fn lock_ledger(traces: &TraceFolder) -> std::fs::File {
     let locked = std::fs::File::open(traces.folder.path().join(LEDGER_FILE)).unwrap();
     locked.lock().unwrap();

@@ -1,4 +1,5 @@
-//! Tests of a run that two processes write: one was paused, and the other took over the run.
+//! Tests of a run whose trace is written by two processes: one was paused, and the other took over
+//! the run.
 
 use std::path::Path;
 
@@ -24,7 +25,8 @@ impl Shared {
         self.folder.path()
     }
 
-    /// Starts the run in a process that does not know of the other process.
+    /// Begins the run's trace like a process that does not know that another process also writes
+    /// it.
     fn begin(&self, run: &str) -> Recorder {
         Recorder::begin(self.path(), run, Some(self.keys.signer(TENANT).unwrap().into()))
     }

@@ -8,7 +8,8 @@ use crate::traces::{TENANT, TraceFolder, set, step_line};
 
 type Tamper = fn(&TraceFolder);
 
-/// The kinds of tampering. The trace consists of the lines one 1, other 1, one 2, other 2, one 3,
+/// The kinds of tampering, each with a name, an edit, and a part of the expected verdict. The trace
+/// consists of these lines of the runs `one` and `other`: one 1, other 1, one 2, other 2, one 3,
 /// one 4, one 5. The ledger contains a seal for each line, and one for the end of each run.
 const CASES: &[(&str, Tamper, &str)] = &[
     ("untouched", |_| {}, "5 lines, ended"),

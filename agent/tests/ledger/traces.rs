@@ -7,7 +7,7 @@ use wattle_agent::ledger::{
     FinalSeal, Keys, LEDGER_FILE, Pins, Recorder, Verdict, Verification, verify,
 };
 
-/// A folder with the interleaved traces of two runs, and their keys.
+/// A folder with a trace and its ledger, and the keys that seal the trace.
 pub(crate) struct TraceFolder {
     pub(crate) folder: TempDir,
     pub(crate) keys: Keys,
@@ -16,6 +16,7 @@ pub(crate) struct TraceFolder {
 pub(crate) const TENANT: &str = "acme";
 
 impl TraceFolder {
+    /// Creates a folder with the interleaved traces of the runs `one` and `other`.
     pub(crate) fn new() -> TraceFolder {
         let folder = TempDir::new().unwrap();
         let keys = Keys::new(folder.path().join("keys"));
@@ -59,7 +60,7 @@ impl TraceFolder {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Removes a run with its steps and its seals.
+    /// Removes a run's steps and seals.
     pub(crate) fn remove_run(&self, run: &str) {
         self.change(STEPS_FILE, |l| {
             l.retain(|line| !line.contains(&format!("\"run_id\":\"{run}\"")))
@@ -87,7 +88,8 @@ impl TraceFolder {
     }
 }
 
-/// Creates a folder with consecutive runs, and returns their final seals.
+/// Creates a folder with the trace of runs that were recorded one after another. Returns the folder
+/// with the runs' final seals.
 pub(crate) fn in_turn(runs: &[&str]) -> (TraceFolder, Vec<FinalSeal>) {
     let folder = TempDir::new().unwrap();
     let keys = Keys::new(folder.path().join("keys"));
@@ -119,7 +121,9 @@ pub(crate) fn recorder(folder: &TempDir, keys: &Keys, run: &str) -> Recorder {
 }
 
 pub(crate) fn step_line(run: &str, step: u32) -> Json {
-    json!({"run_id": run, "step": step, "tool": "wat", "output": format!("result {step}"), "ts": step})
+    json!({
+        "run_id": run, "step": step, "tool": "wat", "output": format!("result {step}"), "ts": step,
+    })
 }
 
 pub(crate) fn set(line: &mut String, field: &str, value: Json) {

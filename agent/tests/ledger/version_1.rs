@@ -6,7 +6,7 @@ use wattle_agent::ledger::{Finding, LEDGER_FILE};
 
 use crate::traces::{TENANT, TraceFolder, in_turn, is_valid, recorder, set, step_line};
 
-/// Writes lines with seals of version 1.
+/// Writes the step lines of an ended run to the trace, and their version 1 seals to the ledger.
 fn version_1(traces: &TraceFolder, run: &str, steps: u32) {
     use ed25519_dalek::Signer as _;
     use sha2::{Digest as _, Sha256};
@@ -61,7 +61,10 @@ fn version_1(traces: &TraceFolder, run: &str, steps: u32) {
             hash.as_bytes(),
         ]
         .concat();
-        let mut seal = json!({"v": 1, "run": run, "tenant": TENANT, "count": count, "time": 7, "line": hash, "head": hex(&head)});
+        let mut seal = json!({
+            "v": 1, "run": run, "tenant": TENANT, "count": count, "time": 7, "line": hash,
+            "head": hex(&head),
+        });
         if is_last {
             seal["last"] = json!(true);
         }

@@ -1,4 +1,4 @@
-//! A location for a test's stores: an SQLite file, or a PostgreSQL schema if `WATTLE_TEST_POSTGRES`
+//! A location for a test's store: an SQLite file, or a PostgreSQL schema if `WATTLE_TEST_POSTGRES`
 //! is set.
 
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use wattle_agent::Store;
 use wattle_cases::postgres;
 
-/// A location in which several stores can be opened.
+/// The location of a test's store. Each store that is opened at the location behaves like a
+/// separate process.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     url: Option<String>,

@@ -9,17 +9,18 @@ use Class::*;
 /// The class of an address that is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// This machine.
+    /// An address of this machine.
     Loopback,
-    /// A private network (RFC 1918, local-use NAT64).
+    /// An address in a private network (RFC 1918, local-use NAT64).
     Private,
-    /// A single network link, whose traffic no router forwards.
+    /// An address on a single network link. Routers do not forward its traffic.
     LinkLocal,
-    /// A network shared by customers behind a carrier's address translation.
+    /// An address in a network shared by customers behind a carrier's address translation.
     CarrierNat,
     /// An IPv6 unique local or (obsolete) site-local address.
     UniqueLocal,
-    /// A service that returns the credentials and settings of a cloud instance.
+    /// The address of a cloud metadata service, which returns the credentials and settings of an
+    /// instance.
     Metadata,
     /// A multicast address, which reaches a group of receivers.
     Multicast,
@@ -27,11 +28,11 @@ pub enum Class {
     Broadcast,
     /// The unspecified address, which systems treat as this machine.
     Unspecified,
-    /// A network reserved for benchmarks.
+    /// An address in a network reserved for benchmarks.
     Benchmark,
-    /// A network reserved for examples in documentation.
+    /// An address in a network reserved for examples in documentation.
     Documentation,
-    /// A reserved or unassigned network.
+    /// An address in a reserved or unassigned network.
     Reserved,
     /// An IPv6 address with an embedded IPv4 address (IPv4-compatible, 6to4, Teredo).
     Tunnel,
@@ -57,7 +58,8 @@ impl fmt::Display for Class {
     }
 }
 
-/// The refused IPv4 networks. Each row contains the network, the prefix length and the class.
+/// The IPv4 networks that are not public. Each row contains the network, the prefix length and the
+/// class.
 const V4: &[([u8; 4], u32, Class)] = &[
     ([169, 254, 169, 254], 32, Metadata),
     ([169, 254, 170, 2], 32, Metadata),
@@ -83,7 +85,7 @@ const V4: &[([u8; 4], u32, Class)] = &[
     ([240, 0, 0, 0], 4, Reserved),
 ];
 
-/// The refused IPv6 networks. All other networks outside `2000::/3` are reserved.
+/// The IPv6 networks that are not public. All other networks outside `2000::/3` are reserved.
 const V6: &[([u16; 8], u32, Class)] = &[
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
@@ -159,7 +161,7 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
     listed.or((!within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3)).then_some(Reserved))
 }
 
-/// Returns the class of a name that is refused without resolving it, or `None` for every other
+/// Returns the class of a name that is denied without resolving it, or `None` for every other
 /// name. `name` is in lower case, without a final dot.
 pub(crate) fn classify_name(name: &str) -> Option<Class> {
     if name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain" {
@@ -172,8 +174,8 @@ pub(crate) fn classify_name(name: &str) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Tests that the first and the last address of each row have the row's class, unless an
-    /// earlier row matches.
+    /// Tests that the first and the last address of each IPv4 row, and the last address of each
+    /// IPv6 row, have the row's class, unless an earlier row matches.
     #[test]
     fn every_row_decides_its_network() {
         for &(net, len, class) in V4 {
@@ -201,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Tests that the addresses just outside the refused networks are public.
+    /// Tests that the addresses just outside the networks in the tables are public.
     #[test]
     fn neighbours_are_public() {
         for text in [

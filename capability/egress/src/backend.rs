@@ -1,4 +1,4 @@
-//! The implementations of `Backend`: the egress client, and the client of a configured endpoint.
+//! Implementations of `Backend` for the egress client and for the client of a configured endpoint.
 
 use wattle_rt::{Code, Failure, PortFuture};
 
@@ -22,7 +22,8 @@ impl Backend for EndpointClient {
     }
 }
 
-/// Converts the result of a request. Secrets in it have already been replaced.
+/// Converts a client's result to a backend's result. Secrets have already been replaced in the
+/// response and in the error.
 fn incoming(result: Result<Response, EgressError>) -> Result<Incoming, Failure> {
     result.map(Incoming::cleaned).map_err(|error| Failure::new(code_of(&error), error.to_string()))
 }

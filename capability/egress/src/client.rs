@@ -1,5 +1,5 @@
 //! The HTTP client. This is the only file in the source tree that uses the HTTP library, and the
-//! only one that opens connections.
+//! only one that opens HTTP connections.
 //!
 //! The client is private to this crate. A request gets here through
 //! [`Egress::start`](super::Egress::start), which takes a request that has passed the guard and the
@@ -25,10 +25,11 @@ use crate::resolve::{Resolver, check};
 /// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool
 /// of connections.
 ///
-/// A pooled connection is reused only within its reach, and it is connected to an address that the
-/// reach permits. A later change to the name's addresses therefore does not affect the connection,
-/// and the resolver need not know the port. Plain HTTP has separate clients because it needs no
-/// certificates: its clients start faster, and work on systems without certificates.
+/// A pooled connection is reused only for requests with the same reach. It therefore always leads
+/// to an address that the reach permits, even if the name resolves to other addresses later. Each
+/// resolver checks addresses for one reach, so it need not know the port of the request. Plain HTTP
+/// has separate clients because it needs no certificates: its clients start faster, and work on
+/// systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],
@@ -103,7 +104,7 @@ impl IncompleteResponse {
     }
 }
 
-/// A resolver that returns only permitted addresses.
+/// A resolver that fails if a name has an address that `reach` denies.
 struct CheckedResolver {
     inner: Arc<dyn Resolver>,
     reach: Reach,
@@ -123,11 +124,11 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Builds a client that uses no settings from the environment, keeps no state between requests and
-/// follows no redirects.
+/// Builds a client that ignores proxy settings in the environment, keeps no cookies, and neither
+/// retries requests nor follows redirects.
 fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
-    // The HTTP library has no cryptography of its own. The call fails if the application has already
-    // chosen a provider for the process, which is then used.
+    // The HTTP library has no cryptography of its own. The call fails if the application has
+    // already chosen a provider for the process, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .no_proxy()

@@ -1,4 +1,4 @@
-//! The client that sends requests for programs.
+//! The client that sends requests on behalf of programs.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Creates a client that resolves names with the operating system.
+    /// Creates a client that resolves names with the operating system's resolver.
     pub fn new(policy: Policy) -> Self {
         Self::with_resolver(policy, SystemResolver)
     }
@@ -43,17 +43,17 @@ impl Egress {
         &self.policy
     }
 
-    /// Checks a URL without resolving its host. An allowed name may still resolve to a refused
+    /// Checks a URL without resolving its host. An allowed name may still resolve to a denied
     /// address.
     ///
     /// # Errors
-    /// If a request for the URL would be refused, or the URL is invalid.
+    /// If a request for the URL would be denied, or the URL is invalid.
     pub fn check(&self, url: &str) -> Result<(), EgressError> {
         self.policy.admit(&redirect::parse(url)?).map(drop)
     }
 
-    /// Returns a client for a configured endpoint. The client reaches only the scheme, host and
-    /// port of `url`, and reaches them even if the host is not public.
+    /// Returns a client for a configured endpoint. The client sends requests only to the origin of
+    /// `url` (its scheme, host and port), even if the host is not public.
     ///
     /// # Errors
     /// If the URL has no host, a scheme other than HTTP and HTTPS, or credentials.
@@ -65,7 +65,8 @@ impl Egress {
     /// of 400 or above is not an error.
     ///
     /// # Errors
-    /// The same as for [`Egress::start`], and if the body is incomplete, too large or too slow.
+    /// The same as for [`Egress::start`]. Also fails if the body is incomplete, too large or too
+    /// slow.
     pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EgressError> {
         self.start(outgoing).await?.collect().await
     }
@@ -75,8 +76,8 @@ impl Egress {
     /// references.
     ///
     /// # Errors
-    /// If the policy refuses the URL, an address of its host or a redirect, if the time limit
-    /// passes, or if there are too many redirects.
+    /// If the request is invalid, the policy denies the URL or an address of its host, a redirect
+    /// is invalid or denied, there are too many redirects, or the connection fails or times out.
     pub async fn start(&self, outgoing: &Outgoing) -> Result<StreamedResponse, EgressError> {
         match self.follow(outgoing).await {
             Ok(response) => Ok(response.cleaned_by(&outgoing.cleaner())),

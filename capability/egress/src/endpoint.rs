@@ -16,7 +16,7 @@ use crate::secrets::Cleaner;
 /// A client for the one origin that the operator configured.
 ///
 /// The origin need not be public: a model may run on this machine. All other rules apply. Redirects
-/// are not followed, because the operator must correct the URL of an endpoint that moved.
+/// are not followed: if an endpoint moves, the operator must correct its URL.
 #[derive(Clone)]
 pub struct EndpointClient {
     clients: Arc<Clients>,
@@ -45,8 +45,8 @@ impl EndpointClient {
     /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// The same as for [`EndpointClient::start`], and if the body is incomplete, too large or too
-    /// slow.
+    /// The same as for [`EndpointClient::start`]. Also fails if the body is incomplete, too large
+    /// or too slow.
     pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
         self.start(request).await?.collect().await
     }
@@ -63,7 +63,8 @@ impl EndpointClient {
     /// Sends a request and returns the response once its headers have arrived.
     ///
     /// # Errors
-    /// If the URL is outside the endpoint, the time limit passes, or the response is a redirect.
+    /// If the request is invalid, the URL's origin differs from the endpoint's, the connection
+    /// fails or times out, or the response is a redirect.
     pub async fn start(&self, request: Request) -> Result<StreamedResponse, EgressError> {
         let hop = Hop::first(request)?;
         if hop.url.origin() != self.origin.origin() {

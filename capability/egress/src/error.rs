@@ -22,14 +22,14 @@ pub struct EgressError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EgressErrorKind {
-    /// The policy refuses the request. The message names the setting that would permit it, if there
+    /// The policy denies the request. The message names the setting that would permit it, if there
     /// is one.
     Refused,
     /// The URL is invalid.
     BadUrl,
     /// The method or a header is not allowed.
     BadRequest,
-    /// The host name has no address.
+    /// The host name could not be resolved, or has no address.
     Resolve,
     /// The connection failed.
     Connect,
@@ -37,7 +37,8 @@ pub enum EgressErrorKind {
     Timeout,
     /// The body of the response exceeds the size limit.
     TooLarge,
-    /// A redirect is invalid, or there are too many.
+    /// A redirect is invalid, there are too many redirects, or an endpoint responds with a
+    /// redirect.
     Redirect,
     /// The connection was lost, or the response is not HTTP.
     Broken,
@@ -49,12 +50,12 @@ impl EgressError {
         self.kind
     }
 
-    /// Returns true if the policy refuses the request. A retry would fail again.
+    /// Returns true if the policy denies the request. A retry would fail again.
     pub fn is_refusal(&self) -> bool {
         self.kind == EgressErrorKind::Refused
     }
 
-    /// Returns true if a retry may succeed: the name had no address, the connection failed or was
+    /// Returns true if a retry may succeed: the name was not resolved, the connection failed or was
     /// lost, or the time limit passed.
     pub fn is_transient(&self) -> bool {
         use EgressErrorKind::*;
@@ -74,12 +75,12 @@ fn error(kind: EgressErrorKind, text: String) -> EgressError {
     EgressError { kind, text }
 }
 
-/// The error messages.
+/// Constructors for the errors, with their messages.
 impl EgressError {
     pub(crate) fn not_public(target: &Target, class: Class) -> Self {
         let is_name = matches!(target.host, Host::Domain(_));
         let what = with_article(class, if is_name { "name" } else { "address" });
-        // A rule for a metadata name would have no effect, because its address is refused anyway.
+        // A rule for a metadata name would have no effect, because its address is denied anyway.
         let hint = if is_name && class == Class::Metadata {
             "no setting permits it".to_owned()
         } else {
@@ -190,7 +191,7 @@ impl EgressError {
         error(EgressErrorKind::BadRequest, text)
     }
 
-    /// Returns the error for a redirect that the run's guard refuses.
+    /// Returns the error for a redirect that the run's guard denies.
     pub(crate) fn not_admitted(url: &Url, why: &str) -> Self {
         error(EgressErrorKind::Refused, format!("redirected to {}: {why}", origin_of(url)))
     }
@@ -224,8 +225,8 @@ impl EgressError {
         error(EgressErrorKind::Redirect, format!("redirect to an invalid location: {why}"))
     }
 
-    /// Returns the error for an endpoint that redirects. The message omits the query, which may
-    /// contain a secret from the request.
+    /// Returns the error for an endpoint that responds with a redirect. The message omits the
+    /// query, which may contain a secret from the request.
     pub(crate) fn endpoint_moved(url: &Url, location: &str) -> Self {
         let to = match url.join(location) {
             Ok(mut to) => {

@@ -171,7 +171,7 @@ fn without_final_dot(host: Host) -> Host {
     }
 }
 
-/// The error from parsing an invalid host rule or domain pattern.
+/// The error returned if a host rule or a domain pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 

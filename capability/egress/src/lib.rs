@@ -2,10 +2,10 @@
 //! through this crate.
 //!
 //! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the
-//! run's guard, refuses a request that contains a secret, and replaces references to secrets with
-//! their values. Only a passage creates an `Outgoing`, and a program cannot send anything else. In
-//! the response, an [`Incoming`], secrets have been replaced with references again. The operator's
-//! own clients reach one origin each, through an [`EndpointClient`].
+//! run's guard, denies a request that contains a secret, and replaces references to secrets with
+//! their values. Only a passage creates an `Outgoing`, and a program cannot send anything else. The
+//! response is an [`Incoming`], in which secrets have been replaced with references again. The
+//! operator's own clients reach one origin each, through an [`EndpointClient`].
 //!
 //! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
 //! host is public or allowed by the operator. A name is resolved once and every address is checked.
@@ -25,7 +25,8 @@
 //!     "refused: 127.0.0.1 is a loopback address; `--allow-host 127.0.0.1:8080` would permit it",
 //! );
 //!
-//! let local = Egress::new(Policy { allow: vec!["127.0.0.1:8080".parse().unwrap()], ..Policy::default() });
+//! let allow = vec!["127.0.0.1:8080".parse().unwrap()];
+//! let local = Egress::new(Policy { allow, ..Policy::default() });
 //! assert!(local.check("http://127.1:8080/").is_ok());
 //! ```
 //!
@@ -36,7 +37,7 @@
 //! - `request`, `redirect`: a request and its redirects.
 //! - `secrets`: references to secrets, and the removal of secrets from responses.
 //! - `exchange`: the exchange of a request and its response, within the limits.
-//! - `passage`: the checks of a program's request, and the trait `Backend`.
+//! - `passage`: the checks on a program's requests, and the trait `Backend`.
 //! - `egress`, `endpoint`, `backend`: the clients for programs and for the operator.
 
 mod address;

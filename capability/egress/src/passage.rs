@@ -30,11 +30,11 @@ struct Inner {
     request: Request,
     admit: Admit,
     known: Arc<KnownSecrets>,
-    /// The requested URLs, in order.
+    /// The URLs requested so far, in order.
     urls: Mutex<Vec<Url>>,
 }
 
-/// A response that has passed the vault: its secrets have been replaced with references.
+/// A response in which the vault has replaced secrets with references.
 #[derive(Clone, Debug)]
 pub struct Incoming(Response);
 
@@ -62,7 +62,7 @@ impl Passage {
     /// Sends a program's request, and returns the response.
     ///
     /// # Errors
-    /// The same as for [`pass`](Passage::pass), and if the backend fails.
+    /// The same as for [`pass`](Passage::pass). Also fails if the backend fails.
     pub async fn send(
         &self,
         backend: &dyn Backend,
@@ -91,9 +91,9 @@ impl Passage {
         Ok((response, url))
     }
 
-    /// Sends a request to an endpoint that the operator configured. The host makes this request on
-    /// behalf of a program. Does not ask the guard or replace references in the request, but
-    /// replaces secrets in the response.
+    /// Sends a request that the host makes on behalf of a program, to an endpoint that the operator
+    /// configured. Does not ask the guard or replace references in the request, but replaces
+    /// secrets in the response.
     ///
     /// # Errors
     /// If the backend fails, or the secrets cannot be read.
@@ -134,8 +134,8 @@ impl Passage {
     /// it must contain no secret. Replaces references to secrets with their values.
     ///
     /// # Errors
-    /// `EACCESS` if the guard or the vault refuses, and errors of
-    /// [`Secrets`](crate::secrets::Secrets).
+    /// `EACCESS` if the guard or the vault denies the request. Also fails if
+    /// [`Secrets`](crate::secrets::Secrets) cannot be read.
     pub async fn pass(
         &self,
         function: &'static str,
@@ -183,7 +183,7 @@ impl Outgoing {
     /// Checks the URL of a redirect. A backend must call this before it follows a redirect.
     ///
     /// # Errors
-    /// If the redirect is refused. The error is the reason.
+    /// If the redirect is denied. The error is the reason.
     pub fn admit(&self, url: &Url) -> Result<(), String> {
         (self.0.admit)(url)?;
         self.0.urls.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());
@@ -226,7 +226,7 @@ impl Incoming {
 /// A transport for requests: the egress client, the client of an endpoint, or a fake in tests.
 pub trait Backend: Send + Sync {
     /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and creates the
-    /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a refused request, `EPARSE` for
+    /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a denied request, `EPARSE` for
     /// an invalid URL, `ETIME` for a timeout and `EREMOTE` for everything else.
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;
 }

@@ -50,7 +50,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// Returns the class of the address if it is refused, or `None` if connections to it are
+    /// Returns the class of the address if it is denied, or `None` if connections to it are
     /// allowed.
     pub(crate) fn refuses(self, address: IpAddr) -> Option<Class> {
         classify(address).filter(|class| match self {
@@ -61,7 +61,8 @@ impl Reach {
 }
 
 impl Policy {
-    /// Checks the host of a URL without resolving it.
+    /// Checks the host of a URL without resolving it. Returns the addresses that the host may
+    /// resolve to.
     pub(crate) fn admit(&self, url: &Url) -> Result<Reach, EgressError> {
         let target = Target::of(url).ok_or_else(|| EgressError::no_host(url))?;
         if self.allow.iter().any(|rule| rule.allows(&target.host, target.port)) {

@@ -50,7 +50,7 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    /// Converts the request into the first hop.
+    /// Checks a request and converts it into the first hop.
     pub(crate) fn first(request: Request) -> Result<Self, EgressError> {
         let Request { method, url, headers, body } = request;
         if method == Method::CONNECT || method == Method::TRACE {
@@ -96,7 +96,7 @@ impl Hop {
 }
 
 /// Returns the target of a redirect as written in the response, or `None` if the response is not a
-/// redirect.
+/// redirect. The inner result is an error if the target is not valid UTF-8.
 pub(crate) fn location(
     status: StatusCode,
     headers: &HeaderMap,

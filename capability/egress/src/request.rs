@@ -34,7 +34,7 @@ impl Request {
 /// An HTTP response with any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The status.
+    /// The status code.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,

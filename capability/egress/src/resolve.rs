@@ -15,18 +15,21 @@ pub trait Resolver: Send + Sync + 'static {
     fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// The resolver of the operating system.
+/// The operating system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let name = name.to_owned();
-        async move { Ok(tokio::net::lookup_host((name, 0)).await?.map(|found| found.ip()).collect()) }.boxed()
+        async move {
+            Ok(tokio::net::lookup_host((name, 0)).await?.map(|found| found.ip()).collect())
+        }
+        .boxed()
     }
 }
 
-/// Checks the addresses of a name. If one address is refused, all of them are: a name with public
+/// Checks the addresses of a name. If one address is denied, all of them are: a name with public
 /// and private addresses is either misconfigured or an attack.
 pub(crate) fn check(
     name: &str,

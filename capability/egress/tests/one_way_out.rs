@@ -1,5 +1,5 @@
-//! Tests that only one file uses the HTTP library, and that everything it sends has passed the
-//! guard and the vault.
+//! Tests that only one source file uses an HTTP client library, and that only one crate depends on
+//! it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Entries of the run's files and the changes to them, as callers see them.
+//! Types that describe entries and changes to callers.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -1,5 +1,5 @@
-//! The public operations on a run's files. Each operation resolves its paths once, asks the guard
-//! once about each path, and calls the tree while it holds the store's lock.
+//! The public operations on a run's files. Each operation holds the store's lock while it resolves
+//! its paths, asks the guard about them, and calls the tree.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ use crate::tree::{Edit, PathGuard, Tree, change, lookup};
 use crate::write_through::WriteThrough;
 use crate::writer::Writer;
 
-/// Maximum number of times that a path is resolved for one operation.
+/// Maximum number of attempts at an operation. Each attempt resolves the paths again.
 const MAX_ATTEMPTS: usize = 8;
 
 /// The files of one run. Threads can share them: each operation completes before the next one
@@ -65,13 +65,13 @@ impl Files {
         Files { store: self.store.clone(), guard: self.guard.clone(), rooted: true }
     }
 
-    /// Checks a path as the user wrote it. Rejects an absolute path into a folder of the operating
-    /// system, such as `/etc/shadow`, unless the workdir contains a folder with that name: an
-    /// absolute path starts at the root of the workdir. For writing, common names such as `/bin`
-    /// are accepted even if the workdir does not contain the folder.
+    /// Checks that an absolute path, as the user wrote it, names an entry of the workdir. A path
+    /// into a top-level folder of the operating system, such as `/etc/shadow`, is rejected unless
+    /// the workdir contains that folder. For writing, common folders such as `/bin` are accepted
+    /// even if the workdir does not contain them. A relative path is always accepted.
     ///
     /// # Errors
-    /// If the path leads out of the workdir.
+    /// If an absolute path leads out of the workdir.
     pub fn check_inside(&self, path: &str, write: bool) -> Result<(), FilesError> {
         let intent = if write { Intent::Write } else { Intent::Read };
         check_inside(self.store.lock().tree(), path, intent)
@@ -117,7 +117,7 @@ impl Files {
     ///
     /// # Errors
     /// If the path or a parent is an entry of a different type, the overlay is full, or the base
-    /// does not allow it.
+    /// does not allow the change.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.on_file(path, Target::Write, |tree, path| change::write(tree, path, data))
     }
@@ -133,8 +133,8 @@ impl Files {
     /// Creates an empty file in an existing folder.
     ///
     /// # Errors
-    /// The same as for [`Files::write`], and if an entry exists at the path (even a link whose
-    /// target does not exist), or the folder does not exist.
+    /// The same as for [`Files::write`]. Also fails if an entry exists at the path (even a link
+    /// whose target does not exist), or the folder does not exist.
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
         let create =
             |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
@@ -144,8 +144,8 @@ impl Files {
     /// Appends to a file. Creates the file and its missing parent folders.
     ///
     /// # Errors
-    /// The same as for [`Files::write`], and if a file of the base is too large to be copied into
-    /// the overlay.
+    /// The same as for [`Files::write`]. Also fails if a file of the base is too large to be copied
+    /// into the overlay.
     pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.edit(path, Edit::Append(data))
     }
@@ -162,7 +162,7 @@ impl Files {
     /// Truncates a file to `size` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// The same as for [`Files::append`], and if the file does not exist.
+    /// The same as for [`Files::append`]. Also fails if the file does not exist.
     pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
         self.edit(path, Edit::Truncate(size))
     }
@@ -230,7 +230,7 @@ impl Files {
     ///
     /// # Errors
     /// If an entry exists at the path, the target leads out of the workdir, the overlay is full, or
-    /// the base does not allow it.
+    /// the base does not allow the change.
     pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
         let create = |tree: &mut dyn Tree, resolved: &RunPath| {
             change::create_link(tree, target, resolved, path)
@@ -242,7 +242,7 @@ impl Files {
     ///
     /// # Errors
     /// If an entry of a different type exists at the path, the overlay is full, or the base does
-    /// not allow it.
+    /// not allow the change.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Follow, change::create_folders)
     }
@@ -250,8 +250,8 @@ impl Files {
     /// Creates a folder in an existing folder.
     ///
     /// # Errors
-    /// The same as for [`Files::mkdir`], and if an entry exists at the path, or the parent folder
-    /// does not exist.
+    /// The same as for [`Files::mkdir`]. Also fails if an entry exists at the path, or the parent
+    /// folder does not exist.
     pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }
@@ -260,7 +260,7 @@ impl Files {
     /// a changed modification time.
     ///
     /// # Errors
-    /// If the entry does not exist, the overlay is full, or the base does not allow it.
+    /// If the entry does not exist, the overlay is full, or the base does not allow the change.
     pub fn set_modified(&self, path: &str, time: SystemTime) -> Result<(), FilesError> {
         let set = |tree: &mut dyn Tree, path: &RunPath| change::set_modified(tree, path, time);
         self.on_path(path, Target::Write, FinalLink::Follow, set)
@@ -269,7 +269,7 @@ impl Files {
     /// Removes a file, a link (not its target) or an empty folder.
     ///
     /// # Errors
-    /// If the entry does not exist, the folder is not empty, or the base does not allow it.
+    /// If the entry does not exist, the folder is not empty, or the base does not allow the change.
     pub fn remove(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Keep, change::remove)
     }
@@ -286,12 +286,12 @@ impl Files {
     }
 
     /// Moves an entry (a link, not its target), and creates missing parent folders. A file replaces
-    /// a file at `to`, and a folder replaces an empty folder. In an overlay, the content of a base
-    /// folder is copied.
+    /// a file at `to`, and a folder replaces an empty folder. In an overlay, the content of base
+    /// files is copied into memory.
     ///
     /// # Errors
-    /// If `from` does not exist, another entry is at `to`, the overlay is full, or the base does
-    /// not allow it.
+    /// If `from` does not exist, the entry at `to` may not be replaced, the overlay is full, or the
+    /// base does not allow the change.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {
         self.retry(from, |tree| {
             let source = self.resolve(tree, from, Target::Tree, FinalLink::Keep)?;
@@ -311,9 +311,9 @@ impl Files {
     }
 
     /// Applies the overlay's changes to the base, and returns them sorted by path. Each file
-    /// appears as a whole or not at all. An entry that somebody else has changed since the run read
-    /// it is left unchanged, and nothing is removed unless everything else succeeded. In a run that
-    /// writes through, all changes are already in the base, so none are applied.
+    /// appears as a whole or not at all. An entry that another process has changed since the run
+    /// read it is left unchanged, and nothing is removed unless everything else succeeded. In a
+    /// write-through run, all changes are already in the base, so the list is empty.
     ///
     /// # Errors
     /// If a change could not be applied. The error lists the changes that were applied and those
@@ -326,7 +326,7 @@ impl Files {
     }
 
     /// Returns the number of bytes that the overlay uses for content and metadata. Returns 0 in a
-    /// run that writes through.
+    /// write-through run.
     #[must_use]
     pub fn used(&self) -> u64 {
         match &*self.store.lock() {
@@ -348,7 +348,7 @@ impl Files {
     }
 
     /// Returns the changes to the overlay since the last call, as a string for [`Files::restore`].
-    /// Returns `None` if there are no changes, or if the run writes through.
+    /// Returns `None` if there are no changes, or in a write-through run.
     #[must_use]
     pub fn take_delta(&self) -> Option<String> {
         match &mut *self.store.lock() {
@@ -358,7 +358,7 @@ impl Files {
     }
 
     /// Makes the next [`Files::take_delta`] return the whole content of the overlay, for a reader
-    /// that starts with an empty overlay. A run that writes through has no deltas.
+    /// that starts with an empty overlay. A write-through run has no deltas.
     pub fn mark_all_changed(&self) {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.mark_all_changed(),
@@ -366,11 +366,11 @@ impl Files {
         }
     }
 
-    /// Applies a delta of an overlay over the same base. Deltas must be applied in the order in
+    /// Applies a delta from an overlay over the same base. Deltas must be applied in the order in
     /// which [`Files::take_delta`] returned them.
     ///
     /// # Errors
-    /// If `delta` is not a delta, or the run writes through.
+    /// If `delta` is not a delta, or the run is a write-through run.
     pub fn restore(&self, delta: &str) -> Result<(), FilesError> {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.restore(delta),

@@ -1,4 +1,4 @@
-//! Recognition of names that a file system may treat as the name of a repository's folder.
+//! Recognition of names that a file system may treat as [`REPOSITORY`].
 
 use crate::REPOSITORY;
 use crate::path::RunPath;
@@ -11,7 +11,7 @@ const IGNORED: &[std::ops::RangeInclusive<char>] = &[
     '\u{feff}'..='\u{feff}',
 ];
 
-/// Returns true if a name in the path is a repository's name, in any spelling.
+/// Returns true if a name in the path is [`REPOSITORY`], in any spelling.
 pub(crate) fn path_is_in_repository(path: &RunPath) -> bool {
     path.names().any(is_repository)
 }

@@ -21,8 +21,8 @@ pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
 /// Maximum number of files in a folder that are recognized by their inodes.
 const MAX_FOLDER_FILES: usize = 1_000;
 
-/// Minimum time between two refreshes of the inodes. No run can create a hard link, so a run cannot
-/// exploit a file that appears between refreshes.
+/// Minimum time between two reads of the inodes. No run can create a hard link, so a run cannot
+/// exploit a file that appears between them.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The host's own files and folders, identified by their paths on the host. They need not exist
@@ -75,7 +75,7 @@ impl HostFiles {
         self
     }
 
-    /// Returns the paths on the host.
+    /// Returns the host paths of all files and folders that were added.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|file| file.path.as_path())
     }
@@ -130,8 +130,9 @@ impl HostFileRules {
         HostFileRules { rules: rules.collect(), ..HostFileRules::default() }
     }
 
-    /// Updates the inodes. The files of a hidden folder are included, because they may have hard
-    /// links elsewhere.
+    /// Rereads the device and inode numbers of the hidden and protected files, unless they were
+    /// read a moment ago. Includes the files in hidden and protected folders, because they may have
+    /// hard links elsewhere.
     pub(crate) fn refresh(&mut self) {
         if self.rules.is_empty()
             || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL)
@@ -170,8 +171,8 @@ impl HostFileRules {
         self.rules.is_empty()
     }
 
-    /// Returns the reason why a run may not use a path, or `None` if it may. A path in a protected
-    /// folder is protected.
+    /// Returns the reason why a run may not use a path, or `None` if it may. The rule for a folder
+    /// applies to everything in it.
     pub(crate) fn refusal<'a>(&'a self, path: &'a RunPath, intent: Intent) -> Option<Refusal<'a>> {
         let name = path.names().next().unwrap_or_default();
         if is_staging(path) {
@@ -199,8 +200,8 @@ impl HostFileRules {
         Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
     }
 
-    /// Returns the path and the description of one of the host's files at or under `folder`. Such a
-    /// file prevents moving or removing the folder.
+    /// Returns the path and the description of one of the host's files at or under `folder`, or
+    /// `None` if there is none. Such a file prevents moving or removing the folder.
     pub(crate) fn below(&self, folder: &RunPath) -> Option<(&RunPath, &str)> {
         self.rules.iter().find_map(|rule| {
             let path = rule.paths.iter().find(|at| at.below(folder).is_some())?;

@@ -1,7 +1,7 @@
 //! Line-based files in a workdir, such as the trace. Only the host writes them.
 //!
-//! If one of these paths is a link, it is never followed, because a link that came with the workdir
-//! could point anywhere.
+//! If the path of such a file is a link, the link is never followed, because a link that came with
+//! the workdir could point anywhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
-//! The file system of a run. Everything in the run works on the same files.
+//! The file system of a run. All programs, commands and tools of the run use the same files.
 //!
 //! There are three kinds of file system:
-//! - an *overlay* over a *base*: reads fall through to the base (the workdir, which the operating
-//!   system confines), and writes stay in memory. At the end of the run, [`Files::changes`] lists
-//!   the changes and [`Files::apply`] writes them to the base.
+//! - an *overlay* over a *base*: reads fall through to the base (the workdir, to which the
+//!   operating system confines the run), and writes stay in memory. At the end of the run,
+//!   [`Files::changes`] lists the changes and [`Files::apply`] writes them to the base.
 //! - an overlay without a base: everything is in memory.
 //! - write-through, for a trusted run: each write goes directly to the base.
 //!
@@ -28,15 +28,15 @@
 //! workdir can be named. An absolute path into a folder of the operating system, such as
 //! `/etc/shadow`, is rejected unless the workdir has such a folder. `.` and `..` are resolved in
 //! the path's string, before any link is followed. A link in the base is followed as long as it
-//! stays inside. The target of a relative link is resolved from the link's folder. The target of an
-//! absolute link must be under the workdir's path on the host. Any other link is rejected, and so
-//! is a path that leads above the root. Devices, FIFOs and sockets are listed but never opened. A
-//! name in the base that is not UTF-8 is listed with replacement characters as [`EntryKind::Other`]
-//! and cannot be opened.
+//! stays in the workdir. The target of a relative link is resolved from the link's folder. The
+//! target of an absolute link must be under the workdir's path on the host. Any other link is
+//! rejected, and so is a path that leads above the root. Devices, FIFOs and sockets are listed but
+//! never opened. An entry of the base whose name is not UTF-8 is listed as [`EntryKind::Other`],
+//! with replacement characters in the name, and cannot be opened.
 //!
 //! # Listings
 //! The files that the host writes in the root of the workdir, such as the trace, are not listed.
-//! Their paths can be read and queried like those of other files.
+//! They can still be read and queried by path, like other files.
 //!
 //! # Changes
 //! A change is a difference between the base and the final state of the run's files. Writing the
@@ -44,13 +44,13 @@
 //! it again. A removed folder is one change, regardless of its content. A moved entry is deleted at
 //! its old path and created at its new one. Permissions are preserved and do not count as changes.
 //!
-//! All functions may block on the base's disk. Asynchronous callers run them on a thread that may
-//! block.
+//! All functions may block on the base's disk. Asynchronous callers run them on a thread where
+//! blocking is allowed.
 //!
 //! # Modules
 //! Each module imports only modules listed above it.
 //! - `path`, `printable`, `hex`, `jail`, `stamp`, `entry`, `host_files`, `error`, `host_lines`,
-//!   `git_names`, `reader`: the vocabulary.
+//!   `git_names`, `reader`: shared types, errors and helpers.
 //! - `base`: the workdir on disk.
 //! - `tree`: the trait `Tree`, and the rules that apply to both of its implementations: resolving
 //!   paths, looking up entries, changing them, and protecting repositories.
@@ -93,20 +93,21 @@ pub const OVERLAY_LIMIT: u64 = 64 << 20;
 /// Maximum number of bytes that one read returns: 64 MiB. A larger file is read in parts, with
 /// [`Files::read_at`].
 pub const READ_LIMIT: u64 = 64 << 20;
-/// Maximum size of a file in a run that writes through, in bytes: 16 GiB.
+/// Maximum size of a file in a write-through run, in bytes: 16 GiB.
 pub const FILE_LIMIT: u64 = 16 << 30;
 /// Name of the run's trace in the root of the workdir. Runs can read the file, but only the host
 /// writes it.
 pub const TRACE_FILE: &str = "_steps.jsonl";
-/// Name of the list of filed tickets in the root of the workdir. Only the host writes it.
+/// Name of the file in the root of the workdir that lists the filed tickets. Only the host writes
+/// it.
 pub const ISSUES_FILE: &str = "_issues.jsonl";
 /// Name of the ledger that seals the run's trace, in the root of the workdir. Only the host writes
 /// it.
 pub const LEDGER_FILE: &str = "_ledger.jsonl";
-/// Name of the outline of runs in the root of the workdir. Only the host writes it.
+/// Name of the Org outline of the runs, in the root of the workdir. Only the host writes it.
 pub const EVENTS_FILE: &str = "events.org";
-/// Name of a repository's folder. A run cannot write in any folder with this name, in any spelling,
-/// because the folder's content can make `git` start programs.
+/// Name of a Git repository's folder. A run cannot write in any folder with this name, in any
+/// spelling, because the folder's content can make `git` start programs.
 pub const REPOSITORY: &str = ".git";
 /// Name of the project file. A run cannot write a file with this name in any folder, because
 /// project files configure later runs.

@@ -9,7 +9,8 @@ use wattle_lang::Target;
 const MAX_PATH: usize = 4095;
 /// Maximum size of a name in bytes, as in common file systems.
 const MAX_NAME: usize = 255;
-/// Maximum number of names in a path. It limits every walk and every recursion over a tree.
+/// Maximum number of names in a path. It bounds the depth of every recursion over a tree of
+/// folders.
 const MAX_DEPTH: usize = 256;
 
 /// A reason why a string is not a valid path.
@@ -85,7 +86,7 @@ impl RunPath {
         if joined.len() > MAX_PATH { Err(PathFault::PathTooLong) } else { Ok(RunPath(joined)) }
     }
 
-    /// Returns the path of the entry `name` in this folder. Rejects the name `..`.
+    /// Returns the path of the entry `name` in this folder. Rejects invalid names, including `..`.
     pub(crate) fn join(&self, name: &str) -> Result<RunPath, PathFault> {
         match name {
             "" | "." => return Err(PathFault::Empty),
@@ -116,7 +117,8 @@ impl RunPath {
         Ok(path)
     }
 
-    /// Returns the new path of an entry at or below `from` after `from` was moved to `to`.
+    /// Returns the new path of the entry at this path after `from` was moved to `to`. This path
+    /// must be `from` or under it.
     pub(crate) fn relocate(&self, from: &RunPath, to: &RunPath) -> Result<RunPath, PathFault> {
         to.join_all(self.below(from).into_iter().flatten())
     }
@@ -166,7 +168,7 @@ impl RunPath {
         self.names().count()
     }
 
-    /// Returns the names in order, starting below the root.
+    /// Returns the components of the path, outermost first. The root has none.
     pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
@@ -199,7 +201,7 @@ impl RunPath {
         self.steps().take(self.depth().saturating_sub(1))
     }
 
-    /// Returns the names of this path relative to `folder`, or `None` if the path is neither
+    /// Returns the components of this path relative to `folder`, or `None` if the path is neither
     /// `folder` nor under it.
     pub(crate) fn below<'a>(&'a self, folder: &RunPath) -> Option<impl Iterator<Item = &'a str>> {
         let rest = self.0.strip_prefix(&folder.0)?;
@@ -212,7 +214,8 @@ impl RunPath {
         &self.0
     }
 
-    /// Returns the path for system calls on the base's folder.
+    /// Returns the path in the form that system calls relative to the base's folder need: `.` for
+    /// the root.
     pub(crate) fn in_base(&self) -> &str {
         if self.is_top() { "." } else { &self.0 }
     }

@@ -1,6 +1,6 @@
 //! Formatting of paths and names in messages.
 
-/// Formats a path or a name for a message: on one line, truncated if it is long.
+/// Formats a path or a name for a message. Escapes control characters, and truncates a long string.
 pub(crate) fn printable(text: impl std::fmt::Display) -> String {
     let text = text.to_string();
     let mut out = String::new();

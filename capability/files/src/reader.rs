@@ -43,8 +43,8 @@ impl Reader {
         }
     }
 
-    /// Returns true if the file has not changed since it was opened. An open file of the overlay
-    /// never changes.
+    /// Returns true if the file has not changed since it was opened. A snapshot of a file in the
+    /// overlay never changes.
     ///
     /// # Errors
     /// If the base cannot be read.
@@ -58,7 +58,7 @@ impl Reader {
         }
     }
 
-    /// Returns the size in bytes when the file was opened.
+    /// Returns the size that the file had when it was opened, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         match &self.source {
@@ -101,7 +101,7 @@ impl Reader {
         })
     }
 
-    /// Reads the whole file if it has at most `max` bytes.
+    /// Reads the whole file. Fails if the file has more than `max` bytes.
     pub(crate) fn read_bounded(&self, max: u64) -> Result<Bytes, BoundedReadError> {
         if self.size() > max {
             return Err(BoundedReadError::TooLarge(self.size()));
@@ -124,7 +124,7 @@ impl Reader {
     }
 }
 
-/// The error of a bounded read.
+/// The error that [`Reader::read_bounded`] returns.
 pub(crate) enum BoundedReadError {
     /// The file has at least this many bytes, which exceeds the limit.
     TooLarge(u64),

@@ -1,5 +1,5 @@
 //! Records of the state that an entry of the base had when the run relied on it. They show whether
-//! somebody else has changed the entry since then.
+//! another process has changed the entry since then.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(crate) enum Stamp {
     File(FileStamp),
     /// A folder whose content the run did not use. It matches every folder.
     Folder,
-    /// A folder with everything in it, by hash.
+    /// A folder and everything in it, identified by a hash.
     Tree(#[serde(with = "crate::hex")] blake3::Hash),
     Link(String),
     Other,
@@ -72,13 +72,13 @@ impl FileStamp {
         FileStamp { device, inode, size, modified, changed }
     }
 
-    /// Returns true if both are versions of the same file, with any content.
+    /// Returns true if both stamps are versions of the same file, regardless of its content.
     pub(crate) fn is_same_file(&self, other: &FileStamp) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns true if both are versions of the same file with the same content. Ignores the time
-    /// of the last status change, which a move updates.
+    /// Returns true if both stamps are versions of the same file with the same content. Ignores the
+    /// time of the last status change, which a move updates.
     pub(crate) fn is_same_after_move(&self, other: &FileStamp) -> bool {
         self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }

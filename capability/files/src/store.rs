@@ -6,8 +6,8 @@ use crate::overlay::Overlay;
 use crate::tree::Tree;
 use crate::write_through::WriteThrough;
 
-/// The tree of a run. An operation that only an overlay supports matches on the variant, so that
-/// its behaviour in a run that writes through is explicit.
+/// The tree of a run's files. An operation that only an overlay supports matches on the variant, so
+/// that its behaviour in a write-through run is explicit.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "each run has one store")]
 pub(crate) enum Store {

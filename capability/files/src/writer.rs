@@ -19,8 +19,8 @@ use crate::path::{Intent, RunPath};
 use crate::store::SharedStore;
 use crate::tree::{Edit, OpenFile, change};
 
-/// An open file that can be written in parts at any offset. Readers see each part once it is
-/// written. Writes to a file that was removed after it was opened are discarded.
+/// An open file that can be written in parts at any offset. Each part is visible in the run's files
+/// as soon as it is written. Writes to a file that was removed after it was opened are discarded.
 #[derive(Debug)]
 pub struct Writer {
     store: SharedStore,
@@ -35,7 +35,7 @@ impl Writer {
     /// Writes at an offset. A gap before the offset is filled with zeros.
     ///
     /// # Errors
-    /// If the overlay is full, or the base does not allow it.
+    /// If the overlay is full, or the base does not allow the change.
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), FilesError> {
         self.edit(Edit::WriteAt(offset, data)).map(drop)
     }
@@ -43,7 +43,7 @@ impl Writer {
     /// Appends to the file, and returns the new size.
     ///
     /// # Errors
-    /// If the overlay is full, or the base does not allow it.
+    /// If the overlay is full, or the base does not allow the change.
     pub fn append(&self, data: &[u8]) -> Result<u64, FilesError> {
         self.edit(Edit::Append(data))
     }
@@ -51,7 +51,7 @@ impl Writer {
     /// Truncates the file to `size` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// If the overlay is full, or the base does not allow it.
+    /// If the overlay is full, or the base does not allow the change.
     pub fn truncate(&self, size: u64) -> Result<(), FilesError> {
         self.edit(Edit::Truncate(size)).map(drop)
     }
@@ -68,8 +68,8 @@ impl Writer {
     }
 }
 
-/// Edits an open file of the base. The caller holds the store's lock, so no other thread uses the
-/// handle.
+/// Edits an open file of the base, and returns the file's new size. The caller holds the store's
+/// lock, so no other thread uses the handle.
 fn edit_base(path: &RunPath, file: &File, edit: Edit<'_>) -> Result<u64, FilesError> {
     let io = |cause| FilesError::io(Intent::Write, path, cause);
     let size = edit.new_size(file.metadata().map_err(io)?.len());
@@ -84,8 +84,8 @@ fn edit_base(path: &RunPath, file: &File, edit: Edit<'_>) -> Result<u64, FilesEr
     .map_err(io)
 }
 
-/// Appends at the current end of the file, and returns the new size. Sets the append flag of the
-/// handle only for this write.
+/// Appends at the current end of the file, and returns the new size. Sets the handle's append flag
+/// only for this write.
 fn append(file: &File, data: &[u8]) -> io::Result<u64> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?;

@@ -1,5 +1,5 @@
-//! Tests applying changes while somebody else changes the base: conflicts are reported, and nothing
-//! is lost.
+//! Tests applying changes while another process changes the base: conflicts are reported, and
+//! nothing is lost.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,7 @@
-//! A test that performs random operations on a simple model, on an overlay, and on a run that
-//! writes through. All three must return the same results and the same trees. Both runs list the
-//! same changes, and applying the overlay's changes creates the same tree on disk.
+//! Performs random operations on a simple model, on an overlay, and in a write-through run. Each
+//! operation must either succeed in all three or fail in all three, and result in the same tree.
+//! The overlay and the write-through run must list the same changes, and applying the overlay's
+//! changes must create the same tree on disk.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +31,7 @@ enum Op {
     Rename(String, String),
 }
 
-/// The contents of files by path. `None` is a folder. The map does not contain the root.
+/// The contents of files by path. `None` stands for a folder. The map does not contain the root.
 #[derive(Clone, Debug, Default)]
 struct Model(BTreeMap<String, Option<Vec<u8>>>);
 
@@ -183,7 +184,11 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn overlay_and_write_through_agree_with_the_model(
@@ -212,7 +217,12 @@ proptest! {
             }
             prop_assert_eq!(&view(&overlay), &model.tree(), "overlay after {:?}", op);
             prop_assert_eq!(&view(&through), &model.tree(), "write-through after {:?}", op);
-            prop_assert_eq!(overlay.changes().unwrap(), through.changes().unwrap(), "changes after {:?}", op);
+            prop_assert_eq!(
+                overlay.changes().unwrap(),
+                through.changes().unwrap(),
+                "changes after {:?}",
+                op
+            );
         }
         prop_assert_eq!(&tree(under.path()), &start, "the base is untouched");
         let listed = overlay.changes().unwrap();

@@ -110,8 +110,8 @@ fn three_processes_append_and_no_line_is_lost() {
     }
 }
 
-/// Tests a process that repeatedly replaces a folder with a link to the repository while a run
-/// writes in the folder.
+/// While a run writes to a folder, another thread repeatedly swaps the folder with a link to the
+/// repository. The repository does not change.
 #[test]
 fn a_swapper_leads_no_write_into_a_repository() {
     let dir = tempfile::tempdir().unwrap();

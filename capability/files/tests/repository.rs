@@ -1,5 +1,5 @@
-//! Tests that a run cannot create a repository, regardless of its name and the order in which its
-//! parts are created.
+//! Tests that a run can neither write to a repository nor create one, regardless of the
+//! repository's name and the order in which its parts are created.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,8 @@ fn runs(dir: &tempfile::TempDir) -> [Files; 3] {
     ]
 }
 
-/// Creates one part of a repository's layout, in one of several ways.
+/// Creates one part of a repository's layout. `way` selects the operation that creates the part.
+/// Returns true if the operation is allowed.
 fn make(files: &Files, folder: &str, part: &str, way: usize) -> bool {
     let at = format!("{folder}{part}");
     let spare = format!("spare-{}", at.replace('/', "-"));

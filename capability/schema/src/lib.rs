@@ -200,7 +200,8 @@ fn nested_id() -> String {
     "an `$id` inside a schema is not supported; refer to `#/$defs/…`".to_owned()
 }
 
-/// Decodes percent-encoding: replaces `%41` with `A`, and so on.
+/// Decodes percent-encoding: replaces `%41` with `A`, and so on. Returns `None` if the encoding is
+/// invalid or the result is not UTF-8.
 fn percent_decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();

@@ -35,7 +35,7 @@ fn extreme(run: &mut Run, h: i32, of: fn(f64, f64) -> f64) -> Result<f64, Failur
 /// A numeric item: its value and its text.
 type NumberItem<'a> = (f64, &'a [u8]);
 
-/// Parses the items as numbers. Also returns the charge for their memory.
+/// Parses an array's items as numbers. Also returns the charge for the memory of the numbers.
 fn read(run: &mut Run, h: i32) -> Result<(Vec<NumberItem<'_>>, MemoryCharge), Failure> {
     let account = run.account().clone();
     let items = Arrays::of(run).get(Handle(h))?;

@@ -1,5 +1,5 @@
-//! Arrays of rows, which are JSON objects or tab-separated values: `arr.sort_rows` and
-//! `arr.from_csv`.
+//! `arr.sort_rows` and `arr.from_csv`, for arrays of rows. A row is a JSON object or a line of
+//! tab-separated values.
 
 use std::cmp::Ordering;
 
@@ -44,7 +44,7 @@ fn compare(a: &Key, b: &Key) -> Ordering {
 /// The location of the sort key in each row.
 enum Field<'k> {
     Path(Path),
-    /// The index of a tab-separated column, from 0, and the key as the program wrote it.
+    /// The index of a tab-separated column, counted from 0, and the key as the program wrote it.
     Column(usize, &'k str),
 }
 

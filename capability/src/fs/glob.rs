@@ -44,7 +44,7 @@ pub(super) async fn glob(run: &mut Run, pattern: Unadmitted<String>) -> Result<H
 struct State {
     /// The folder's path. Empty for the workdir.
     folder: String,
-    /// The index of the segment.
+    /// The index of the segment in the pattern.
     next: usize,
     /// If true, a wildcard matched the folder. Such a folder is skipped if it may not be read.
     found: bool,
@@ -68,7 +68,7 @@ impl<'f> Search<'f> {
         Search { files, stop, found: BTreeSet::new(), skipped: Vec::new(), listed: 0 }
     }
 
-    /// Adds all paths that match a pattern to `found`.
+    /// Adds to `found` all paths that match a pattern.
     fn walk(&mut self, pattern: &Pattern) -> Result<(), Failure> {
         let start = State { folder: String::new(), next: 0, found: false };
         let mut seen = HashSet::from([start.clone()]);
@@ -83,7 +83,8 @@ impl<'f> Search<'f> {
         Ok(())
     }
 
-    /// Matches one segment in a folder, and returns the next states.
+    /// Matches a state's pattern segment against the entries of the state's folder. Adds complete
+    /// matches to `found`, and returns the states in which the search continues.
     fn step(&mut self, pattern: &Pattern, state: State) -> Result<Vec<State>, Failure> {
         let Pattern { segments, folders } = pattern;
         let folders = *folders;
@@ -150,8 +151,9 @@ impl<'f> Search<'f> {
         Ok(entries.into_iter().map(|entry| (entry.name, entry.kind)).collect())
     }
 
-    /// Returns the value of a result. Returns `None` if the entry does not exist, or if a wildcard
-    /// matched it and it may not be read.
+    /// Returns the value in `result`, or `None` if the file or folder does not exist. If a wildcard
+    /// matched the path (`found` is true), also returns `None` if the file or folder may not be
+    /// read, and adds the reason to `skipped`.
     fn unless_missing<T>(
         &mut self,
         result: Result<T, FilesError>,

@@ -57,7 +57,7 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Error messages of `git`, each with a hint for the operator.
+/// Excerpts from `git`'s error messages, each group with a hint for the operator.
 const HINTS: &[(&[&str], &str)] = &[
     (
         &["Permission denied (", "Load key "],
@@ -124,7 +124,8 @@ impl Author {
     }
 }
 
-/// Finds the `git` binary in the folders of a `PATH`. Relative folders are ignored.
+/// Finds the `git` binary in the folders of a `PATH`, and returns its path, or `None` if no folder
+/// contains it. Relative folders are ignored.
 #[must_use]
 pub fn find_git(path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
@@ -313,8 +314,8 @@ impl Sequence<'_> {
         })
     }
 
-    /// Returns the remote's configuration as environment variables, because every user of the
-    /// machine can see a process's arguments.
+    /// Returns environment variables that configure the remote under the given name. Command-line
+    /// arguments would be visible to every user of the machine.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];

@@ -14,7 +14,7 @@ const MAX_OUTPUT: u64 = 64 << 10;
 /// The `PATH` of the process: the folders where `git` finds its own programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A call to `git`.
+/// The parameters of a call to `git`.
 pub(super) struct Call<'a> {
     /// The absolute path of the binary.
     pub(super) git: &'a Path,
@@ -22,7 +22,7 @@ pub(super) struct Call<'a> {
     pub(super) workdir: &'a Path,
     /// An empty folder in place of the user's home.
     pub(super) home: &'a Path,
-    /// The arguments.
+    /// The command-line arguments.
     pub(super) args: Vec<String>,
     /// Environment variables in addition to the fixed ones.
     pub(super) variables: Vec<(String, String)>,
@@ -32,14 +32,14 @@ pub(super) struct Call<'a> {
     pub(super) deadline: Instant,
 }
 
-/// The exit code and the output of a call.
+/// The exit code and the output of a `git` process.
 #[derive(Debug)]
 pub(super) struct ProcessOutput {
     /// The exit code, or `None` if a signal ended the process.
     pub(super) code: Option<i32>,
-    /// The first part of the standard output.
+    /// The first [`MAX_OUTPUT`] bytes of the standard output.
     pub(super) out: String,
-    /// The first part of the standard error.
+    /// The first [`MAX_OUTPUT`] bytes of the standard error.
     pub(super) err: String,
 }
 

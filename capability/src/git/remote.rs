@@ -1,4 +1,4 @@
-//! The operator's remote and branch, parsed into types that `git` cannot mistake for an option or a
+//! The operator's remote and branch, validated so that `git` cannot mistake them for an option or a
 //! program.
 
 use std::fmt::{self, Write as _};
@@ -15,7 +15,7 @@ pub struct Remote {
     protocol: &'static str,
 }
 
-/// An error in a remote's settings: its location, its branch or one of its files.
+/// The error returned if the location, the branch or a file of a remote is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RemoteError(String);
@@ -24,7 +24,7 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, RemoteError> {
     Err(RemoteError(why.into()))
 }
 
-/// The accepted forms of a remote.
+/// A hint with the accepted forms of a remote, for error messages.
 const FORMS: &str =
     "give an absolute path, a URL with `https://`, `ssh://` or `file://`, or `user@host:path`";
 
@@ -164,7 +164,8 @@ impl RemoteFiles {
         Ok(RemoteFiles { ca, ssh_key, known_hosts })
     }
 
-    /// Returns the path of the CA certificates for https.
+    /// Returns the path of the operator's CA certificates for https, or `None` if the operator set
+    /// none.
     pub(super) fn ca(&self) -> Option<&str> {
         self.ca.as_deref().and_then(Path::to_str)
     }

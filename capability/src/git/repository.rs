@@ -144,7 +144,8 @@ fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String>
     Ok(())
 }
 
-/// Returns the first key that is not allowed in a NUL-separated listing.
+/// Searches a NUL-separated list of configuration keys. Returns the first key that [`KEYS`] does
+/// not allow, or `None` if it allows all of them.
 pub(super) fn forbidden(listing: &str) -> Option<&str> {
     listing.split('\0').map(str::trim).filter(|key| !key.is_empty()).find(|key| !is_allowed(key))
 }

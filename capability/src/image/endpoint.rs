@@ -119,8 +119,8 @@ impl Endpoint {
         Failure::new(code, format!("no image was generated: {}", self.clean(&error.to_string())))
     }
 
-    /// Returns the endpoint's error message, truncated and formatted as a suffix. Returns an empty
-    /// string if there is no message.
+    /// Returns the endpoint's error message, truncated and formatted as a suffix for a failure's
+    /// message. Returns an empty string if there is no message.
     fn message(&self, answer: &Response) -> String {
         let value: Option<Json> = serde_json::from_slice(&answer.body).ok();
         let of = |at: &str| value.as_ref()?.pointer(at)?.as_str().map(str::to_owned);

@@ -8,7 +8,8 @@ use hifijson::{Error as Bad, Expect, SliceLexer, num::LexWrite as _, str::LexAll
 use indexmap::IndexMap;
 use wattle_rt::{Code, Failure};
 
-/// Maximum nesting depth. Every walk over a document recurses on a program's small stack.
+/// Maximum nesting depth. The limit is low because recursive functions walk the document on a
+/// program's small stack.
 pub(super) const MAX_DEPTH: usize = 128;
 /// Maximum number of values in a document. A value takes about 60 bytes of memory.
 pub(super) const MAX_VALUES: usize = 1_000_000;
@@ -83,7 +84,8 @@ impl Document {
         1 + inner.unwrap_or(0)
     }
 
-    /// Returns the kind with an article, for use in a message.
+    /// Returns the name of the value's kind with an indefinite article, such as `an array`, for use
+    /// in a message.
     pub(crate) fn a_kind(&self) -> String {
         match self {
             Document::Null => "null".to_owned(),
@@ -92,7 +94,7 @@ impl Document {
         }
     }
 
-    /// Returns the name of the kind, which is also the result of `json.type`.
+    /// Returns the name of the value's kind, which is also the result of `json.type`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Document::Null => "null",
@@ -148,8 +150,8 @@ fn value(
     })
 }
 
-/// Returns the position of a byte offset, such as `line 2, column 5`. Lines and columns are counted
-/// from 1, and columns are counted in characters.
+/// Converts a byte offset to a line and a column, such as `line 2, column 5`. Lines and columns are
+/// counted from 1, and columns are counted in characters.
 fn position(text: &str, at: usize) -> String {
     let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
@@ -162,7 +164,7 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes the document without whitespace.
+/// Writes the document as JSON, without whitespace between tokens.
 impl fmt::Display for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,5 @@
-//! `json.query`: a jq filter, run as a sandboxed guest with its own limits on time and memory.
+//! `json.query`: applies a jq filter in a sandboxed guest, within a memory limit and the run's
+//! deadline.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,13 @@ use crate::QUOTED;
 use crate::guests::LazyGuest;
 use crate::map;
 
-/// The module built from `shell/toolbox/jq`.
+/// The jq guest, built from `shell/toolbox/jq`.
 static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm"));
 /// Maximum memory of a filter, in bytes.
 const MAX_MEMORY: usize = 128 << 20;
 /// Maximum length of a filter, in bytes.
 const MAX_FILTER: usize = 16 << 10;
-/// Maximum size of the output, in bytes. The guest itself fails at 8 MiB.
+/// Maximum size of the output, in bytes. The guest itself fails if its output exceeds 8 MiB.
 const MAX_OUTPUT: usize = 9 << 20;
 
 pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
@@ -36,7 +37,8 @@ pub(super) async fn query_with(
     apply(run.account(), (&vars, &filter), doc.as_bytes(), now, run.deadline()).await
 }
 
-/// Returns the variables for a filter as a JSON object.
+/// Converts a map that contains a filter's variables to a JSON object. Fails if a key is not a
+/// valid variable name.
 fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -53,9 +55,9 @@ fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
     super::make(run, map)
 }
 
-/// Applies a jq filter to a JSON document of at most 16 MiB, and returns its values, one per line.
-/// The filter runs in a sandbox, and is stopped at the deadline. `now` is the current time that the
-/// filter sees, in seconds since 1970.
+/// Applies a jq filter to a JSON document of at most 16 MiB, and returns the values that the filter
+/// outputs, one per line. The filter runs in a sandbox, and is stopped at the deadline. `now` is
+/// the current time that the filter sees, in seconds since 1970.
 ///
 /// # Errors
 /// If the filter or the document is invalid, or if the filter fails or needs too much time or

@@ -4,7 +4,7 @@ use wattle_rt::{Code, Failure, truncate};
 
 use super::document::{Document, MAX_DEPTH};
 
-/// A step of a path.
+/// A step of a path, from a value to one of its fields or items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// A key, or an index if the value is an array.
@@ -39,7 +39,7 @@ impl Path {
         Ok(Path { steps, text: text.to_owned() })
     }
 
-    /// Returns the path that appends an item to the array at this path.
+    /// Extends the path of an array to the position after the array's last item.
     pub(crate) fn after_last(mut self) -> Path {
         self.steps.push((Step::AfterLast, self.text.len()));
         self
@@ -171,7 +171,7 @@ impl Path {
     }
 }
 
-/// Returns the step as a key of an object.
+/// Returns the step as an object key.
 fn key(step: &Step) -> String {
     match step {
         Step::Name(name) => name.clone(),
@@ -180,7 +180,8 @@ fn key(step: &Step) -> String {
     }
 }
 
-/// Returns the step as an index into an array of the given length. The index may equal the length.
+/// Returns the step as an index into an array of the given length, or `None` if the step is not an
+/// index or is out of range. The index may equal the length.
 fn index(step: &Step, length: usize) -> Option<usize> {
     let index = match step {
         Step::AfterLast => return Some(length),
@@ -199,8 +200,8 @@ fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
     }
 }
 
-/// Returns true if the step can be set in the value. An object accepts any step, and an array
-/// accepts an index up to its length.
+/// Returns true if a child of the value can be set at the step. An object accepts any step, and an
+/// array accepts an index up to its length.
 fn can_set(value: &Document, step: &Step) -> bool {
     match value {
         Document::Object(_) => true,
@@ -258,7 +259,7 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
     Ok(steps)
 }
 
-/// Parses the text from after `[` through the closing `]`. Also returns the remaining text.
+/// Parses a step in brackets, starting after the `[`. Also returns the text after the `]`.
 fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
     for quote in ['"', '\''] {
         if let Some(quoted) = inside.strip_prefix(quote) {

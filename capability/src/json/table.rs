@@ -156,7 +156,7 @@ fn columns(head: &ByteRecord) -> Vec<String> {
     head.iter().map(name).collect()
 }
 
-/// Returns the kind of a value, with an article.
+/// Returns the name of a value's kind with an indefinite article, such as `an array`.
 fn a_kind(document: &Document) -> String {
     match document.kind() {
         kind @ ("object" | "array") => format!("an {kind}"),

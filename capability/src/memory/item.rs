@@ -22,7 +22,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns the name of the scope in programs.
+    /// Returns the name that programs use for the scope.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Scope {
         }
     }
 
-    /// Returns the scope with this name.
+    /// Returns the scope with this name, or `None` if the name is unknown.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Scope> {
         [Scope::Tenant, Scope::Session].into_iter().find(|scope| scope.name() == name)
@@ -82,7 +82,7 @@ pub struct NewItem {
     pub scope: Scope,
 }
 
-/// An item.
+/// A stored text, with its id, its owner and its creation time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The number of the item. It is unique within the tenant and never reused.
@@ -107,11 +107,12 @@ pub fn full() -> Failure {
 /// Backend failures are reported as `EREMOTE`.
 pub trait Memory: Send + Sync {
     /// Adds an item and returns its id. If the owner already has an item with this text, returns
-    /// the id of that item. A repeated `call` adds nothing and returns the same id.
+    /// the id of that item. If the idempotency key `call` is repeated, adds nothing and returns the
+    /// same id.
     fn add(&self, call: Option<String>, item: NewItem) -> PortFuture<'_, i32>;
 
-    /// Removes an item. Returns false if the item does not exist. A repeated `call` returns the
-    /// same result as the first.
+    /// Removes an item. Returns false if the item does not exist. If the idempotency key `call` is
+    /// repeated, returns the same result as the first time.
     fn remove(&self, call: Option<String>, id: i32) -> PortFuture<'_, bool>;
 
     /// Returns at most `max` items, newest first.
@@ -124,8 +125,9 @@ pub trait Memory: Send + Sync {
     /// in a query, best first.
     fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>>;
 
-    /// Returns at most `max` items that may be embedded and have no vector from the model. The
-    /// items in `first` come first.
+    /// Returns the ids and texts of at most `max` items that have no vector from the model. Omits
+    /// encrypted items, because their embeddings must not be stored. The items whose ids are in
+    /// `first` come first.
     fn without_vector(
         &self,
         model: String,
@@ -136,7 +138,7 @@ pub trait Memory: Send + Sync {
     /// Stores vectors computed by the model.
     fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Compares all vectors from the model with the target of `nearest`, and returns the items with
-    /// the nearest vectors.
+    /// Compares all vectors from the model with the target of `nearest`, and returns the ids of the
+    /// items with the nearest vectors, each with its similarity.
     fn nearest(&self, model: String, nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>>;
 }

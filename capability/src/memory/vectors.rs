@@ -4,8 +4,8 @@ use super::Memory;
 use crate::PortFuture;
 use crate::search::{Nearest, Vectors};
 
-/// A memory's items, as documents with vectors. Vectors are computed first for items that match by
-/// words.
+/// The vectors of a memory's items. Missing vectors are computed first for the items that the
+/// keyword search found.
 pub(super) struct ItemVectors<'a> {
     pub(super) memory: &'a dyn Memory,
     pub(super) by_words: &'a [(i32, f64)],

@@ -47,8 +47,9 @@ impl Team {
         })
     }
 
-    /// Returns true if another program may start: the limit is not reached, and either no program
-    /// is running or the run's account has enough memory for it.
+    /// Returns true if another program may start: the maximum number of concurrent programs is not
+    /// reached, and either no program is running or the run's account has enough memory for another
+    /// one.
     pub(crate) fn has_capacity(&self) -> bool {
         let fits = self.running.is_empty() || self.account.free() >= self.program_memory;
         fits && self.running.len() < self.par.max_concurrent.get()

@@ -1,7 +1,7 @@
 //! Classes of effects, and the capabilities whose names refer to them in rules.
 //!
 //! A rule on `http` covers every request, no matter which function makes it. A rule on a capability
-//! whose name is not a class covers only the functions of that capability.
+//! whose name does not refer to a class covers only the functions of that capability.
 
 use wattle_rt::{Service, Target};
 
@@ -25,7 +25,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// Returns the class of a target.
+    /// Returns the class of the effects on a kind of resource.
     pub(super) fn of(target: Target) -> Class {
         match target {
             Target::Url => Class::Requests,
@@ -69,7 +69,7 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
 }
 
 /// Returns true if effects of a class are the purpose of a capability. A rule that allows the
-/// capability allows only these effects, even if its functions have others.
+/// capability allows only these effects, even if its functions have other effects.
 pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
     match capability {
         "web" => matches!(class, Class::Requests | Class::Service(Service::Engine)),

@@ -21,7 +21,8 @@ pub struct Decision {
 pub struct Question {
     /// The effect in question.
     pub touch: Touch,
-    /// The rule that approval adds for the function.
+    /// A rule that covers the effects that the user would approve. The approval applies only to the
+    /// function in `touch`.
     pub approves: Rule,
     /// The settings change that would make the question unnecessary.
     pub remedy: String,
@@ -38,7 +39,7 @@ pub struct Refusal {
     pub remedy: String,
 }
 
-/// An effect of a program's call.
+/// An effect of a program's call to a host function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// The function, such as `http.get`.
@@ -110,8 +111,8 @@ impl Policy {
                 Some(resource) => vec![Subject::Known(target, resource, text.to_owned())],
                 None => vec![Subject::Unknown(target, text.to_owned())],
             },
-            // The call may touch any one of the kinds, so it is denied only if all kinds are
-            // denied.
+            // The call may touch a resource of any of these kinds, so it is denied only if all of
+            // them are denied.
             Reach::Any(targets) => {
                 let each = targets.iter().map(|target| Subject::Unknown(*target, String::new()));
                 let (denied, rest): (Vec<Subject>, Vec<Subject>) = each
@@ -121,8 +122,8 @@ impl Policy {
         }
     }
 
-    /// Adds the question or the refusal about one resource to the decision. Adds nothing if the
-    /// effect is allowed.
+    /// Adds a question or a refusal for one resource to the decision. Adds nothing if the effect is
+    /// allowed.
     fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
         let ruling = self.before(function, subject);
         if ruling.verdict == Verdict::Allow {
@@ -150,9 +151,9 @@ impl Policy {
         }
     }
 
-    /// Returns the ruling before the run. An unknown resource is denied only if every possible
-    /// resource is denied. If any possible resource needs approval, the user is asked. If the
-    /// actual resource turns out to be denied, the call is denied when it is made.
+    /// Returns the ruling on an effect before the run. An unknown resource is denied only if every
+    /// possible resource is denied. If any possible resource needs approval, the user is asked. If
+    /// the actual resource turns out to be denied, the call is denied when it is made.
     fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
         let (target, prefix) = match subject {
             Subject::Nothing => return self.on(function, TouchedResource::Nothing),

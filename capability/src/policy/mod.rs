@@ -7,19 +7,19 @@
 //! | rule | covers |
 //! |---|---|
 //! | `*` | every effect outside the run |
-//! | `http` | every request to a URL; if it denies or asks, also requests to a search engine, a model or a remote |
+//! | `http` | every request to a URL; if it denies or asks, also requests to a search engine, a model, an image generator or a Git remote |
 //! | `fs` | every access to the run's files; if it denies or asks, also to the public folder and tickets |
 //! | `kv` | every key of the state; if it denies or asks, also tickets and the memory |
 //! | `par` | every program that a program starts |
 //! | `agent` | every question to another agent |
 //! | `tool` | every call to a tool of the application |
 //! | `ai` | every message to a model; if it denies or asks, also requests to an image generator |
-//! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only the effects that are its purpose |
+//! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only the effects that are the capability's purpose |
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
 //! | `key:user.` | the keys of the session's state with that prefix |
-//! | `program:NAME`, `agent:NAME`, `tool:NAME` | a catalog program, an agent or a tool that a program starts |
+//! | `program:NAME`, `agent:NAME`, `tool:NAME` | the catalog program, agent or tool with that name |
 //! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*`, `tool:*` | everything of that kind |
 //!
 //! There are no other wildcards: a `*` within a path, a prefix or a name is an error. `\*` is a
@@ -28,8 +28,8 @@
 //! For each call, the most specific rule wins: a rule on the resource (a host before a wildcard, a
 //! longer path before a shorter one), then a rule on the class of effects, then `*`. Among equally
 //! specific rules, the strictest wins: deny, then ask, then allow. A rule on the function, or on a
-//! capability that is not a class, counts in addition to a rule on the resource, and precedes a
-//! rule on the class. An effect that no rule covers is allowed.
+//! capability whose name is not a class of effects, counts in addition to a rule on the resource,
+//! and precedes a rule on the class. An effect that no rule covers is allowed.
 //!
 //! The decision about a program is made [before its first instruction](Policy::decide), based on
 //! its [`Authority`](wattle_rt::Authority). If an argument is not known by then, the same rules
@@ -41,8 +41,13 @@
 //! use wattle_rt::Target;
 //!
 //! let rules = |list: &[&str]| list.iter().map(|rule| rule.parse().unwrap()).collect::<Vec<_>>();
-//! let policy = Policy::new(rules(&["host:api.example.com"]), rules(&["write:notes"]), rules(&["http"]));
-//! assert_eq!(policy.verdict("http.get", Target::Url, "https://api.example.com/v1"), Verdict::Allow);
+//! let policy = Policy::new(
+//!     rules(&["host:api.example.com"]),
+//!     rules(&["write:notes"]),
+//!     rules(&["http"]),
+//! );
+//! let url = "https://api.example.com/v1";
+//! assert_eq!(policy.verdict("http.get", Target::Url, url), Verdict::Allow);
 //! assert_eq!(policy.verdict("web.fetch", Target::Url, "https://example.org/"), Verdict::Deny);
 //! assert_eq!(policy.verdict("shell.run", Target::Write, "notes/a.txt"), Verdict::Ask);
 //! ```
@@ -63,7 +68,7 @@ use class::Class;
 use resource::Resource;
 use rule::Rank;
 
-/// The verdict of a rule, from the mildest to the strictest.
+/// The verdict of a rule. The variants are ordered from the mildest to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The effect is permitted.
@@ -186,9 +191,9 @@ impl<'c> TouchedResource<'c> {
     }
 }
 
-/// Returns the ruling of the rule with the highest rank. If several rules have that rank, the
-/// strictest one decides. The second argument of `rank` is true if the rule is restrictive, which
-/// means that it denies or asks.
+/// Returns the ruling of the rule with the highest rank, or `None` if no rule has a rank. If
+/// several rules have that rank, the strictest one decides. The second argument of `rank` is true
+/// if the rule is restrictive, which means that it denies or asks.
 fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<Ruling<'p>> {
     let ranked = set.iter().filter_map(|(rule, verdict)| {
         Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule))
@@ -224,13 +229,15 @@ fn on<'p>(set: &'p Set, function: &str, touched: TouchedResource<'_>) -> Ruling<
     }
 }
 
-/// Returns the ruling of the rules on the function, or on its capability.
+/// Returns the ruling of the rules on the function or on its capability, or `None` if there is no
+/// such rule.
 fn by_name<'p>(set: &'p Set, function: &str, touched: TouchedResource<'_>) -> Option<Ruling<'p>> {
     let capability = function.split('.').next().unwrap_or_default();
     best(set, |rule, restricts| rule.on_name(capability, function, touched.class(), restricts))
 }
 
-/// Returns the ruling of the rules on the class of effects.
+/// Returns the ruling of the rules on the resource's class of effects. If there is no such rule,
+/// the effect is allowed.
 fn by_class<'p>(set: &'p Set, touched: TouchedResource<'_>) -> Ruling<'p> {
     let ruling = touched
         .class()

@@ -1,4 +1,5 @@
-//! The guard of a run, which applies the policy before a program starts and at each call.
+//! The guard of a session's programs, which applies the policy before a program starts and at each
+//! call.
 
 use std::fmt;
 use std::pin::Pin;
@@ -29,9 +30,9 @@ pub struct Request<'a> {
 /// A line of a program's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The number, from 1.
+    /// The line number, counted from 1.
     pub number: u32,
-    /// The text.
+    /// The text, without surrounding whitespace. A long line is truncated.
     pub text: String,
 }
 
@@ -97,7 +98,7 @@ pub struct Preflight {
     once: Vec<Approval>,
 }
 
-/// An effect that the user approved for a function.
+/// The user's approval of the effects that a rule covers, for one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approval {
     function: String,
@@ -192,7 +193,7 @@ impl Preflight {
     }
 }
 
-/// Renders the user's denial of each question, with the user's reason if there is one.
+/// Renders the denied questions, with the user's reason if there is one.
 fn denial(questions: &[String], reason: &str) -> String {
     let each = questions.iter().map(|question| match reason {
         "" => format!("{question}, and the user denied it"),
@@ -206,7 +207,8 @@ fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// Returns the source line of each function use in the program.
+/// Returns the source line of each function use in the program. The entry of a use whose position
+/// is unknown is `None`.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {
@@ -216,7 +218,7 @@ async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     preview.use_positions().await.into_iter().map(|position| line(position?.line)).collect()
 }
 
-/// Maximum length of a program's line in a question, in characters.
+/// Maximum length of the source line that is quoted in a question, in characters.
 const MAX_LINE: usize = 200;
 
 impl Guard for Preflight {

@@ -102,8 +102,8 @@ pub(super) fn host_name(host: &Host<&str>) -> String {
     }
 }
 
-/// Splits a path into its names, starting at the workdir's root. Returns `None` if the path leads
-/// above the root.
+/// Splits a path relative to the workdir's root into its components, without `.` and `..`. Returns
+/// `None` if the path leads above the root.
 pub(super) fn names(text: &str) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for name in text.split('/') {

@@ -120,9 +120,11 @@ impl Rule {
         })
     }
 
-    /// Returns the rank of the rule for a function. The rule matches by the function's name, or by
-    /// its capability unless the capability's name refers to `class`. A rule that allows a
-    /// capability allows only the effects that are its purpose.
+    /// Returns the rank of the rule for a function, or `None` if the rule does not match. The rule
+    /// matches if it names the function or its capability. However, a rule on a capability whose
+    /// name refers to `class` does not match, because [`on_class`](Rule::on_class) ranks such a
+    /// rule. A rule that allows a capability allows only the effects that are the capability's
+    /// purpose. `restricts` is true if the rule denies or asks.
     pub(super) fn on_name(
         &self,
         capability: &str,
@@ -141,8 +143,8 @@ impl Rule {
         }
     }
 
-    /// Returns the rank of the rule for a class of effects. A rule that restricts a class also
-    /// restricts the classes that depend on it.
+    /// Returns the rank of the rule for a class of effects, or `None` if the rule does not cover
+    /// the class. A rule that restricts a class also restricts the classes that depend on it.
     pub(super) fn on_class(&self, class: Class, restricts: bool) -> Option<Rank> {
         match &self.0 {
             Scope::Capability(word) => {
@@ -185,8 +187,9 @@ impl Rule {
         }
     }
 
-    /// Returns the rank of a restrictive rule for a service. Such a rule covers everything that the
-    /// service depends on, or the service's known host, file or key.
+    /// Returns the rank of a restrictive rule for a service, or `None` if the rule does not cover
+    /// the service. The rule covers the service if it covers all resources of a class that the
+    /// service depends on, or the service's own host, file or key.
     fn on_service(&self, service: Service, at: Option<&(String, u16)>) -> Option<Rank> {
         let depends_on = |class| Class::Service(service).dependencies().contains(&class);
         let is_tickets = service == Service::Tickets;
@@ -208,7 +211,8 @@ impl Rule {
         covers.then_some((0, 0, 0))
     }
 
-    /// Returns true if approval of this rule for the function permits the effect.
+    /// Returns true if the user's approval of this rule for the function permits access to the
+    /// resource. `resource` is `None` if the resource's name is invalid.
     pub(super) fn approves(
         &self,
         function: &str,
@@ -222,7 +226,8 @@ impl Rule {
         }
     }
 
-    /// Returns true if the rule covers an entire resource.
+    /// Returns true if the rule covers every access to the resource, for example both reading and
+    /// writing of a path.
     fn covers(&self, resource: &Resource) -> bool {
         let whole = match (&self.0, resource) {
             (
@@ -329,7 +334,7 @@ impl FromStr for Rule {
     }
 }
 
-/// Parses the name of a capability or a function.
+/// Parses a rule without a colon: `*`, or the name of a capability or a function.
 fn known(text: &str) -> Result<Scope, RuleError> {
     if text == "*" {
         return Ok(Scope::Everything);

@@ -103,7 +103,7 @@ pub(super) fn in_memory() -> Result<Connection, Cause> {
     Ok(connection)
 }
 
-/// Returns true if the file is not a database, or is corrupt.
+/// Returns true if the error means that the file is corrupt or is not a database.
 pub(super) fn is_broken(cause: &Cause) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

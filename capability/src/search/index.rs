@@ -1,9 +1,10 @@
 //! The index of a workdir, as one run sees it.
 //!
 //! A row of the table `file` is a *snapshot*: the content of a path at one time. The runs of a
-//! workdir share the database of its base, but each run searches only its *view*: the snapshots of
-//! the files that it sees. An unchanged file is recognized by its version: device, inode, size and
-//! times. The times include the time of the last status change (ctime), which programs cannot set.
+//! workdir share one database for its files on disk (the base). Each run searches only its *view*:
+//! the snapshots of the files that it sees. An unchanged file is recognized by its version: device,
+//! inode, size and times. The times include the time of the last status change (ctime), which
+//! programs cannot set.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub(super) struct Index {
 /// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
-    /// The passages that match by words, with their scores, best first.
+    /// The passages that the keyword search found, with their scores, best first.
     pub(super) by_words: Vec<(PassageId, f64)>,
     /// The snapshots that the run sees.
     pub(super) view: View,
@@ -152,8 +153,8 @@ impl Index {
         self.store(id.own).forget(found)
     }
 
-    /// Returns at most `max` passages of the run's view that have no vector from the model.
-    /// Passages in `candidates` come first.
+    /// Returns the ids and texts of at most `max` passages of the run's view that have no vector
+    /// from the model. Passages in `candidates` come first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -191,7 +192,8 @@ impl Index {
         Ok(())
     }
 
-    /// Calls `each` for every passage of the run's view that has a vector from the model.
+    /// Calls `each` with the id and the vector of every passage of the run's view that has a vector
+    /// from the model.
     pub(super) fn for_each_vector(
         &mut self,
         model: &str,

@@ -28,14 +28,14 @@ pub(crate) trait Vectors: Sync {
     /// The identifier of a document.
     type Id: Copy + Ord + Send + Sync;
 
-    /// Returns at most `max` documents that have no vector from the model.
+    /// Returns the ids and texts of at most `max` documents that have no vector from the model.
     fn missing(&self, model: &str, max: usize) -> PortFuture<'_, Vec<(Self::Id, String)>>;
 
     /// Stores vectors computed by the model.
     fn add(&self, model: &str, vectors: Vec<(Self::Id, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Compares the vectors from the model with the target of `nearest`, and returns the documents
-    /// with the nearest vectors, each with its similarity.
+    /// Compares the vectors from the model with the target of `nearest`, and returns the ids of the
+    /// documents with the nearest vectors, each with its similarity.
     fn nearest(
         &self,
         model: &str,
@@ -43,7 +43,7 @@ pub(crate) trait Vectors: Sync {
     ) -> PortFuture<'_, Vec<(Self::Id, f64)>>;
 }
 
-/// The number of embeddings requested under a grant, which is limited to [`PER_GRANT`].
+/// A counter of the embeddings requested under a grant, which are limited to [`PER_GRANT`].
 #[derive(Default)]
 pub(crate) struct Allowance(AtomicU32);
 

@@ -6,14 +6,14 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. The same applies after half
-/// of [`MAX_CHARS`].
+/// Number of lines after which a passage ends at the next blank line. A passage that has at least
+/// half of [`MAX_CHARS`] characters also ends at the next blank line.
 const ENOUGH_LINES: usize = 20;
 
 /// A passage: consecutive lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// The number of the first line, from 1.
+    /// The number of the first line, counted from 1.
     pub(super) first: usize,
     /// The number of the last line.
     pub(super) last: usize,

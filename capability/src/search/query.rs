@@ -44,8 +44,8 @@ impl Query {
     }
 }
 
-/// Returns the terms that match a word: the word itself, words that start with it, and the words of
-/// a compound name.
+/// Returns the index terms for a word of a query: the word itself, a term for all words that start
+/// with it, and its parts if it is a compound name such as `readFile`.
 fn terms(word: &str) -> Vec<String> {
     let mut terms = Vec::new();
     if word.chars().any(is_ideograph) {
@@ -65,8 +65,8 @@ fn terms(word: &str) -> Vec<String> {
     terms
 }
 
-/// Returns additional words for the index: the parts of names such as `readFile`, and single
-/// ideographs.
+/// Returns additional words for the index, separated by spaces: the parts of names such as
+/// `readFile`, and single ideographs.
 #[must_use]
 pub fn parts(text: &str) -> String {
     let mut found = String::new();
@@ -131,7 +131,17 @@ fn runs(word: &str) -> Vec<String> {
 /// Returns true if the character belongs to a script without spaces between words: Han, kana, Thai,
 /// Lao, Khmer or Burmese.
 fn is_ideograph(c: char) -> bool {
-    matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
+    matches!(
+        u32::from(c),
+        0x0E00..=0x0EFF
+            | 0x1000..=0x109F
+            | 0x1780..=0x17FF
+            | 0x3040..=0x30FF
+            | 0x3400..=0x4DBF
+            | 0x4E00..=0x9FFF
+            | 0xF900..=0xFAFF
+            | 0x20000..=0x323AF
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Maximum number of items in a list before lists are fused.
+/// Maximum number of items in a ranked list before it is fused with another.
 pub const POOL: usize = 60;
 
 /// The usual constant for reciprocal rank fusion.
@@ -17,7 +17,7 @@ pub(super) struct PassageId {
     pub(super) id: i64,
 }
 
-/// Fuses two ranked lists by reciprocal rank.
+/// Fuses two ranked lists by reciprocal rank. Returns the items with their new scores, best first.
 pub fn fuse<Id: Copy + Ord + Hash>(one: &[(Id, f64)], other: &[(Id, f64)]) -> Vec<(Id, f64)> {
     let mut scores: HashMap<Id, f64> = HashMap::new();
     for list in [one, other] {

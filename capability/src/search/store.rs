@@ -17,8 +17,8 @@ use crate::files::{Files, Version};
 /// Maximum number of files per transaction. Other processes can write between transactions.
 const BATCH: usize = 100;
 
-/// Number of bytes at the start of a file that are searched for a NUL. A file with a NUL there is
-/// treated as binary.
+/// Number of bytes at the start of a file that are searched for a NUL byte. If they contain one,
+/// the file is treated as binary.
 const HEAD: usize = 8 << 10;
 
 /// Minimum age of a file's version before it is recorded, in nanoseconds. A younger file could
@@ -33,7 +33,7 @@ const USE_PRECISION: i64 = 3_600;
 /// One database of the index.
 pub(super) struct Store {
     pub(super) connection: Option<Connection>,
-    /// The file, or `None` if the database is in memory.
+    /// The path of the database file, or `None` if the database is in memory.
     pub(super) path: Option<PathBuf>,
     /// The snapshots that the run saw at the last search.
     pub(super) view: HashSet<i64>,
@@ -44,7 +44,7 @@ pub(super) struct Store {
 /// A passage in the database.
 pub(super) struct StoredPassage {
     pub(super) path: String,
-    /// The number of the first line, from 1.
+    /// The number of the first line, counted from 1.
     pub(super) first: i64,
     /// The number of the last line.
     pub(super) last: i64,
@@ -81,7 +81,8 @@ impl Store {
         }
     }
 
-    /// Adds new and changed files. Returns true if the time ran out before all of them were added.
+    /// Adds snapshots of new and changed files, and removes snapshots that the run no longer sees.
+    /// Returns true if the time ran out before all files were added.
     pub(super) fn update(
         &mut self,
         searched: &SearchedFiles<'_>,
@@ -161,8 +162,8 @@ impl Store {
         clean_up(self.connection()?, &[passage.file], &[], now())
     }
 
-    /// Returns at most `max` passages of the run's view that have no vector from the model.
-    /// Passages in `candidates` come first.
+    /// Returns the ids and texts of at most `max` passages of the run's view that have no vector
+    /// from the model. Passages in `candidates` come first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -215,7 +216,8 @@ impl Store {
         transaction.commit()
     }
 
-    /// Calls `each` for every passage of the run's view that has a vector from the model.
+    /// Calls `each` with the id and the vector of every passage of the run's view that has a vector
+    /// from the model.
     pub(super) fn for_each_vector(
         &mut self,
         model: &str,
@@ -237,7 +239,8 @@ impl Store {
 
 /// Reads the content of a file, and returns it with the key of the file's version. The key is empty
 /// for a file in the overlay, for a file that changed while it was read, and for a file that is too
-/// new for its version to be reliable.
+/// new for its version to be reliable. Returns `None` if the file cannot be read, or if it moved
+/// from the base to the overlay or back since the walk.
 fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     let reader = files.open(&seen.path).ok()?;
     let data = reader.read_all().ok()?;
@@ -364,8 +367,8 @@ fn clean_up(
     transaction.commit()
 }
 
-/// Returns the passages of the run's view that match words in the query, best first. A match in a
-/// file's path has more weight than a match in its content.
+/// Returns the ids and scores of at most [`POOL`] passages of the run's view that match words in
+/// the query, best first. A match in a file's path has more weight than a match in its content.
 fn by_words(
     connection: &Connection,
     query: &Query,

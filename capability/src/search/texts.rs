@@ -1,4 +1,4 @@
-//! Ranking documents by words, without an index on disk.
+//! Keyword search that ranks documents without an index on disk.
 
 use rusqlite::{Connection, params};
 
@@ -9,8 +9,8 @@ use super::rank::POOL;
 const TABLE: &str = "CREATE VIRTUAL TABLE words USING fts5 (text, parts, content = '', tokenize = \
                      'porter unicode61 remove_diacritics 2')";
 
-/// Returns at most [`POOL`] documents that match words in a query, best first. The index is in
-/// memory and is dropped at the end of the call.
+/// Returns the ids and scores of at most [`POOL`] documents that match words in a query, best
+/// first. The index is in memory and is dropped at the end of the call.
 ///
 /// # Errors
 /// If SQLite cannot allocate memory.

@@ -9,8 +9,8 @@ use super::meaning::{Nearest, Vectors};
 use super::rank::PassageId;
 use crate::PortFuture;
 
-/// The passages of the run's view, as documents with vectors. Vectors are computed first for
-/// passages that match by words.
+/// The vectors of the passages in the run's view. Missing vectors are computed first for the
+/// passages that the keyword search found.
 pub(super) struct PassageVectors<'a> {
     pub(super) index: &'a Arc<Mutex<Option<Index>>>,
     pub(super) found: &'a Findings,

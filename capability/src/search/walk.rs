@@ -54,7 +54,7 @@ impl Stop {
         Stop { deadline, dropped: Arc::default() }
     }
 
-    /// Returns a guard that stops the work when it is dropped.
+    /// Returns a guard that stops the work when the guard is dropped.
     pub(crate) fn stop_on_drop(&self) -> impl Drop + use<> {
         StopOnDrop(Arc::clone(&self.dropped))
     }

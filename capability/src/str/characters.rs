@@ -7,7 +7,8 @@ use super::is_continuation;
 use crate::arr::{Arrays, Handle};
 use crate::{MAX_TEXT, too_large};
 
-/// Number of bytes in a block. The characters of a block are counted together.
+/// Number of bytes in a block of a string. [`offset`] counts the characters of a whole block at a
+/// time.
 const BLOCK: usize = 1_024;
 
 pub(super) fn byte(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
@@ -22,8 +23,9 @@ pub(super) fn code(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
     Ok(first.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1))
 }
 
-/// Returns the byte offset of the character at an index. Skips whole blocks first, because a
-/// processor can count the characters in many bytes at once.
+/// Returns the byte offset of the character at an index, or `None` if the string has too few
+/// characters. Skips whole blocks first, because a processor can count the characters in many bytes
+/// at once.
 fn offset(s: &[u8], index: usize) -> Option<usize> {
     let starts = |byte: &u8| !is_continuation(Some(byte));
     let (mut left, mut at) = (index, 0);
@@ -76,8 +78,9 @@ pub(super) fn pad_right(
     Ok(s.to_owned() + &padding(s, n, fill)?)
 }
 
-/// Returns the padding that a string needs to have `n` characters. Characters are grapheme
-/// clusters, so that a combining accent does not count separately.
+/// Returns the padding that extends a string to `n` characters, or an empty string if it is already
+/// that long. Characters are grapheme clusters, so that a combining accent does not count
+/// separately.
 fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
     let n = usize::try_from(n).map_err(|_| {
         Failure::new(Code::EBOUND, format!("cannot pad a string to {n} characters"))
@@ -96,7 +99,8 @@ fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
     Ok(fill.repeat(times) + &rest)
 }
 
-/// Checks that a number of characters is at least `min`. `what` names the number in the error.
+/// Checks that a number of characters is at least `min`, and returns the number. `what` is the
+/// subject of the error message, such as `a piece`.
 fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
     let counted = usize::try_from(n).ok().filter(|n| *n >= min);
     counted.ok_or_else(|| {

@@ -25,7 +25,7 @@ fn malformed(why: String) -> Failure {
     Failure::new(Code::EPARSE, why)
 }
 
-/// Checks that a string whose length is multiplied by `factor` does not exceed [`MAX_TEXT`].
+/// Checks that `factor` times the length of a string does not exceed [`MAX_TEXT`].
 fn check_growth(s: &[u8], factor: usize) -> Result<(), Failure> {
     if s.len().saturating_mul(factor) > MAX_TEXT { Err(too_large()) } else { Ok(()) }
 }

@@ -29,8 +29,8 @@ const MAX_COMPILED: usize = 1 << 20;
 const MAX_NESTING: u32 = 100;
 /// Maximum number of slots that the engine for capture groups allocates for all states together.
 const MAX_SLOTS: usize = 1 << 20;
-/// Maximum product of states and bytes for one search by the slower engine. A search of this size
-/// takes about a second.
+/// Maximum product of the number of states and the number of bytes in one search by the slower
+/// engine. A search of this size takes about a second.
 const MAX_STEPS: usize = 100_000_000;
 /// Maximum number of compiled patterns that a run caches.
 const MAX_CACHED: usize = 4;
@@ -197,7 +197,8 @@ struct Search<'t> {
 }
 
 impl<'t> Search<'t> {
-    /// Starts a search, with the run's cached pattern or a newly compiled one.
+    /// Starts a search. Takes the compiled pattern out of the run's cache, or compiles it if the
+    /// cache does not contain it.
     fn begin(run: &mut Run, s: &'t str, pattern: &str) -> Result<Search<'t>, Failure> {
         let account = run.account().clone();
         let held = account.hold(s.len())?;
@@ -215,7 +216,8 @@ impl<'t> Search<'t> {
         })
     }
 
-    /// Returns the next match. Yields to other runs if the time slice has expired.
+    /// Returns the next match, or `None` if there are no more matches. Yields to other runs first
+    /// if the time slice has expired.
     async fn next(&mut self, run: &Run) -> Result<Option<Match>, Failure> {
         if self.slice_start.elapsed() > TIME_SLICE {
             if Instant::now() >= run.deadline() {
@@ -332,14 +334,14 @@ pub(super) async fn replace(
     Ok(text)
 }
 
-/// A part of a replacement.
+/// A part of a replacement string: literal text, or a reference to a capture group.
 enum Part<'w> {
     Text(&'w str),
     Group(usize),
 }
 
-/// Parses a replacement with `$1`, `${name}` and `$$`. A dollar sign before anything else is
-/// literal.
+/// Parses a replacement string, which may contain `$1`, `${name}` and `$$`. A dollar sign before
+/// anything else is literal.
 fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failure> {
     let mut parts = Vec::new();
     let mut rest = with;

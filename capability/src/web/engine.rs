@@ -23,7 +23,7 @@ const MAX_ANSWER: usize = 4 << 20;
 /// Brave's request header for the key.
 const TOKEN: HeaderName = HeaderName::from_static("x-subscription-token");
 
-/// The kinds of search engines.
+/// A kind of search engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     /// A SearXNG instance, which must allow the format `json` in its settings.
@@ -87,7 +87,7 @@ pub struct EngineSettings<'a> {
     pub key_variable: &'a str,
 }
 
-/// A search engine.
+/// A client for the configured search engine.
 pub struct Engine {
     kind: EngineKind,
     url: Url,
@@ -143,7 +143,8 @@ impl Engine {
         &self.url
     }
 
-    /// Sends a query. The response is charged to a run's account.
+    /// Sends a query, and charges the response to the run's account. Fails if the response's status
+    /// is not a success status.
     pub(super) async fn ask(
         &self,
         account: &Account,
@@ -172,7 +173,11 @@ impl Engine {
 
     /// Returns the request that makes the guest parse a response from this kind of engine.
     fn guest_request(&self) -> serde_json::Value {
-        let json = |at: &str, snippet: &str| json!({"entry": "results_json", "at": at, "snippet": snippet, "most": MAX_RESULTS});
+        let json = |at: &str, snippet: &str| {
+            json!({
+                "entry": "results_json", "at": at, "snippet": snippet, "most": MAX_RESULTS,
+            })
+        };
         match self.kind {
             EngineKind::Searxng => json("/results", "content"),
             EngineKind::Brave => json("/web/results", "description"),
@@ -253,8 +258,8 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Returns the URL for queries. For SearXNG, the settings may contain only the address of the
-/// instance.
+/// Returns the URL for queries. For SearXNG, `/search` is appended if the URL in the settings does
+/// not end with it.
 fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     let kind = settings.kind;
     let text = settings.url.map(str::trim).filter(|url| !url.is_empty()).or_else(|| kind.url());

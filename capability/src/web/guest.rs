@@ -8,7 +8,7 @@ use wattle_rt::{Account, Code, Failure, GuestAnswer, GuestBounds, GuestFault};
 
 use crate::guests::LazyGuest;
 
-/// The module built from `shell/toolbox/pages`.
+/// The guest built from `shell/toolbox/pages`.
 static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
 
 /// Maximum memory of a conversion, in bytes.
@@ -26,7 +26,7 @@ const OUTPUT: usize = 16 << 20;
 /// Maximum size of a body that the guest converts, in bytes. The rest of a larger body is ignored.
 pub(crate) const PAGE_BYTES: usize = 5 << 20;
 
-/// The guest's status for a converted body. The guest defines the same status codes.
+/// The guest's status for a converted body. The guest's source code defines the same status codes.
 const DONE: i32 = 0;
 /// The guest's status for a body that is not text.
 const NOT_TEXT: i32 = 1;
@@ -37,7 +37,7 @@ const TOO_DEEP: i32 = 4;
 /// The guest's status for an invalid selector.
 const BAD_SELECTOR: i32 = 5;
 
-/// A body to convert.
+/// A response body to convert, with its URL and content type.
 pub(super) struct Page<'a> {
     pub(super) url: &'a str,
     pub(super) content_type: &'a str,
@@ -80,7 +80,11 @@ pub(super) async fn text(
     until: Instant,
 ) -> Result<Text, NoText> {
     let Page { url, content_type, body } = *page;
-    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain});
+    let request = |plain: bool| {
+        json!({
+            "entry": "text", "url": url, "content_type": content_type, "plain": plain,
+        })
+    };
     let (answer, plain) = match ask(account, &request(false), body, STRUCTURE, until).await {
         Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
             (ask(account, &request(true), body, PLAIN, until).await, true)
@@ -145,7 +149,7 @@ pub(crate) async fn page_text(
     Ok(String::from_utf8_lossy(&answer.output).into_owned())
 }
 
-/// Returns the links of a page.
+/// Returns the absolute URLs of a page's links. `base` is the URL of the page.
 pub(crate) async fn links(
     account: &Account,
     base: &str,
@@ -157,7 +161,8 @@ pub(crate) async fn links(
     list(answer.map_err(|fault| too_expensive(fault, "to read the page's links"))?)
 }
 
-/// Returns the text or an attribute of each element in a page that matches a selector.
+/// Returns the text of each element that a selector matches or, if `attribute` is given, the value
+/// of that attribute.
 pub(crate) async fn select(
     account: &Account,
     (css, attribute): (&str, Option<&str>),

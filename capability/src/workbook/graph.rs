@@ -1,5 +1,5 @@
-//! A validated workbook: numbered components, each with the numbers of the components that it
-//! depends on.
+//! A validated workbook: its components, each with the indexes of the components that it depends
+//! on.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::par::{Call, Work};
 /// Maximum number of components in a workbook.
 const MAX_COMPONENTS: usize = 256;
 
-/// The components, which are sorted by name and form no cycle, and the exports.
+/// A workbook's components, which are sorted by name and form no cycle, and its exports.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) components: Vec<Component>,
@@ -157,7 +157,7 @@ impl Graph {
         Ok(Call { work: component.work.clone(), args: args.collect::<Result<_, _>>()? })
     }
 
-    /// Returns the value that a source refers to.
+    /// Returns the output that a source refers to, as a string.
     ///
     /// # Errors
     /// `EBOUND` if the component has no such result, `EPARSE` if the result is not UTF-8.
@@ -217,7 +217,7 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
     Ok(Component { name, work, args, needs })
 }
 
-/// Returns the number of the component with this name.
+/// Returns the index of the component with this name.
 fn find(names: &[String], name: &str, who: impl Fn() -> String) -> Result<usize, Failure> {
     names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| {
         const SHOWN: usize = 20;

@@ -44,7 +44,7 @@ const OF_COMPONENTS: &[&str] = &["PROGRAM", "ARGS", "DEPENDS", "EXPORT"];
 /// A headline with the text up to the next headline.
 #[derive(Debug, Default)]
 struct Section {
-    /// The line number of the headline, from 1. 0 for the text before the first headline.
+    /// The line number of the headline, counted from 1. 0 for the text before the first headline.
     line: usize,
     title: String,
     properties: BTreeMap<String, String>,
@@ -63,12 +63,12 @@ enum Part {
     Prose,
     /// A block that contains the component's program.
     Program,
-    /// A block in another language.
+    /// A block in a language other than WAT.
     Other,
 }
 
-/// Returns true if a string is an Org document and not TOML: a headline or a keyword precedes the
-/// first table.
+/// Returns true if a string is an Org document and not TOML: an Org headline or keyword precedes
+/// the first TOML table.
 pub(super) fn is_org(text: &str) -> bool {
     let decides = |line: &str| {
         let is_org = level(line).is_some() || line.trim_start().starts_with("#+");
@@ -141,7 +141,7 @@ fn sections(text: &str) -> Result<Vec<Section>, Failure> {
 }
 
 impl Section {
-    /// Adds a line, and returns the part that the next line belongs to.
+    /// Adds a line to the section, and returns the part that the next line belongs to.
     fn add(&mut self, number: usize, line: &str, part: Part) -> Result<Part, Failure> {
         let word = line.trim();
         match part {
@@ -197,7 +197,8 @@ impl Section {
             || OF_COMPONENTS.iter().any(|name| self.properties.contains_key(*name))
     }
 
-    /// Returns the component's name: the property `NAME` or, if it is missing, the headline.
+    /// Returns the component's name: the value of the property `NAME` or, if that property is
+    /// missing, the title of the headline.
     fn name(&self) -> Result<String, Failure> {
         let name = self.properties.get("NAME").map_or(self.title.as_str(), String::as_str);
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -216,7 +217,8 @@ impl Section {
         Err(wrong(self.line, &why))
     }
 
-    /// Returns the names in `DEPENDS`, which are separated by commas or whitespace.
+    /// Returns the component names in the property `DEPENDS`. The property separates them by commas
+    /// or whitespace.
     fn needs(&self) -> Vec<String> {
         let names = self.properties.get("DEPENDS").map_or("", String::as_str);
         let names = names.split(|c: char| c == ',' || c.is_whitespace());
@@ -256,7 +258,7 @@ impl Section {
 }
 
 /// Parses a headline. Returns the headline's level, and its title without the `TODO` or `DONE`
-/// keyword and the tags.
+/// keyword and the tags. Returns `None` if the line is not a headline.
 fn level(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('*');
     let level = line.len() - title.len();

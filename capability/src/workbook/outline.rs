@@ -14,7 +14,7 @@ use crate::par::Programs;
 pub struct ComponentOutline {
     /// The component's name.
     pub name: String,
-    /// The line number of the component's headline, from 1. `None` in TOML.
+    /// The line number of the component's headline, counted from 1. `None` in TOML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The catalog program that the component runs.
@@ -24,7 +24,7 @@ pub struct ComponentOutline {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     args: Vec<Arg>,
-    /// The components that must run first, including those that its arguments refer to, sorted.
+    /// The components that must run first, including those that the arguments refer to, sorted.
     pub needs: Vec<String>,
     /// The names under which the workbook exports the component's output, sorted.
     pub exports: Vec<String>,

@@ -30,7 +30,7 @@ pub(super) struct Component {
     pub(super) args: Vec<Arg>,
     #[serde(default)]
     pub(super) needs: Vec<String>,
-    /// The line number of the component's headline in an Org document, from 1.
+    /// The line number of the component's headline in an Org document, counted from 1.
     #[serde(skip)]
     pub(super) line: Option<usize>,
     /// The prose below the component's headline.

@@ -148,8 +148,8 @@ impl Calls {
         }
     }
 
-    /// Converts `bytes` to the program's argument: for each call, the function's number, and a tag
-    /// and a value for each operand.
+    /// Converts `bytes` to the program's argument: for each call, the function's index counted from
+    /// 1, and a tag and a value for each operand.
     fn script(&self, bytes: &[u8]) -> String {
         let mut bytes = bytes.iter().copied();
         let mut script = String::new();

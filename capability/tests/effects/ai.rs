@@ -224,7 +224,7 @@ async fn an_exceeded_budget_names_its_setting() {
             Code::EBUDGET
         );
     }
-    // Both a retry after a rejected answer and a failed call count.
+    // Both a retry after a rejected answer and a failed call count towards the budget.
     let (script, grants) = granted(&world, &["nonsense"], Budget { calls: 1, ..Budget::default() });
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EBUDGET);
     assert_eq!(script.questions.lock().unwrap().len(), 1);

@@ -88,7 +88,8 @@ async fn a_variable_of_the_program_keeps_its_text_while_a_function_appends() {
     }
 }
 
-/// Only a string returned by an append grows in place, even if a program claims otherwise.
+/// Only a string that an append returned grows in place, even if the program sets the flag
+/// `in_place` for another string.
 #[tokio::test]
 async fn a_literal_never_changes() {
     let program = r#"(let $s "abc") (let $t (str.append $s "X" 1)) (out $s) (out $t)

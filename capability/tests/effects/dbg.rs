@@ -41,7 +41,7 @@ async fn a_dumped_value_is_shown_with_all_its_meanings() {
     }
 }
 
-/// Replaces the value of a pointer in a line with `pointer`.
+/// Replaces a pointer's value in a line with the word `pointer`.
 fn after_number(line: &str) -> String {
     let (label, rest) = line.split_once(": ").unwrap();
     let (number, reading) = rest.split_once(" = ").unwrap();

@@ -46,7 +46,10 @@ async fn each_url_has_its_answer_or_its_fault_in_order() {
         items,
         [
             json!({"url": "http://s/a", "status": 200, "body": "a"}),
-            json!({"url": "http://s/404", "status": 404, "code": "EREMOTE", "error": "http://s/404 answered with status 404: no such page"}),
+            json!({
+                "url": "http://s/404", "status": 404, "code": "EREMOTE",
+                "error": "http://s/404 answered with status 404: no such page",
+            }),
             json!({"url": "http://s/broken", "code": "EREMOTE", "error": "the connection broke"}),
             json!({"url": "", "status": 200, "body": ""}),
             json!({"url": "http://s/bytes", "status": 200, "body": "\u{fffd}a"}),

@@ -1,4 +1,5 @@
-//! Tests of atomic updates and ownership of key-value state.
+//! Tests of key-value state: atomic updates, separate keys for the tenant and the session, and the
+//! size limit.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use wattle_rt::Code;
 use crate::failure;
 use crate::world::World;
 
-/// Runs `kv.cas` on a key with the value `stored`. Returns the result and the key's new value.
+/// Runs `kv.cas` on a key whose value is `stored`, or that does not exist if `stored` is `None`.
+/// Returns the result and the key's new value.
 async fn cas(stored: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
     let world = World::new();
     let state = Arc::new(InMemory::default());

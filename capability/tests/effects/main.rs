@@ -1,4 +1,5 @@
-//! Tests of programs that use state, requests, other programs, models and the trace.
+//! Tests of programs that access state and files, send requests, start other programs, ask models,
+//! or write to the trace.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 

@@ -134,7 +134,7 @@ async fn nesting_is_limited_to_three_levels_and_never_deadlocks() {
     assert_eq!(code, Code::EBOUND);
     assert!(why.contains("nested 3 deep"), "{why}");
     // All programs finish, although there are more programs than instances and each waits for
-    // others.
+    // other programs.
     let runs: Vec<_> = (0..8)
         .map(|_| {
             let world = Arc::clone(&world);

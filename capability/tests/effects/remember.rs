@@ -1,4 +1,4 @@
-//! Tests of the memory: arguments, limits, and search by meaning.
+//! Tests of the `memory` functions: arguments, limits, and search by meaning.
 
 use std::sync::Arc;
 
@@ -106,6 +106,6 @@ async fn items_without_the_words_are_found_by_meaning() {
     };
     let both = ["the ocean", "a whale follows the ship"];
     assert_eq!(texts(&with_meaning(&world, None)).await, both);
-    // If a rule denies the model, the search is by words only.
+    // If a rule denies the model, only the keyword search runs.
     assert_eq!(texts(&with_meaning(&world, Some("ai"))).await, ["the ocean"]);
 }

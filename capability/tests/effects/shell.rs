@@ -42,11 +42,21 @@ async fn a_result_has_both_outputs_and_the_status() {
         ("silent", value!({"stdout": "", "stderr": "", "status": 3})),
         (
             "put ../a x",
-            value!({"stdout": "", "stderr": "put: ../a is outside the run's folder; only files in it can be written\n", "status": 2}),
+            value!({
+                "stdout": "",
+                "stderr": "put: ../a is outside the run's folder; only files in it can be \
+                           written\n",
+                "status": 2,
+            }),
         ),
         (
             "put _steps.jsonl x",
-            value!({"stdout": "", "stderr": "put: write blocked: `_steps.jsonl` is the run's trace, which only the host writes\n", "status": 2}),
+            value!({
+                "stdout": "",
+                "stderr": "put: write blocked: `_steps.jsonl` is the run's trace, which only the \
+                           host writes\n",
+                "status": 2,
+            }),
         ),
     ] {
         assert_eq!(json(&world.run(RESULT, &[line]).await.unwrap()), expected, "{line}");
@@ -85,8 +95,8 @@ async fn rules_on_paths_apply_to_each_access_of_a_line() {
     }
     assert!(run_line(&grants, "put open.txt z").await.unwrap().contains("rule `write:/`"));
     assert_eq!(world.files.read("open.txt").unwrap(), "x");
-    // A rule that denies the files also applies to the shell, unless another rule allows the shell
-    // itself.
+    // A rule that denies file access also applies to the shell, unless another rule allows the
+    // shell itself.
     for (allow, deny, runs) in [
         (&[][..], &["fs"][..], false),
         (&["shell"], &["fs"], true),

@@ -9,8 +9,9 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// A backend that responds with the last part of the URL after a delay. It responds to `404` with
-/// status 404, and to `broken` with a failure.
+/// A backend that waits for a fixed time, and then responds with the last segment of the URL. It
+/// responds to `404` with status 404, to `bytes` with invalid UTF-8, and to `broken` with a
+/// failure.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) started: AtomicUsize,

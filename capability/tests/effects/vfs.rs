@@ -1,4 +1,4 @@
-//! Tests of reading and writing the run's files as a whole.
+//! Tests of `vfs`, which reads and writes whole files.
 
 use wattle_rt::Code;
 

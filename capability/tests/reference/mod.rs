@@ -3,7 +3,7 @@
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
-/// The capabilities whose names refer to classes of effects.
+/// The capabilities whose names, used as rules, refer to classes of effects.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "tool", "ai"];
 /// The other capabilities, each with the classes of effects that a rule on it may allow.
 const FOR: &[&str] = &[
@@ -140,7 +140,7 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
 }
 
-/// Returns true if the rule covers a part of a target that is touched as a whole.
+/// Returns true if the target is a whole folder or key prefix, and the rule covers a part of it.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (split(rule), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {
@@ -152,8 +152,8 @@ fn is_below(rule: &str, target: Target, text: &str) -> bool {
     }
 }
 
-/// Splits a rule into its kind and its name. A `*` for all paths or all keys becomes `/` or the
-/// empty prefix.
+/// Splits a rule into its kind and its name, or returns `None` if it has no kind. A `*` for all
+/// paths becomes `/`, and a `*` for all keys becomes the empty prefix.
 fn split(rule: &str) -> Option<(&str, &str)> {
     Some(match rule.split_once(':')? {
         (scheme @ ("read" | "write" | "path"), "*") => (scheme, "/"),

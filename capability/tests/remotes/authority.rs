@@ -32,7 +32,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Returns a TLS acceptor with a certificate for `host` that is valid between these years.
+    /// Returns a TLS acceptor with a certificate for `host` that is valid between the given years.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         (params.not_before, params.not_after) =

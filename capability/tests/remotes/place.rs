@@ -103,8 +103,8 @@ impl Place {
     }
 
     /// Pushes, and asserts that the push fails. The error must contain `words` and no secret, and
-    /// the remote must stay empty. The commit must stay in the workdir, and the call that creates
-    /// it must report it.
+    /// the remote must stay empty. The commit must stay in the workdir. The call that creates the
+    /// commit must also report that it stays there.
     pub(crate) async fn refused(
         &self,
         remote: &str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Place, over};
 
-/// Time after which the index considers a file's version settled, with a margin.
+/// Time after a change to a file until the index records the file's version, with a margin.
 const SETTLED: Duration = Duration::from_millis(2_200);
 
 #[tokio::test]

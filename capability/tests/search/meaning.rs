@@ -120,7 +120,7 @@ async fn a_text_with_a_secret_is_not_embedded() {
     let found = place.paths("ocean").await;
     assert_eq!(found, ["word.txt", "sea.txt", "money.txt"]);
     assert_eq!(model.requests.load(Ordering::SeqCst), 4, "the query and three of four passages");
-    // If the query contains a secret, the search is by words only.
+    // If the query contains a secret, only the keyword search runs.
     let outcome = place.outcome("tok-0123456789", 0).await;
     assert!(outcome.success() && outcome.texts()[0].contains("ship.txt"), "{:?}", outcome.failure);
     assert_eq!(model.requests.load(Ordering::SeqCst), 4);

@@ -1,4 +1,4 @@
-//! Tests the broker on real repositories, including hostile ones.
+//! Tests the git broker on real repositories, including hostile ones.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -160,8 +160,8 @@ async fn other_commits_of_the_remote_are_never_overwritten() {
     let why = place.push("two").await.unwrap_err();
     assert!(
         why.ends_with(
-            ": nothing was pushed: main has commits that the workdir does not have, and a push never \
-             overwrites; the commit stays in the workdir; tell the user to merge them"
+            ": nothing was pushed: main has commits that the workdir does not have, and a push \
+             never overwrites; the commit stays in the workdir; tell the user to merge them"
         ),
         "{why}"
     );

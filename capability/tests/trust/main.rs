@@ -1,5 +1,4 @@
-//! Tests the defences of trusted runs against hostile repositories, endpoints, servers, paths and
-//! requests.
+//! Tests the host's defences against hostile repositories, endpoints, servers, paths and requests.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Tests of hostile paths: each path is rejected with the message in its row, both with an overlay
-//! and with direct writes, and nothing changes.
+//! Tests of hostile paths: each path is rejected with the message in its row of
+//! `data/hostile/paths.txt`, both in an overlay and in a write-through run, and nothing changes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -102,7 +102,8 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// Covers a workdir in which the trace has been replaced with a link.
+/// Tests that the host fails to append to its own file, such as the trace, if the file's path is a
+/// link or a special file.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();
@@ -118,7 +119,8 @@ fn the_hosts_own_lines_follow_no_link() {
     assert_eq!(std::fs::read_to_string(work.join("new.jsonl")).unwrap(), "{}\n{}\n");
 }
 
-/// Repeatedly swaps a folder with a link while a run writes to the folder.
+/// While a run writes to a folder, another thread repeatedly swaps the folder with a link to the
+/// outside. Nothing is written outside of the workdir.
 #[test]
 fn a_folder_that_becomes_a_link_while_it_is_written_to_leads_nowhere() {
     let dir = tempfile::tempdir().unwrap();

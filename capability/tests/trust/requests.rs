@@ -1,5 +1,5 @@
-//! Tests of hostile requests: each request is rejected with the message in its row before anything
-//! is sent.
+//! Tests of hostile requests: each request is rejected with the message in its row of
+//! `data/hostile/requests.txt` before anything is sent.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use wattle_rt::Exit;
 use crate::site::Script;
 use crate::world::World;
 
-/// The names that a hostile resolver knows, with their addresses.
+/// The host names that a hostile resolver can resolve, each with the addresses that it returns.
 const NAMES: &[(&str, &[&[&str]])] = &[
     ("loop.example", &[&["127.0.0.1"]]),
     ("mixed.example", &[&["93.184.216.34", "10.0.0.1"]]),

@@ -241,7 +241,8 @@ pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
 
 const CANARY: &str = "CANARY[";
 
-/// Returns the paths whose canaries or names appear in a string.
+/// Returns the paths whose canaries appear in a string. If the string contains the name of a canary
+/// file, the program has listed a folder, and the root is returned too.
 pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     let lower = CANARY.to_lowercase();
     let after = text.split(CANARY).skip(1).chain(text.split(&lower).skip(1));
@@ -270,8 +271,8 @@ impl Guard for AtCallOnly {
     }
 }
 
-/// Returns four guards for a rule, which is either a deny rule or an ask rule. Each guard applies
-/// the rule either before the program starts or only at each call.
+/// Returns four guards that apply a rule, each with a description. They apply it as a deny rule or
+/// as an ask rule, and either before the program starts or only at each call.
 pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     let rule: Rule = rule.parse().unwrap();
     let policy = |verdict| match verdict {

@@ -37,8 +37,14 @@ fn reason(outcome: &Outcome) -> (Code, String) {
 
 #[tokio::test]
 async fn each_kind_has_its_own_request_and_parser() {
-    let searx = json!({"results": [{"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"}]});
-    let brave = json!({"web": {"results": [{"title": "A cat", "url": "https://a.example", "description": "It <strong>&amp;</strong> more"}]}});
+    let searx = json!({"results": [
+        {"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"},
+    ]});
+    let brave = json!({"web": {"results": [{
+        "title": "A cat",
+        "url": "https://a.example",
+        "description": "It <strong>&amp;</strong> more",
+    }]}});
     for (kind, body, line, header) in [
         (
             EngineKind::Searxng,
@@ -83,7 +89,11 @@ async fn results_pages_are_parsed() {
             .unwrap()
     };
     let duck = json!([
-        {"title": "Cats & dogs", "url": "https://a.example/cats?x=1", "snippet": "They sleep all day."},
+        {
+            "title": "Cats & dogs",
+            "url": "https://a.example/cats?x=1",
+            "snippet": "They sleep all day.",
+        },
         {"title": "Plain link", "url": "https://b.example/", "snippet": "Second one."},
     ]);
     let generic = json!([
@@ -166,8 +176,8 @@ async fn a_thousand_results_are_reduced_to_eight_good_ones() {
     });
     let body = json!({"results": results.collect::<Vec<_>>()}).to_string();
     assert!(body.len() > 4 << 20);
-    let few = json!({"results": serde_json::from_str::<Json>(&body).unwrap()["results"].as_array().unwrap()[..50]})
-        .to_string();
+    let parsed = serde_json::from_str::<Json>(&body).unwrap();
+    let few = json!({"results": parsed["results"].as_array().unwrap()[..50]}).to_string();
     let server = serve(vec![answer("200 OK", "", few.as_bytes())]);
     let found = hits(&ask(engine(EngineKind::Searxng, &server), "cats").await);
     let urls: Vec<&str> = found.iter().map(|hit| hit["url"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Tests of page conversion, and of the search engines with a misbehaving server.
+//! Tests of page conversion and of search engines, against a local server with prepared answers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -12,8 +12,8 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server that sends the next of its answers to each connection, repeats the last answer, and
-/// records the requests.
+/// A server that sends its answers in order, one for each connection. It repeats the last answer,
+/// and records the requests.
 pub(crate) struct Server {
     pub(crate) base: String,
     pub(crate) rule: String,

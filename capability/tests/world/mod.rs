@@ -159,7 +159,7 @@ impl http::Backend for Web {
                     .to_vec();
                 return answer(200, body);
             }
-            // These are the requests in the manual's examples.
+            // The examples in the manual send requests to this host.
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
                     ("HEAD", _) => Vec::new(),
@@ -326,7 +326,7 @@ impl IssueTracker for TicketList {
 }
 
 /// A model that returns the instruction followed by the text, or only the text if JSON is
-/// requested.
+/// requested. It is also a toolbox and an agent host that return what they receive.
 pub(crate) struct Echo;
 
 impl ToolBox for Echo {

@@ -6,7 +6,7 @@ use wattle_rt::truncate;
 use crate::front::LineFault;
 use crate::problem::Fault;
 
-/// The front matter of a file as TOML. Its line numbers are those of the file.
+/// The front matter of a file as TOML. Line numbers in the TOML are the same as in the file.
 pub(super) struct Block {
     pub(super) toml: String,
     /// The byte offset of each line in the TOML.
@@ -69,7 +69,8 @@ pub(super) fn notes(front: &str) -> (String, String) {
 }
 
 impl Block {
-    /// Returns the line number of an offset in the TOML, counted from 1.
+    /// Returns the number of the line that contains a byte offset in the TOML. Lines are counted
+    /// from 1.
     fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).max(self.first)
     }
@@ -123,8 +124,8 @@ fn describe_value(message: &str) -> String {
 /// Maximum length of a string that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// Extracts the unknown word and the known words from a serde message such as ``unknown field `x`,
-/// expected one of `a`, `b` ``.
+/// Extracts the unknown word and the known words from a serde message that starts with `kind`, such
+/// as ``unknown field `x`, expected one of `a`, `b` ``. Returns `None` for any other message.
 pub(crate) fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
     let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
     Some((

@@ -1,4 +1,4 @@
-//! The keys of front matter, in the form in which files contain them.
+//! The keys of front matter, as written in program files.
 
 use std::fmt;
 

@@ -50,7 +50,7 @@ impl Server {
         BufReader::new(stream)
     }
 
-    /// Returns the processor time of the server so far, in seconds.
+    /// Returns the processor time used so far by the server, in seconds.
     #[allow(dead_code, reason = "not every bench measures it")]
     pub(crate) fn processor_time(&self) -> f64 {
         processor_time(self.child.id())

@@ -56,8 +56,9 @@ pub(crate) fn print(measured: Measured, rate: f64, runs: usize) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize] * 1e3;
     println!(
-        "{rate:.0} runs/s: {:.0} transactions/s, {of_database} processors of the database, {servers} \
-         servers of {PER_SERVER}; {:.0} runs at a time; beside the model p50 {:.0} ms, p99 {:.0} ms",
+        "{rate:.0} runs/s: {:.0} transactions/s, {of_database} processors of the database, \
+         {servers} servers of {PER_SERVER}; {:.0} runs at a time; beside the model p50 {:.0} ms, \
+         p99 {:.0} ms",
         rate * measured.transactions,
         rate * (MODEL * REQUESTS as f64 + times.iter().sum::<f64>() / times.len() as f64),
         at(0.5),

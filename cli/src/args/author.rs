@@ -12,10 +12,10 @@ pub(crate) struct CheckArgs {
     /// Files, names of catalog programs, or `-` for stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Apply safe fixes to the files; `-` is printed on stdout
+    /// Apply safe fixes to the files; `-` prints the fixed program
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Print what each program can touch
+    /// Print the resources that each program can access
     #[arg(long)]
     pub(crate) authority: bool,
     /// Print the findings as JSON on stdout
@@ -99,9 +99,9 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         flags: CatalogFlags,
     },
-    /// Write a new program that works, as a starting point
+    /// Create a working program as a starting point
     New(NewArgs),
-    /// Run the examples of programs on their fixtures
+    /// Run the examples of programs with their fixtures
     Test {
         /// Program names, files and folders [default: the whole catalog]
         #[arg(value_name = "NAME|FILE|DIR")]
@@ -137,7 +137,7 @@ pub(crate) enum AgentsCommand {
         #[command(flatten)]
         flags: AgentsFlags,
     },
-    /// Show one agent: its declaration, and what its runs get
+    /// Show one agent: its declaration, its step limit and its programs
     Show {
         /// The agent's name or title
         name: String,
@@ -147,7 +147,7 @@ pub(crate) enum AgentsCommand {
         #[command(flatten)]
         flags: AgentsFlags,
     },
-    /// Check that all agents can be used
+    /// Check that agents can be used
     Check {
         /// Agents [default: all]
         #[arg(value_name = "NAME")]

@@ -1,4 +1,5 @@
-//! The options that are settings, in groups. Each command lists the groups that it uses.
+//! The command-line options that override settings, in groups. Each command lists the groups that
+//! it uses.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use crate::config::{
 };
 
 /// Declares groups of options. Each option sets the field of [`Layer`] with the same name. The
-/// expression after its arrow converts the value.
+/// expression after `=>` converts the option's value.
 macro_rules! groups {
     ($($(#[$doc:meta])* $group:ident {
         $($(#[$attribute:meta])* $name:ident: $type:ty => |$value:ident| $set:expr;)*
@@ -43,7 +44,7 @@ macro_rules! groups {
 }
 
 groups! {
-    /// The model, or the recording that replaces it.
+    /// Options that select the model, or a recording that replaces it.
     ModelFlags {
         /// Use this model
         #[arg(long, value_name = "NAME")]
@@ -53,7 +54,7 @@ groups! {
         cassette: Option<PathBuf> => |value| value.map(Some);
     }
 
-    /// The endpoint that serves the model.
+    /// Options that select the endpoint of the model.
     EndpointFlags {
         /// Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1
         #[arg(long, value_name = "URL")]
@@ -66,14 +67,14 @@ groups! {
         provider: Option<String> => |value| value.map(Some);
     }
 
-    /// The recording of the model's answers.
+    /// The option that records the model's answers.
     RecordFlags {
         /// Record the model's answers in a file
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf> => |value| value.map(Some);
     }
 
-    /// The limits of an agent run, and the form of its calls.
+    /// Options that limit an agent run, and select the form of its calls.
     RunLimitFlags {
         /// Limit the steps of a run
         #[arg(long, value_name = "N", value_parser = count)]
@@ -87,24 +88,24 @@ groups! {
         /// Choose the form of calls: text, native or auto [default: auto]
         #[arg(long, value_name = "DIALECT")]
         dialect: Option<DialectSetting> => |value| value;
-        /// Show the model the workdir's names: on or off [default: on]
+        /// Show the model the workdir's file names: on or off [default: on]
         #[arg(long, value_name = "SWITCH", value_parser = switch)]
         orient: Option<bool> => |value| value;
     }
 
-    /// The time limit of a run.
+    /// The option that limits the time of a run.
     TimeFlags {
         /// Limit the time of a run, such as 90s or 2m
         #[arg(long, value_name = "TIME")]
         timeout: Option<Span> => |value| value.map(Some);
     }
 
-    /// The requests that programs make to models.
+    /// Options for the requests that programs make to models.
     AiFlags {
-        /// Limit the requests of programs to the model [default: 50]
+        /// Limit the requests that programs make to models [default: 50]
         #[arg(long, value_name = "N", value_parser = count)]
         ai_calls: Option<NonZeroU32> => |value| value;
-        /// Limit the tokens of these requests and answers [default: 500000]
+        /// Limit the tokens of programs' model requests [default: 500000]
         #[arg(long, value_name = "N", value_parser = count)]
         ai_tokens: Option<NonZeroU32> => |value| value;
         /// Use this model for embeddings
@@ -112,9 +113,9 @@ groups! {
         embed_model: Option<String> => |value| value.map(Some);
     }
 
-    /// The search engine for the web.
+    /// Options that select the web search engine.
     SearchFlags {
-        /// Search the web by page, searxng, brave or off [default: page]
+        /// Select the engine: page, searxng, brave or off [default: page]
         #[arg(long, value_name = "KIND")]
         search_engine: Option<SearchEngine> => |value| value;
         /// Send searches to this URL
@@ -125,7 +126,7 @@ groups! {
         search_key_env: Option<String> => |value| value;
     }
 
-    /// The changes that a run makes outside of its overlay.
+    /// Options that let a run change the workdir, and the option that makes the run trusted.
     WriteFlags {
         /// Write to the workdir directly, without the overlay
         #[arg(long)]
@@ -138,19 +139,19 @@ groups! {
         exec: bool => |value| value.then_some(true);
     }
 
-    /// The hosts that are not public.
+    /// The option that lets runs reach hosts that are not public.
     HostFlags {
         /// Allow a host that is not public; repeatable
         #[arg(long, value_name = "HOST[:PORT]")]
         allow_host: Vec<HostRule> => |value| given(value);
     }
 
-    /// The policy.
+    /// Options that add rules to the policy.
     PolicyFlags {
         /// Allow what matches a rule, such as http or write:notes; repeatable
         #[arg(long, value_name = "RULE")]
         allow: Vec<Rule> => |value| given(value);
-        /// Ask before what matches a rule, such as kv.set; repeatable
+        /// Ask about what matches a rule, such as kv.set; repeatable
         #[arg(long, value_name = "RULE")]
         ask: Vec<Rule> => |value| given(value);
         /// Deny what matches a rule, such as host:*.example.com; repeatable
@@ -158,28 +159,28 @@ groups! {
         deny: Vec<Rule> => |value| given(value);
     }
 
-    /// The folders of agents.
+    /// The option that names folders of agents.
     AgentFolderFlags {
         /// Load agents from a folder; repeatable
         #[arg(long, value_name = "DIR")]
         agents: Vec<PathBuf> => |value| given(value);
     }
 
-    /// The agent of a run.
+    /// The option that selects the agent of a run.
     AgentFlags {
         /// Run as this agent
         #[arg(long, value_name = "NAME")]
         agent: Option<String> => |value| value.map(Some);
     }
 
-    /// The session of a run.
+    /// The option that selects the session of a run.
     SessionFlags {
         /// Continue this session, with its conversation and its state
         #[arg(long, value_name = "ID")]
         session: Option<String> => |value| value.map(Some);
     }
 
-    /// The store and the tenant in it.
+    /// Options that select the store, and the tenant in it.
     StoreFlags {
         /// Keep sessions and runs in this file or database
         #[arg(long, value_name = "FILE|URL")]
@@ -192,28 +193,28 @@ groups! {
         tenant: Option<String> => |value| value;
     }
 
-    /// The confinement of the process.
+    /// The option that enables or disables the confinement of the process.
     SandboxFlags {
         /// Confine the process itself: on or off [default: on]
         #[arg(long, value_name = "SWITCH")]
         sandbox: Option<Sandbox> => |value| value;
     }
 
-    /// The amount of output on stderr.
+    /// The option that enables verbose output.
     VerboseFlags {
         /// Show programs and observations in full, and debug messages
         #[arg(short, long)]
         verbose: bool => |value| value.then_some(true);
     }
 
-    /// The workdir.
+    /// The option that selects the workdir.
     RootFlags {
         /// Work in this folder [default: .]
         #[arg(long, value_name = "DIR")]
         root: Option<PathBuf> => |value| value;
     }
 
-    /// The folders of programs.
+    /// The option that names folders of programs.
     FolderFlags {
         /// Load programs from a folder; repeatable
         #[arg(long, value_name = "DIR")]
@@ -221,7 +222,8 @@ groups! {
     }
 }
 
-/// Returns `None` for an empty list, because the option is then absent.
+/// Returns `None` for an empty list, so that an option that was not given does not override the
+/// other layers.
 fn given<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
@@ -246,8 +248,8 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Every option that is a setting: those of `run`, `repl`, `config show`, and of `wattle`
-    /// itself.
+    /// All options that override settings. `run`, `repl`, `config show` and `wattle` itself have
+    /// them.
     Flags {
         model: ModelFlags,
         endpoint: EndpointFlags,
@@ -329,8 +331,9 @@ settings! {
         folders: FolderFlags,
     }
 
-    /// The settings of `shell`. A script reaches files, and neither a model nor the network. The
-    /// store and the folders of programs are the files that it cannot change.
+    /// The settings of `shell`. A script can access files, but neither a model nor the network. The
+    /// options for the store and for the folders of programs tell the command which files a script
+    /// must not change.
     ShellFlags {
         time: TimeFlags,
         write: WriteFlags,
@@ -355,7 +358,7 @@ settings! {
         folders: FolderFlags,
     }
 
-    /// The settings of `replay`, which asks no model and reaches no network.
+    /// The settings of `replay`, which uses neither a model nor the network.
     ReplayFlags {
         store: StoreFlags,
         verbose: VerboseFlags,
@@ -385,7 +388,7 @@ settings! {
         agents: AgentFolderFlags,
     }
 
-    /// The settings of `agents test`, whose examples have their own files.
+    /// The settings of `agents test`. Each example defines its own files.
     AgentsTestFlags {
         endpoint: EndpointFlags,
         root: RootFlags,

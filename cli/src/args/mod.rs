@@ -41,7 +41,7 @@ pub(crate) struct Cli {
     pub(crate) flags: Flags,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// If true, `--verbose` precedes or follows the command.
+    /// If true, `--verbose` was given before or after the command.
     #[arg(skip)]
     pub(crate) verbose: bool,
 }
@@ -90,12 +90,12 @@ fn leaf<'a>(
     (name, command.clone(), matches)
 }
 
-/// The commands.
+/// The commands of `wattle`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one request to its answer
+    /// Run one request and print the answer
     Run(Box<RunArgs>),
-    /// Open a conversation of messages, programs and commands
+    /// Open an interactive session for messages, programs and commands
     Repl(ReplArgs),
     /// Serve runs over HTTP
     Serve(ServeArgs),
@@ -107,7 +107,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Print the module that a program expands to
     Expand(ExpandArgs),
-    /// Read a model's answer on stdin and print the action as JSON
+    /// Read a model's answer from stdin and print the action as JSON
     Parse,
     /// List, search, write and test the catalog's programs
     #[command(subcommand)]
@@ -136,7 +136,7 @@ pub(crate) enum Command {
     /// Read and write the tenant's variables and secrets
     #[command(subcommand)]
     Vars(VarsCommand),
-    /// List, search, add and remove what later conversations recall
+    /// List, search, add and remove items of the long-term memory
     #[command(subcommand)]
     Memory(MemoryCommand),
     /// Create, list and revoke tokens of the HTTP server
@@ -145,9 +145,9 @@ pub(crate) enum Command {
     /// Copy, check, compact and measure stores
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Remove old runs and sessions, and unused files of the caches
+    /// Remove old runs and sessions, and unused cache files
     Prune(PruneArgs),
-    /// Play recorded runs; only the model's answers are recorded
+    /// Play demo runs with recorded model answers
     Demo(DemoArgs),
     /// Choose the model, try it and save the settings
     Init(InitArgs),
@@ -157,7 +157,7 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Stop trusting the project file of a folder
     Untrust(TrustArgs),
-    /// Show what the project file sets, and if it is trusted
+    /// Show what the project file sets, and whether it is trusted
     Status(StatusArgs),
     /// Show the settings
     #[command(subcommand)]

@@ -97,7 +97,7 @@ pub(crate) enum SessionCommand {
 pub(crate) enum TraceCommand {
     /// Show the calls of runs in order
     Show {
-        /// Select the run with this id or prefix of an id [default: all]
+        /// Select the run with this id or id prefix [default: all]
         #[arg(long, value_name = "ID")]
         run: Option<String>,
         #[command(flatten)]
@@ -107,20 +107,20 @@ pub(crate) enum TraceCommand {
     Query {
         /// The filter, such as `map(select(.exit_code != 0)) | length`
         filter: String,
-        /// A trace, or a folder with traces in it or below it
+        /// A trace, or a folder that is searched for traces recursively
         #[arg(default_value = ".", value_name = "FILE|DIR")]
         path: PathBuf,
     },
     /// Summarize the calls, the failures and the open tickets
     Digest(TraceArgs),
-    /// List the active agents, without arguments and outputs
+    /// List the agents with their numbers of runs and calls
     Feed(TraceArgs),
 }
 
 /// Arguments of the commands that read traces.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// A trace, or a folder with traces in it or below it
+    /// A trace, or a folder that is searched for traces recursively
     #[arg(default_value = ".", value_name = "FILE|DIR")]
     pub(crate) path: PathBuf,
     /// Print JSON
@@ -136,7 +136,7 @@ pub(crate) enum LedgerCommand {
         /// The folder
         #[arg(default_value = ".")]
         dir: PathBuf,
-        /// Select the run with this id or prefix of an id
+        /// Select the run with this id or id prefix
         #[arg(long, value_name = "ID")]
         run: Option<String>,
         /// Verify with this public key: 64 hexadecimal digits
@@ -162,7 +162,7 @@ pub(crate) enum TokenCommand {
     New {
         /// The token's name
         name: String,
-        /// Set the rights; each includes those before it
+        /// Set the scope; each scope includes the ones before it
         #[arg(long, value_enum, default_value = "run")]
         scope: TokenScope,
         #[command(flatten)]
@@ -185,7 +185,7 @@ pub(crate) enum TokenCommand {
     },
 }
 
-/// The rights of a token.
+/// The scope of a token, which determines its rights.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum TokenScope {
     /// Read runs, sessions, files and traces
@@ -207,7 +207,7 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         flags: StoreFlags,
     },
-    /// Search the items by words, the best match first
+    /// Search the items by keywords, the best match first
     Search {
         /// The words
         #[arg(required = true)]
@@ -278,7 +278,7 @@ pub(crate) enum VarsCommand {
     Rm {
         /// The variable's name
         name: String,
-        /// Remove the secret of that name
+        /// Remove the secret with this name
         #[arg(long)]
         secret: bool,
         #[command(flatten)]

@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     pub(crate) flags: Flags,
 }
 
-/// A value of a run's context, written as `KEY=VALUE`.
+/// A key and a value of a run's context, written as `KEY=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContextValue(pub(crate) String, pub(crate) String);
 
@@ -115,7 +115,7 @@ pub(crate) struct ServeArgs {
     /// Accept this name in the header `Host`; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_name: Vec<HostName>,
-    /// Accept requests of a site, such as https://app.example; repeatable
+    /// Accept requests from a site, such as https://app.example; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<Origin>,
     #[command(flatten)]
@@ -179,13 +179,13 @@ pub(crate) struct EvalArgs {
     /// Select tasks whose name contains a text, such as `text/` or `csv`
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Keep attempts in a file [live: DIR/results.jsonl]
+    /// Keep attempts in a file [default if live: DIR/results.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Continue an evaluation: keep the attempts that the file has
+    /// Continue an evaluation: keep the attempts in the file
     #[arg(long, conflicts_with = "fresh")]
     pub(crate) resume: bool,
-    /// Discard the attempts that the file has, and start over
+    /// Discard the attempts in the file, and start over
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Compare with the attempts in another results file, task by task

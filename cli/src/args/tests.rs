@@ -16,7 +16,8 @@ const PROCESS: &str = "sandbox verbose root";
 const OPTIONS: &[(&str, &str, &[&str])] = &[
     (
         "run",
-        "resume approve refuse release fork step park json output output-schema context artifacts no-session-store",
+        "resume approve refuse release fork step park json output output-schema context artifacts \
+         no-session-store",
         ALL,
     ),
     ("repl", "context", ALL),
@@ -219,10 +220,10 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 
 /// The verbs that may begin the help text of a command or an option.
 const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
-                     Compact Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
-                     Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
-                     Replay Require Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
-                     Summarize Trust Use Verify Work Write";
+                     Compact Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate \
+                     Find Fork Format Import Keep Limit List Listen Load Open Park Play Print Read \
+                     Record Release Remove Replay Require Resume Retry Revoke Run Search Select \
+                     Send Serve Set Show Skip Start Stop Summarize Trust Use Verify Work Write";
 
 #[test]
 fn a_help_sentence_is_an_imperative_of_at_most_70_characters() {

@@ -96,8 +96,8 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
 /// number.
 const PLACEHOLDER: &str = "1";
 
-/// Fills the missing values of the agent's context with placeholders. Returns the agent, and the
-/// keys of the filled values.
+/// Returns a copy of the agent in which placeholders replace the missing values of its context, and
+/// the keys of these values.
 fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String>) {
     let (mut agent, settings) = (agent.clone(), setup.settings(RUN_STEPS));
     let mut open = Vec::new();
@@ -145,7 +145,7 @@ fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes a working agent to a new file, and prints the next step.
+/// Writes a working agent to a new file, and prints a command that runs it.
 fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[flags.into(), outer])?;
     let text = AgentSpec::skeleton(name);

@@ -7,7 +7,9 @@ use wattle_agent::rt::{
 
 use crate::output::{DIM, NAME, paint, visible};
 
-/// Returns the calls that access resources outside the run, with their positions.
+/// Returns the calls that access resources outside the run, each with its position in the source.
+/// The position is `None` if it is unknown, or if the function is called indirectly, through a
+/// table.
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
@@ -69,7 +71,8 @@ fn touched(one: &Use) -> Vec<String> {
         .collect()
 }
 
-/// Quotes a string if it could be mistaken for another part of its line.
+/// Formats a string for a line of output. Quotes the string if it is empty or contains whitespace,
+/// control characters or quotes. A string with unknown parts is never quoted.
 fn quoted(text: &Text) -> String {
     let shown = text.to_string();
     let plain = !shown.is_empty()
@@ -96,9 +99,9 @@ fn noun(target: Target) -> &'static str {
     }
 }
 
-/// Returns the resources that a program can access, as JSON: one object for each call. `values` is
-/// null if any value is possible. `argument` is null if the function accesses the target whatever
-/// its arguments are.
+/// Returns the resources that a program can access, as JSON: one object for each call, with the
+/// call's targets. In a target, `values` is null if any value is possible, and `argument` is null
+/// if the function accesses the target regardless of its arguments.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {

@@ -31,14 +31,18 @@ impl Finding {
     }
 
     fn is_fixable(&self) -> bool {
-        matches!(self, Finding::Program(diagnostic) if diagnostic.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe))
+        matches!(
+            self,
+            Finding::Program(diagnostic)
+                if diagnostic.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe)
+        )
     }
 
     fn to_json(&self) -> Json {
         let plain = |code: &str, line: Option<usize>, message: &str, hint: Option<String>| {
             json!({
-                "severity": "error", "code": code, "line": line, "column": null, "span": null, "message": message, "hint": hint,
-                "fix": null,
+                "severity": "error", "code": code, "line": line, "column": null, "span": null,
+                "message": message, "hint": hint, "fix": null,
             })
         };
         match self {

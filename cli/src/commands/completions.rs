@@ -1,4 +1,4 @@
-//! `wattle completions`: a script that completes commands and flags in a shell.
+//! `wattle completions`: prints a script that completes commands and flags in a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use crate::args::Cli;
 use crate::fault::{Exit, Fault};
 use crate::output;
 
-/// Prints the script.
+/// Prints the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> Result<Exit, Fault> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "wattle", &mut script);

@@ -40,7 +40,11 @@ fn lines(rows: &[Row], origin: bool) -> String {
 fn document(rows: &[Row], origin: bool) -> Json {
     let value = |row: &Row| match origin {
         true => {
-            json!({"value": row.value, "origin": row.origin.layer(), "source": row.origin.to_string()})
+            json!({
+                "value": row.value,
+                "origin": row.origin.layer(),
+                "source": row.origin.to_string(),
+            })
         }
         false => row.value.clone(),
     };

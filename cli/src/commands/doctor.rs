@@ -18,7 +18,7 @@ use crate::setup::{self, Setup, variable};
 use crate::walls::{self, Needs, Walls};
 use crate::{threads, trusted};
 
-/// Maximum time that the check waits for the endpoint.
+/// Time limit for the endpoint's response to the check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The result of a check: a description, or a fault with a suggested fix.
@@ -128,7 +128,7 @@ fn root(setup: &Setup) -> Found {
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
-/// Checks that the store is writable.
+/// Checks that the store is writable and, if it is a file, that other users cannot read it.
 async fn store(setup: &Setup) -> Found {
     const FIX: &str = "name another store with `--store FILE|URL`";
     let store = setup.store().map_err(|fault| wrong(fault, FIX))?;
@@ -154,7 +154,8 @@ async fn store(setup: &Setup) -> Found {
     ))
 }
 
-/// Checks that a setting names the model, and that the model's API key is set.
+/// Checks that the settings name a model and that its API key is set or, if a recording replaces
+/// the model, that the recording can be opened.
 fn model(setup: &Setup) -> Found {
     if let Some(path) = &setup.config.cassette.value {
         let opened = wattle_agent::model::Cassette::open(path);
@@ -178,7 +179,8 @@ fn model(setup: &Setup) -> Found {
     Ok(found + &classes(setup)?)
 }
 
-/// Checks the model of each class. Returns a description of the classes.
+/// Checks that the settings of each model class determine an endpoint. Returns one line for each
+/// class.
 fn classes(setup: &Setup) -> Result<String, Wrong> {
     let mut lines = String::new();
     for (class, settings) in &setup.config.models.value.0 {

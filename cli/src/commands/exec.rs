@@ -164,7 +164,7 @@ fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fau
     Ok(Found { source: entry.source().to_string(), args, time })
 }
 
-/// Prints the results on stdout, and the code and the reason for a failure on stderr.
+/// Prints a program's results on stdout, and its log and the reason for a failure on stderr.
 pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));
@@ -249,7 +249,9 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
         "fuel": outcome.fuel,
         "memory_bytes": outcome.memory_bytes,
         "dur_us": u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX),
-        "host_calls": calls.map(|c| json!({"function": c.function, "calls": c.calls, "failed": c.failed})).collect::<Vec<_>>(),
+        "host_calls": calls.map(|c| json!({
+            "function": c.function, "calls": c.calls, "failed": c.failed,
+        })).collect::<Vec<_>>(),
         "changes": changes::to_json(changes),
         "artifacts": artifacts.collect::<Vec<_>>(),
     })
@@ -258,7 +260,8 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
 /// Returns the JSON outcome of a program that did not run.
 fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
     json!({
-        "exit_code": null, "code": code, "results": [], "error": error, "fuel": null, "memory_bytes": 0, "dur_us": 0,
+        "exit_code": null, "code": code, "results": [], "error": error,
+        "fuel": null, "memory_bytes": 0, "dur_us": 0,
         "host_calls": [], "changes": [], "artifacts": [],
     })
 }
@@ -271,7 +274,8 @@ fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, F
             None => diagnostic.message.clone(),
         };
         let error = json!({
-            "code": diagnostic.code, "message": message, "line": at.line, "column": at.column, "function": null,
+            "code": diagnostic.code, "message": message,
+            "line": at.line, "column": at.column, "function": null,
         });
         output::json(&nothing_ran(None, &error))?;
     } else {
@@ -284,7 +288,10 @@ fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, F
 pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
     let message = format!("denied before it ran: {why}");
     if json {
-        let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});
+        let error = json!({
+            "code": "EACCESS", "message": message,
+            "line": null, "column": null, "function": null,
+        });
         output::json(&nothing_ran(Some("EACCESS"), &error))?;
         return Ok(Exit::Denied);
     }
@@ -302,7 +309,10 @@ pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> R
     };
     if json {
         let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));
-        let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});
+        let error = json!({
+            "code": "EACCESS", "message": message,
+            "line": null, "column": null, "function": null,
+        });
         output::json(&nothing_ran(Some("EACCESS"), &error))?;
         return Ok(Exit::Denied);
     }

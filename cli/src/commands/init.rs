@@ -17,7 +17,8 @@ use crate::{ask, threads};
 /// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
 
-/// Sends one request to the model. If it succeeds, writes the model's settings to the user file.
+/// Determines the endpoint and the model, and writes them to the user file. Unless `--no-test` is
+/// given, first sends a test request, and writes nothing if the request fails.
 pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
     let Some(path) = Places::of_user().user_file else {
         return Err(Fault::configuration("there is no home directory for the user file")
@@ -114,7 +115,9 @@ impl Choice {
     }
 }
 
-/// Checks that the environment variable for the API key is set.
+/// Checks that the environment variable for the API key is set. The variable is `given` if the user
+/// named one, and otherwise `usual`, the preset's variable. The preset's variable is checked only
+/// if `needed` is true, and need not be set if `WATTLE_API_KEY` is.
 fn check_key(given: Option<&str>, usual: Option<&str>, needed: bool) -> Result<(), Fault> {
     let is_set = |name: &str| variable(name).is_some_and(|key| !key.trim().is_empty());
     let missing = |name: &str| {
@@ -134,7 +137,7 @@ fn names() -> String {
     presets().iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Asks for the provider at a terminal.
+/// Asks the user at the terminal for the provider, and returns its name.
 fn choose_provider() -> Result<String, Fault> {
     if !ask::is_terminal() {
         return Err(Fault::usage("no provider is named").hint(format!(
@@ -156,7 +159,7 @@ fn question(text: &str) -> Result<String, Fault> {
     Ok(answer.trim().to_owned())
 }
 
-/// Sends one request to the model.
+/// Sends a test request to the model.
 async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[layer, outer])?)?;
     let model = setup.model()?;

@@ -1,5 +1,5 @@
 //! `wattle memory`: reads and changes the tenant's memory items. Programs in all of the tenant's
-//! sessions find these items through `memory`.
+//! sessions find these items through the capability `memory`.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::StoredMemory;

@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The implementations of the commands, with one module for each.
 
 pub(crate) mod agents;
 mod authority;
@@ -55,8 +55,8 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
     Ok(path)
 }
 
-/// Creates the folder for artifacts. Returns a path inside it to declare as writable: the
-/// confinement then allows writes to the whole folder.
+/// Creates the folder for artifacts, and returns the path of a file in it. If a command declares
+/// that it writes this file, the confinement allows writes to the whole folder.
 ///
 /// # Errors
 /// If the folder cannot be created.
@@ -89,8 +89,8 @@ fn write_artifacts<'a>(
 /// The command that lists the programs.
 const LIST: &str = "wattle catalog list";
 
-/// Returns the error for an unknown program. Its hint names similar programs, or the command
-/// `list`, which lists all programs.
+/// Returns the error for an unknown program. `nor` is appended to its message. Its hint names
+/// similar programs or, if there are none, `list`, the command that lists all programs.
 pub(crate) fn no_program(catalog: &Catalog, name: &str, nor: &str, list: &str) -> Fault {
     let fault = Fault::usage(format!("no program `{name}` in the catalog{nor}"));
     let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();

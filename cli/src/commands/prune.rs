@@ -24,7 +24,7 @@ struct Freed {
     bytes: u64,
 }
 
-/// Removes old runs, events and sessions, and unused files of the caches.
+/// Removes old runs, events and sessions, and unused cache files.
 pub(crate) async fn prune(args: PruneArgs, outer: Layer) -> Result<Exit, Fault> {
     let named = Layer { store: args.store.map(Some), ..Layer::default() };
     let config = Config::gather(&[named, outer])?;

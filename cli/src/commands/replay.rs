@@ -51,9 +51,15 @@ pub(crate) fn as_text(run: &str, replayed: &ReplayReport) -> String {
 }
 
 fn as_json(run: &str, replayed: &ReplayReport) -> serde_json::Value {
-    let difference = replayed
-        .difference
-        .as_ref()
-        .map(|(step, Difference { what, was, is })| json!({"step": step, "what": what, "was": was, "is": is}));
-    json!({"run": run, "turns": replayed.turns, "programs": replayed.programs, "difference": difference})
+    let difference = replayed.difference.as_ref().map(|(step, Difference { what, was, is })| {
+        json!({
+            "step": step, "what": what, "was": was, "is": is,
+        })
+    });
+    json!({
+        "run": run,
+        "turns": replayed.turns,
+        "programs": replayed.programs,
+        "difference": difference,
+    })
 }

@@ -318,7 +318,7 @@ async fn fork(
     journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run was removed"))
 }
 
-/// Finds a run in the store.
+/// Finds a run in the store by its id, or the newest run if `run` is `last`.
 ///
 /// # Errors
 /// If the run or the store does not exist.
@@ -380,7 +380,11 @@ fn print_pending(parked: &ParkedRun) -> Exit {
     Exit::Parked
 }
 
-/// Prints the answer, or writes it to the file.
+/// Prints a run's answer, or writes it to `file`. If `json` is true and there is no file, prints
+/// nothing, because the events on stdout contain the answer.
+///
+/// # Errors
+/// If the run has no valid answer, or the answer cannot be written.
 fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<(), Fault> {
     let data = report.data().map(|data| format!("{data:#}"));
     let text = match &report.ending {

@@ -17,7 +17,7 @@ use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::{input, repl, setup, threads};
 
-/// Maximum length of a message in a list, in characters.
+/// Maximum length of a message in the list of runs, in characters.
 const SHOWN: usize = 60;
 
 /// Runs a `session` command.
@@ -38,7 +38,7 @@ async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
         SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
         SessionCommand::Runs { json, flags } => runs(open(flags)?, json).await?,
         SessionCommand::Show { id, json, flags } => show(&open(flags)?, &id, json).await?,
-        // The function `session` has already resumed it.
+        // The function `session` has already handled this command.
         SessionCommand::Resume { .. } => {}
         SessionCommand::Fork { id, new, json, flags } => {
             let store = open(flags)?;
@@ -118,8 +118,9 @@ async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
                 .map(|open| json!({"call": open.call, "question": open.question}))
                 .collect();
             json!({
-                "run": run.id, "status": run.status.name(), "session": run.session, "made": run.made, "used": run.used,
-                "message": run.start.message, "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
+                "run": run.id, "status": run.status.name(), "session": run.session,
+                "made": run.made, "used": run.used, "message": run.start.message,
+                "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
             })
         };
         return output::json(&lines.iter().map(one).collect::<Json>());

@@ -67,7 +67,9 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(Exit::Interrupted),
-                status = session.run_script(&script, screen.streams, deadline) => rest.show().map(|()| status.0)?,
+                status = session.run_script(&script, screen.streams, deadline) => {
+                    rest.show().map(|()| status.0)?
+                }
             }
         }
         None => converse(session, deadline).await?,
@@ -76,7 +78,7 @@ async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     Ok(Exit::Status(status))
 }
 
-/// A validator that accepts an input once its script is complete.
+/// A validator that accepts the input once it is a complete script.
 #[derive(Completer, Helper, Highlighter, Hinter)]
 struct CompleteLine;
 
@@ -87,8 +89,9 @@ impl Validator for CompleteLine {
     }
 }
 
-/// Runs the lines that the user types until `exit` or Ctrl-D. Ctrl-C discards the current line.
-/// Returns the status of the last line.
+/// Reads and runs lines until one of them runs `exit`, or the user presses Ctrl-D. Ctrl-C discards
+/// the line that is being edited, or interrupts the one that is running. Returns the exit status of
+/// the last line.
 async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
     let failed =
         |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
@@ -148,6 +151,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
 }
 
 /// Returns the history file in the user's state folder. Creates the folder if it is missing.
+/// Returns `None` if the user has no home directory, or the folder cannot be created.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;

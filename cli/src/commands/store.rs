@@ -75,7 +75,7 @@ async fn copy(from: &StoreLocation, to: &StoreLocation, json: bool) -> Result<()
     Ok(())
 }
 
-/// Shows the progress bar of a phase.
+/// Updates the progress bar of a store copy. Each phase of the copy has its own bar.
 fn show(shown: &mut Option<(CopyPhase, Bar)>, progress: CopyProgress) {
     let CopyProgress { phase, done, total } = progress;
     let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);

@@ -21,7 +21,7 @@ const QUERY: Duration = Duration::from_secs(60);
 /// Maximum size of the document that a query reads, in bytes. The document contains all steps.
 const DOCUMENT: usize = 16 << 20;
 
-/// Maximum length of arguments and outputs in a line, in characters.
+/// Maximum length of a text within a line of output, such as a call's arguments, in characters.
 const SHOWN: usize = 100;
 
 /// Runs a `trace` command.
@@ -34,7 +34,7 @@ pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
     }
 }
 
-/// Prints the statistics of traces.
+/// Prints statistics about the runs and calls in traces.
 pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
     let mut sum = TelemetryBuilder::default();
     let read = read(&args.path, |step| {
@@ -86,7 +86,8 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// Passes each step of the traces to `step`, and warns about invalid lines.
+/// Reads the traces in a file or folder, passes each recorded step to `step`, and warns about
+/// invalid lines.
 fn read(
     path: &Path,
     mut step: impl FnMut(Step) -> Result<(), Fault>,

@@ -53,9 +53,9 @@ pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let Some(project) = project else {
         match args.json {
-            true => output::json(
-                &json!({"folder": folder, "file": null, "state": "no project file", "settings": []}),
-            )?,
+            true => output::json(&json!({
+                "folder": folder, "file": null, "state": "no project file", "settings": [],
+            }))?,
             false => output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?,
         }
         return Ok(Exit::Done);
@@ -110,7 +110,8 @@ fn document(project: &Project, pins: &Pins, state: &State) -> Json {
     let changed =
         if let State::Changed(differences) = state { differences.clone() } else { Vec::new() };
     json!({
-        "folder": project.folder, "file": project.folder.join(PROJECT_FILE), "state": state.word(), "hash": pins.hash(),
-        "changed": changed, "settings": settings.collect::<Vec<_>>(), "programs": pins.programs().collect::<Vec<_>>(),
+        "folder": project.folder, "file": project.folder.join(PROJECT_FILE),
+        "state": state.word(), "hash": pins.hash(), "changed": changed,
+        "settings": settings.collect::<Vec<_>>(), "programs": pins.programs().collect::<Vec<_>>(),
     })
 }

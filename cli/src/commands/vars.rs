@@ -11,7 +11,7 @@ use crate::fault::{Exit, Fault};
 use crate::setup::{self, Setup};
 use crate::{input, output};
 
-/// Reads and writes variables.
+/// Runs a `vars` command.
 pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fault> {
     let variables = |flags: StoreFlags| -> Result<_, Fault> {
         let setup = Setup::new(Config::gather(&[flags.into(), outer.clone()])?)?;

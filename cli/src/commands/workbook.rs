@@ -80,7 +80,7 @@ async fn lint(file: PathBuf, flags: CatalogFlags, outer: Layer) -> Result<Exit, 
     Ok(if faults.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes the programs to files, and prints their paths.
+/// Writes the components' programs to new files in `dir`, and prints the paths of the files.
 fn tangle(components: &[ComponentOutline], dir: &Path) -> Result<Exit, Fault> {
     for component in components {
         let Some(source) = &component.source else { continue };

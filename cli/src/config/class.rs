@@ -10,7 +10,8 @@ use super::{SearchEngine, Span};
 /// The class of a setting of type `T`, which determines whether a project file may set it. Each row
 /// of the table of settings has a class.
 pub(crate) enum Class<T> {
-    /// The setting affects only the form of the output or of a run. Any project file may set it.
+    /// The setting affects how output looks or how the model is called, but does not affect
+    /// permissions or limits. Any project file may set it.
     Presentation,
     /// A limit or a switch. Any project file may set a value that the function accepts. The
     /// function receives the project's value and the value without the project file, and accepts
@@ -36,7 +37,7 @@ pub(crate) enum Kind {
 }
 
 impl<T> Class<T> {
-    /// Returns the kind of the class.
+    /// Returns the class without the setting's type.
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Class::Presentation => Kind::Presentation,
@@ -46,8 +47,8 @@ impl<T> Class<T> {
         }
     }
 
-    /// Returns true if a project file may set `given` only in a trusted folder. `otherwise` is the
-    /// value without the project file.
+    /// Returns true if a project file in an untrusted folder may not set `given`. `otherwise` is
+    /// the value without the project file.
     pub(super) fn needs_trust(&self, given: &T, otherwise: &T) -> bool {
         match self {
             Class::Presentation => false,
@@ -74,7 +75,7 @@ pub(super) fn always<T>(_: &T, _: &T) -> bool {
     true
 }
 
-/// Accepts the value `off`, because a project may switch web search off.
+/// Accepts only the value `off`: any project file may disable web search.
 pub(super) fn no_search(given: &SearchEngine, _: &SearchEngine) -> bool {
     *given == SearchEngine::Off
 }
@@ -84,13 +85,13 @@ pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }
 
-/// Accepts a limit that does not exceed the current one.
+/// Accepts a limit that does not exceed the limit without the project file.
 pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
     given <= otherwise
 }
 
-/// Accepts a limit on steps that does not exceed the current one. If there is no current limit,
-/// each command has its own default limit, and the lowest of these is [`FEWEST_STEPS`].
+/// Accepts a limit on steps that does not exceed the limit without the project file. If there is
+/// none, accepts at most [`FEWEST_STEPS`], because each command then has its own default limit.
 pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
     let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
     given.is_some_and(|given| given.get() <= bound)
@@ -99,8 +100,8 @@ pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) 
 /// The lowest of the commands' default limits on steps.
 const FEWEST_STEPS: u32 = 10;
 
-/// Accepts a limit that does not exceed the current one. If there is no current limit, accepts any
-/// value.
+/// Accepts a limit that does not exceed the limit without the project file. If there is none,
+/// accepts any limit.
 pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -> bool {
     match (given, otherwise) {
         (Some(given), Some(otherwise)) => given <= otherwise,

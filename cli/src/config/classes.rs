@@ -22,7 +22,7 @@ pub(crate) struct ModelClasses(pub(crate) BTreeMap<String, ModelClass>);
 pub(crate) struct ModelClass {
     /// The model's name.
     pub(crate) model: String,
-    /// The preset of the endpoint.
+    /// The name of the endpoint's preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provider: Option<String>,
     /// The URL of the endpoint.
@@ -39,7 +39,7 @@ pub(crate) struct ModelClass {
 const FORM: &str = "expected `fast = \"MODEL\"` or `fast = { model = \"MODEL\", provider = …, \
                     base_url = …, api_key_env = …, thinking_effort = … }`";
 
-/// The value of an environment variable is TOML: `fast = "small-model"`.
+/// In an environment variable, the value is written as TOML: `fast = "small-model"`.
 impl Value for ModelClasses {
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =

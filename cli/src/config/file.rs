@@ -35,10 +35,12 @@ pub(super) fn unreadable(path: &Path, why: &str) -> Fault {
     Fault::configuration(format!("failed to read `{}`: {why}", path.display()))
 }
 
-/// Maximum length of a TOML parser message, in characters. A message can repeat a long line.
+/// Maximum length of a TOML parser message, in characters. A longer message, which quotes a long
+/// line of the file, is printed without the quotation.
 const EXCERPT: usize = 400;
 
-/// Parses the table of a file. The TOML parser limits the nesting of values.
+/// Parses the content of a file, and flattens its tables into dotted keys. The TOML parser limits
+/// the nesting of values.
 ///
 /// # Errors
 /// If the bytes are not UTF-8 or not TOML.
@@ -65,7 +67,7 @@ fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     }
 }
 
-/// Returns the class of a key, or `None` if the key is unknown.
+/// Returns the class of the setting with this key, or `None` if the key is unknown.
 pub(super) fn kind(key: &str) -> Option<Kind> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }

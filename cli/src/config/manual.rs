@@ -19,7 +19,7 @@ pub(super) struct Row {
     pub(super) variable: &'static str,
     /// The default, or null if there is none.
     pub(super) default: Json,
-    /// The class, which determines whether a project file may set it.
+    /// The class, which determines whether a project file may set the setting.
     pub(super) kind: Kind,
     /// The meaning, in full sentences.
     pub(super) meaning: &'static str,

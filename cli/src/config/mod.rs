@@ -55,7 +55,7 @@ pub(crate) struct Setting<T> {
 pub(crate) enum Origin {
     /// A flag.
     Flag,
-    /// The environment variable of that name.
+    /// An environment variable. The string contains its name.
     Environment(&'static str),
     /// The project file.
     Project(PathBuf),
@@ -129,7 +129,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads the project file of `folder`, or of the workdir that the settings name.
+    /// Reads the project file of `folder`, or of the workdir that the settings name. Returns the
+    /// folder and the project file, or `None` instead of the file if it is absent.
     ///
     /// # Errors
     /// If a file has an invalid value or an unknown key, or sets a key that it may not set.

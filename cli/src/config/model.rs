@@ -114,7 +114,8 @@ impl Value for Dollars {
     }
 }
 
-/// The value of an environment variable is TOML: `my-model = { prompt = 1.0, completion = 2.0 }`.
+/// In an environment variable, the value is written as TOML:
+/// `my-model = { prompt = 1.0, completion = 2.0 }`.
 impl Value for Prices {
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =
@@ -137,7 +138,7 @@ impl Value for Prices {
     }
 }
 
-/// The content guard, which checks messages before their runs.
+/// The content guard, which checks each message before its run starts.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ContentGuard {
@@ -145,10 +146,10 @@ pub(crate) struct ContentGuard {
     pub(crate) enabled: bool,
     /// The patterns of forbidden text.
     pub(crate) deny: Vec<Denied>,
-    /// If true, the guard also asks the model.
+    /// If true, the guard also asks the model to classify each message.
     pub(crate) classifier: bool,
     /// The categories that the model looks for. If the list is empty, the categories that have a
-    /// message are used.
+    /// message are used, or the default categories if there are no messages.
     pub(crate) categories: Vec<String>,
     /// The messages to the user, by category.
     pub(crate) messages: BTreeMap<String, String>,

@@ -7,7 +7,7 @@ use etcetera::BaseStrategy as _;
 /// The default paths of the user's own files. A path is `None` if the user has no home directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    /// The user file.
+    /// The user file, which contains the user's own settings.
     pub(crate) user_file: Option<PathBuf>,
     /// The store.
     pub(crate) store: Option<PathBuf>,

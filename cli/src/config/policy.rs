@@ -4,9 +4,9 @@ use wattle_agent::capability::policy::{Policy, Rule, Verdict};
 
 use super::{File, Layer};
 
-/// Merges the rules of all layers. A rule of a higher layer replaces the same rule of a lower one.
-/// The `ask` and `deny` rules of a project file only narrow what the other layers allow, so a file
-/// that comes with a folder never widens the user's own policy.
+/// Merges the rules of all layers. If several layers contain the same rule, the verdict in the
+/// highest of these layers applies. The `ask` and `deny` rules of a project file only narrow what
+/// the other layers allow, so they never replace a stricter rule of the user.
 pub(super) fn of_layers(
     flags: &[Layer],
     environment: &Layer,

@@ -1,5 +1,5 @@
-//! The project file, `wattle.toml` in the workdir. The author of the folder wrote it, so each
-//! setting's class and the user's trust decide what it may set.
+//! The project file, `wattle.toml` in the workdir. Its author may be someone other than the user,
+//! so each setting's class and the user's trust decide what the file may set.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use crate::fault::Fault;
 pub(crate) struct Project {
     /// The folder, with links resolved.
     pub(crate) folder: PathBuf,
-    /// The path that messages show. Relative paths in the file are relative to the file's folder.
+    /// The path of the file, as shown in messages. Relative paths in the file start from its
+    /// folder.
     pub(crate) path: PathBuf,
     /// The content.
     pub(crate) bytes: Vec<u8>,
@@ -39,8 +40,8 @@ pub(crate) struct Request {
 }
 
 impl Project {
-    /// Reads the project file of a folder. Returns `None` if it is absent. `user` is the next lower
-    /// layer.
+    /// Reads the project file of a folder. Returns `None` if it is absent. `user` contains the
+    /// settings of the user file, the next lower layer.
     ///
     /// # Errors
     /// If it is not a regular file of the allowed size, is not TOML, or sets an unknown key or one
@@ -60,7 +61,8 @@ impl Project {
         Project::of_bytes(bytes, &path, &folder, user, places).map(Some)
     }
 
-    /// Parses the content of a project file. `user` is the next lower layer.
+    /// Parses the content of a project file. `user` contains the settings of the user file, the
+    /// next lower layer.
     ///
     /// # Errors
     /// If the content is not TOML, or sets an unknown key or one that no project file may set.
@@ -109,8 +111,9 @@ impl Project {
     }
 }
 
-/// Returns the settings of a project file that take effect without trust. Each setting has a flag
-/// that is true if the setting needs trust.
+/// Returns the settings of a project file that take effect without trust, as lines such as
+/// `max_steps = 3`. Each line is paired with a flag that is true if the setting needs trust, so
+/// that a fuzz target can check that no flag is true.
 ///
 /// # Errors
 /// If the bytes are not TOML, or set an unknown key or one that no project file may set.

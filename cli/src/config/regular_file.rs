@@ -11,13 +11,13 @@ use rustix::io::Errno;
 /// Maximum size of a settings file, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;
 
-/// Reads the file `name` in a folder. Returns `None` if it is absent. The folder is opened first,
-/// and then the file relative to it. No symbolic link is followed, even if a link replaces the file
-/// or the folder in the meantime.
+/// Reads the file `name` in a folder. Returns `None` if it is absent. Links in the path of the
+/// folder are resolved, and the folder is opened. The file is then opened relative to the open
+/// folder. A link in place of the file is never followed, even if it was created in the meantime.
 ///
 /// # Errors
-/// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or
-/// if it cannot be read. The error states the reason.
+/// If the file is a link, a folder, a fifo, a socket or a device, if it is larger than `most`
+/// bytes, or if it cannot be read. The error states the reason.
 pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
     let folder =

@@ -8,11 +8,11 @@ use wattle_agent::capability::secrets::{Secret, SecretHost};
 
 use super::value::Value;
 
-/// The secrets of the settings, by name.
+/// The secrets that the settings declare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 
-/// A secret: `[secrets.NAME]` with `env` and `hosts`.
+/// A secret, which a file declares as `[secrets.NAME]` with `env` and `hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretEntry {
     /// The name by which programs refer to the secret.
@@ -26,8 +26,8 @@ pub(crate) struct SecretEntry {
 const FORM: &str = "expected `{ env = \"VARIABLE\", hosts = [\"api.example.com\"] }`";
 
 impl Value for SecretList {
-    /// Parses the secrets in their file format, on one line: `{ github = { env = "GITHUB_TOKEN",
-    /// hosts = ["api.github.com"] } }`.
+    /// Parses secrets that are written on one line, in the format of a settings file:
+    /// `{ github = { env = "GITHUB_TOKEN", hosts = ["api.github.com"] } }`.
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table =
             format!("secrets = {text}").parse().map_err(|_| format!("{FORM} for each name"))?;

@@ -25,7 +25,8 @@ pub(crate) enum StoreLocation {
 
 impl StoreLocation {
     /// Returns the folder that contains the tenants' keys: the folder of the store's file or, for a
-    /// database, the folder of the default store.
+    /// database, the folder of the default store. Returns `None` for a database if the user has no
+    /// home directory.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         match self {
             StoreLocation::File(path) => path.parent().map(Path::to_owned),

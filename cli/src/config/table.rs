@@ -25,7 +25,8 @@ use super::value::{KeepTime, Sandbox, SearchEngine, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
 
-/// Expands to a key's name in a file: the name after `as`, or the name of the field.
+/// Expands to the key of a setting in a file: the string after `as`, if there is one, or else the
+/// name of the field.
 macro_rules! key {
     ($name:ident) => {
         stringify!($name)
@@ -39,7 +40,10 @@ macro_rules! key {
 /// field, its variable, its type, its default and its class, which decides what a project file may
 /// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
-    ($($(#[doc = $doc:literal])+ $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;
+    )*) => {
         /// The settings of one layer. A setting is `None` if the layer does not set it.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Layer {
@@ -80,16 +84,21 @@ macro_rules! keys {
         impl Layer {
             /// Reads the settings that [`Config::granted`] returned.
             pub(crate) fn of_granted(granted: &Json) -> Result<Layer, Fault> {
-                let unread = |why: String| Fault::failed(format!("failed to read the settings of the run: {why}"));
-                let table = toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
+                let unread = |why: String| {
+                    Fault::failed(format!("failed to read the settings of the run: {why}"))
+                };
+                let table =
+                    toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
                 match table.keys().find(|key| !GRANTED.contains(&key.as_str())) {
                     Some(key) => Err(unread(format!("unknown setting `{key}`"))),
                     None => Layer::of_table(&table, Path::new("the store")),
                 }
             }
 
-            /// Reads the settings of the environment. An empty variable counts as absent.
-            pub(super) fn of_environment(get: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Result<Layer, Fault> {
+            /// Reads the settings from environment variables. An empty variable counts as absent.
+            pub(super) fn of_environment(
+                get: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+            ) -> Result<Layer, Fault> {
                 Ok(Layer { $($name: variable(get, $variable)?,)* })
             }
 
@@ -99,8 +108,8 @@ macro_rules! keys {
                 Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
             }
 
-            /// Returns a request for each setting of this layer, which must come from a project
-            /// file.
+            /// Returns a request for each setting of this layer, which must be a project file's
+            /// layer. `user` contains the settings of the user file.
             pub(super) fn requests(&self, user: &Layer, places: &Places) -> Vec<Request> {
                 let mut requests = Vec::new();
                 $(if let Some(value) = &self.$name {
@@ -128,24 +137,49 @@ macro_rules! keys {
         }
 
         impl Config {
-            /// Takes each value from the first layer that sets it.
-            pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File, places: &Places) -> Config {
+            /// Creates the settings. Each value comes from the first layer that sets it.
+            pub(super) fn of_layers(
+                flags: &[Layer],
+                environment: &Layer,
+                project: &File,
+                user: &File,
+                places: &Places,
+            ) -> Config {
                 Config { $($name: {
-                    let of_flags = flags.iter().find_map(|layer| layer.$name.clone()).map(|value| (value, Origin::Flag));
+                    let of_flags = flags
+                        .iter()
+                        .find_map(|layer| layer.$name.clone())
+                        .map(|value| (value, Origin::Flag));
                     let found = of_flags
-                        .or_else(|| Some((environment.$name.clone()?, Origin::Environment($variable))))
-                        .or_else(|| Some((project.layer.$name.clone()?, Origin::Project(project.path.clone()))))
-                        .or_else(|| Some((user.layer.$name.clone()?, Origin::User(user.path.clone()))));
+                        .or_else(|| {
+                            Some((environment.$name.clone()?, Origin::Environment($variable)))
+                        })
+                        .or_else(|| {
+                            Some((
+                                project.layer.$name.clone()?,
+                                Origin::Project(project.path.clone()),
+                            ))
+                        })
+                        .or_else(|| {
+                            Some((user.layer.$name.clone()?, Origin::User(user.path.clone())))
+                        });
                     let default: fn(&Places) -> $type = $default;
-                    let (value, origin) = found.unwrap_or_else(|| (default(places), Origin::Default));
+                    let (value, origin) =
+                        found.unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
                 },)* policy: policy::of_layers(flags, environment, project, user) }
             }
 
-            /// Returns the settings that a resumed run needs: its permissions and its folders.
+            /// Returns the settings that a resumed run keeps: its permissions, its folders, its
+            /// tenant, and its budget for model requests.
             pub(crate) fn granted(&self) -> Json {
-                let rows = self.rows().into_iter().filter(|row| GRANTED.contains(&row.name) && !row.value.is_null());
-                rows.map(|row| (row.name.to_owned(), row.value)).collect::<serde_json::Map<_, _>>().into()
+                let rows = self
+                    .rows()
+                    .into_iter()
+                    .filter(|row| GRANTED.contains(&row.name) && !row.value.is_null());
+                rows.map(|row| (row.name.to_owned(), row.value))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into()
             }
 
             /// Returns every setting, in the order of the manual.
@@ -191,8 +225,8 @@ keys! {
     http_timeout "WATTLE_HTTP_TIMEOUT": Span = |_| Span(Timeouts::default().request), Class::Narrows(class::at_most);
     /// Maximum number of retries of a request to the model.
     max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
-    /// If true, the first request of a run lists the names in the workdir and shows the first lines
-    /// of the files that the message names.
+    /// If true, the first request of a run lists the files and folders in the workdir, and shows
+    /// the first lines of the files that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off);
     /// Maximum number of steps of a run. By default, each command has its own limit.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
@@ -227,8 +261,8 @@ keys! {
     serve_queue as "serve.queue" "WATTLE_SERVE_QUEUE": NonZeroU32 = |_| budget(1_000), Class::Never;
     /// The model for embeddings. Without it, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
-    /// The web search engine: `page` (a page of results, without a key), `searxng` or `brave`. If
-    /// `off`, programs cannot search the web.
+    /// The web search engine: `page` (the HTML page of an engine that needs no key), `searxng` or
+    /// `brave`. If `off`, programs cannot search the web.
     search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": SearchEngine = |_| SearchEngine::default(), Class::Narrows(class::no_search);
     /// The URL of the search engine. By default, the engine's own URL.
     search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;

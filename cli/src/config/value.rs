@@ -180,7 +180,7 @@ impl fmt::Display for Sandbox {
 pub(crate) enum SearchEngine {
     /// Programs cannot search the web.
     Off,
-    /// An engine of this kind.
+    /// A search engine of the given kind.
     Kind(EngineKind),
 }
 

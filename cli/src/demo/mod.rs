@@ -195,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that each recorded demo replays without differences, even without its model, its site
-    /// and its files.
+    /// Tests that a run of each demo can be replayed from the journal without differences, after
+    /// its workdir is removed and without its model.
     #[tokio::test]
     async fn every_demo_plays_back_as_it_was() {
         let host =

@@ -1,4 +1,4 @@
-//! The web site of a demo: a few pages on loopback, until the process ends.
+//! The web site of a demo. It serves a few pages on a loopback address until the process ends.
 
 use std::net::SocketAddr;
 

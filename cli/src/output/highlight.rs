@@ -59,7 +59,8 @@ static FUNCTIONS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     functions.map(|function| function.name.split('/').next().unwrap_or_default()).collect()
 });
 
-/// Splits a program into pieces, which cover all of it.
+/// Splits a program into pieces, which cover all of it. Returns the byte range and the kind of each
+/// piece.
 pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     let (mut at, mut head) = (0, false);
     iter::from_fn(|| {
@@ -75,7 +76,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     .collect()
 }
 
-/// Returns the length of the first piece in bytes, and its kind.
+/// Returns the first piece's length, in bytes, and its kind.
 fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     let run = |wanted: &dyn Fn(char) -> bool| rest.find(|c: char| !wanted(c)).unwrap_or(rest.len());
     if rest.starts_with(";;") {

@@ -1,8 +1,8 @@
 //! The standard streams. All output of the binary passes through here: data goes to stdout,
 //! everything else to stderr.
 //!
-//! On a terminal, all output is made [`visible()`] first. A test checks that no other code writes
-//! to the streams. Files and pipes receive the bytes unchanged.
+//! On a terminal, control characters in all output are made [`visible()`] first. A test checks that
+//! no other code writes to the streams. Files and pipes receive the bytes unchanged.
 
 pub(crate) mod highlight;
 pub(crate) mod markdown;
@@ -38,15 +38,16 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 /// The style of secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// The placeholder for the escape character in our own styles, until a line is written. It contains
-/// a random number, so that no other output can contain it. A real escape character in a line is
-/// therefore never part of our own styles.
+/// The placeholder for the escape character in our own styles. The escape character replaces it
+/// when a line is written. The placeholder contains a random number, so that no other output can
+/// contain it. A real escape character in a line is therefore never part of our own styles.
 static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     let drawn = || RandomState::new().hash_one(std::process::id());
     format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())
 });
 
-/// The mask for everything that the process records: log, traces, telemetry, recordings and store.
+/// The mask that hides keys and secrets in everything that the process records: logs, traces,
+/// telemetry, recordings and the store.
 static MASK: LazyLock<Mask> = LazyLock::new(Mask::default);
 
 /// Returns the mask for everything that the process records.
@@ -62,7 +63,7 @@ pub(crate) fn terminal() -> std::io::Result<std::os::fd::OwnedFd> {
     std::os::fd::AsFd::as_fd(&std::io::stdout()).try_clone_to_owned()
 }
 
-/// Writes data to stdout: unchanged, or made visible on a terminal.
+/// Writes data to stdout. On a terminal, control characters are made visible.
 ///
 /// # Errors
 /// [`Fault::ReaderGone`] if stdout is closed, and another fault if it cannot be written.
@@ -149,8 +150,8 @@ pub(crate) fn is_styled() -> bool {
     stdout().is_terminal() && AutoStream::choice(&stdout()) != ColorChoice::Never
 }
 
-/// Returns a string in the form that a line editor prints: with its styles, but without other
-/// control characters.
+/// Returns a line in the form that a line editor prints: with its styles, and with all other
+/// control characters made visible.
 pub(crate) fn for_editor(line: &str) -> String {
     shown(line, true, AutoStream::choice(&stdout()))
 }

@@ -37,8 +37,8 @@ impl Screen {
         Ok(Screen { streams, held: [held_of_out, held_of_err] })
     }
 
-    /// Returns a handle to the incomplete characters that the filters withhold. The characters are
-    /// written at the end.
+    /// Returns a handle to the incomplete characters that the filters withhold. [`Rest::show`]
+    /// writes them after all other output.
     pub(crate) fn rest(&self) -> Rest {
         Rest(self.held.clone())
     }

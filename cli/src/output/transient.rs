@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
 
-/// The escape sequence that erases the line of the cursor.
+/// The escape sequence that erases the line that contains the cursor.
 const ERASE: &[u8] = b"\r\x1b[K";
 
 /// The transient line on the screen, or an empty string. The lock is held while a stream is
@@ -39,7 +39,8 @@ pub(crate) fn is_live() -> bool {
 }
 
 /// Shows a styled line below all other output, and replaces the previous transient line. The line
-/// must fit the width of the terminal. Does nothing unless [`is_live`] returns true.
+/// must fit the width of the terminal. Does nothing while a question is open, or if [`is_live`]
+/// returns false.
 pub(crate) fn transient(line: &str) {
     let mut current = lock();
     if HELD.load(Ordering::SeqCst) > 0 || !is_live() {

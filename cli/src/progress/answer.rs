@@ -12,7 +12,8 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Prints the complete blocks of the answer in the model's text so far.
+    /// Prints the blocks of the answer that have become complete. `draft` is all the text that the
+    /// model has written so far.
     pub(super) fn receive(&mut self, draft: &str) -> Result<(), Fault> {
         // Without styles, the answer is printed unchanged once it is complete.
         if !output::is_styled() {
@@ -23,7 +24,7 @@ impl Answer {
         if blocks.is_empty() { Ok(()) } else { self.print(blocks) }
     }
 
-    /// Prints the rest of the answer.
+    /// Prints the part of the complete answer `text` that has not been printed yet.
     pub(super) fn complete(&mut self, text: &str) -> Result<(), Fault> {
         if !output::is_styled() {
             return output::text(&output::visible(text));

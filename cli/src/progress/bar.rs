@@ -21,7 +21,8 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Shows a bar for `total` parts. `noun` names the parts, such as `tasks`.
+    /// Shows a bar for work that has `total` parts. `noun` is the plural name of the parts, such as
+    /// `tasks`.
     pub(crate) fn new(total: usize, noun: &'static str) -> Bar {
         let bar = Bar { total, noun, begun: Instant::now(), done: Mutex::new(0) };
         bar.show(0);
@@ -55,7 +56,8 @@ impl Drop for Bar {
     }
 }
 
-/// Renders the bar with this number of columns, the counts, and the elapsed seconds.
+/// Renders a bar that is `columns` wide, followed by the number of finished parts, the total number
+/// of parts, and the elapsed seconds.
 fn line((done, total): (usize, usize), noun: &str, elapsed: Duration, columns: usize) -> String {
     // More parts may be finished than were announced.
     let total = total.max(done);

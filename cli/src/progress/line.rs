@@ -1,4 +1,4 @@
-//! The lines of a run's view.
+//! Rendering the lines of a run's live view.
 
 use std::fmt::Write;
 
@@ -74,7 +74,8 @@ fn head(style: Style, step: &Step, notes: &str) -> String {
     format!("{} {prefix}{what}{}  {}\n", paint(style, "●"), " ".repeat(gap), paint(DIM, notes))
 }
 
-/// Renders the first lines of an output. If lines are omitted, also renders the total size.
+/// Renders the first lines of an output, or all lines if `verbose` is true. If lines are omitted,
+/// also renders the total number of lines and the total size.
 fn output(text: &str, verbose: bool) -> String {
     let text = visible(text.trim_end());
     let (count, bytes) = (text.lines().count(), text.len());
@@ -101,7 +102,8 @@ pub(super) fn thought(content: &str, verbose: bool) -> String {
     text.lines().fold(String::new(), |lines, line| lines + &format!("  {}\n", paint(DIM, line)))
 }
 
-/// Renders a note about a run: a styled word and its text, on one line unless `verbose` is true.
+/// Renders a note about a run: a styled word, and a text that is shortened to one line unless
+/// `verbose` is true.
 pub(super) fn note(style: Style, word: &str, text: &str, verbose: bool) -> String {
     let text = visible(text.trim());
     let text = if verbose { text } else { below(&text, width(word)) };
@@ -131,8 +133,8 @@ pub(super) fn ending(stop: Stop) -> &'static str {
     }
 }
 
-/// Renders tokens and their cost: `4,210 tokens (3,900 cached) · $0.004`. Returns `None` if there
-/// are no tokens.
+/// Renders the token usage and the cost: `4,210 tokens (3,900 cached) · $0.004`. Returns `None` if
+/// no tokens were used.
 pub(crate) fn spent(usage: Usage) -> Option<String> {
     let cached = match usage.cached {
         0 => String::new(),
@@ -142,7 +144,8 @@ pub(crate) fn spent(usage: Usage) -> Option<String> {
     (usage.total() > 0).then(|| format!("{} tokens{cached}{cost}", grouped(usage.total())))
 }
 
-/// Joins parts with dots. A line that would be wider than `columns` is broken between two parts.
+/// Joins parts with middle dots. A line that would be wider than `columns` is broken between two
+/// parts.
 pub(crate) fn joined(parts: Vec<String>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

@@ -8,9 +8,9 @@ use crate::output::WARN;
 /// A call in a step, and its result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
-    /// The step, counted from 1.
+    /// The number of the step, counted from 1.
     pub(crate) step: u32,
-    /// The call within the step, counted from 1.
+    /// The number of the call within the step, counted from 1.
     pub(crate) call: u32,
     /// The catalog program's name, or `wat` for an inline program.
     pub(crate) label: String,
@@ -42,8 +42,9 @@ pub(crate) struct StepResult {
 }
 
 impl Step {
-    /// Renders the call: its line with the first lines of its output, or all of it if `whole` is
-    /// true.
+    /// Renders the call: one line for the call itself, and the first lines of its output. If
+    /// `whole` is true, also renders the model's reason, the repaired errors, the source, and the
+    /// whole output.
     pub(crate) fn shown(&self, whole: bool) -> String {
         let thought = if whole { line::thought(&self.thought, true) } else { String::new() };
         let repairs = self
@@ -60,7 +61,7 @@ impl Step {
         format!("{thought}{repairs}{ended}")
     }
 
-    /// Creates the call that an event starts. Returns `None` for other events.
+    /// Creates the call whose start an event reports. Returns `None` if the event reports no start.
     pub(super) fn started(event: &Event) -> Option<Step> {
         let Event::ToolStart { step, call, label, body, args, .. } = event else { return None };
         Some(Step {
@@ -75,7 +76,7 @@ impl Step {
 }
 
 impl StepResult {
-    /// Creates the result that an event reports. Returns `None` for other events.
+    /// Creates the result that an event reports. Returns `None` if the event reports no result.
     pub(super) fn reported(event: &Event) -> Option<StepResult> {
         let Event::ToolResult { success, output, exit_code, dur_ms, fixes, .. } = event else {
             return None;

@@ -1,4 +1,4 @@
-//! Conversion of the events of one run to output.
+//! Printing the events of a run.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ pub(super) enum Mode {
     Session,
 }
 
-/// The view of a run.
+/// The state of a live view, which each event of the run updates.
 pub(super) struct View {
     mode: Mode,
     verbose: bool,
@@ -143,7 +143,8 @@ impl View {
         String::new()
     }
 
-    /// Clears the draft and restarts the clock, because the run now waits for another call.
+    /// Clears the draft and restarts the clock, because the run is now waiting for another model
+    /// answer or program.
     fn wait(&mut self, step: u32) {
         self.draft.clear();
         self.waiting = (Instant::now(), step);
@@ -185,7 +186,7 @@ impl View {
         }
     }
 
-    /// Prints the last line: the ending of the run, its duration and its usage.
+    /// Prints the end of the view: the run's ending, its duration, its token usage and its cost.
     fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
         let steps = counted(steps as usize, "step");
         let mut parts = vec![match (self.mode, stop) {

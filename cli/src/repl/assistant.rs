@@ -15,7 +15,7 @@ use super::known::SharedKnown;
 use super::open::Input;
 use crate::output::{self, BAD, DIM, NAME, highlight, paint};
 
-/// The line editor's helper.
+/// A helper that highlights, completes and validates the input in the line editor.
 pub(super) struct Assistant {
     known: SharedKnown,
     /// If true, the helper does nothing, because the user is answering a question.

@@ -29,8 +29,8 @@ pub(super) fn complete(line: &str, known: &Known) -> (usize, Vec<Pair>) {
     if word.is_empty() { (line.len(), Vec::new()) } else { (start, files(word, known)) }
 }
 
-/// Returns the usage of the last host function or form in an unfinished program, if its first
-/// operand is next.
+/// Returns the usage of the host function or form whose first operand the user is about to type.
+/// Returns `None` if the next word is not a first operand.
 pub(super) fn signature(line: &str) -> Option<String> {
     let text = line.trim_start();
     if !text.starts_with('(') || !line.ends_with(' ') {
@@ -182,7 +182,7 @@ fn pair(replacement: &str, display: &str) -> Pair {
     Pair { display: visible(display), replacement: replacement.to_owned() }
 }
 
-/// Returns the start of the last word.
+/// Returns the byte index at which the last word starts.
 fn last_word(line: &str) -> usize {
     line.rfind(char::is_whitespace).map_or(0, |at| {
         at + line.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)

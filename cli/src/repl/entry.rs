@@ -6,13 +6,13 @@ use crate::fault::Fault;
 
 /// A parsed input.
 pub(super) enum Entry {
-    /// A blank input.
+    /// An input without text.
     Nothing,
     /// A message for the model.
     Message(String),
     /// A program to run.
     Program(String),
-    /// A command of the session itself, with its arguments.
+    /// A slash command, with its arguments.
     Command(&'static Command, Vec<String>),
 }
 
@@ -47,8 +47,8 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
 }
 
-/// Returns the first word of an input if it is a command. A word such as `/etc/hosts` is a path,
-/// and an input that begins with a path is a message.
+/// Returns the first word of an input if that word has the form of a command, and `None` otherwise.
+/// A word such as `/etc/hosts` is a path, and an input that begins with a path is a message.
 fn command_word(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;

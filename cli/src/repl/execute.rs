@@ -33,7 +33,7 @@ enum Ended {
 }
 
 impl Session {
-    /// Runs a program of the catalog.
+    /// Runs a catalog program.
     ///
     /// # Errors
     /// If there is no such program, its arguments are invalid, or it cannot run.
@@ -93,7 +93,8 @@ impl Session {
         Ok(Next::Go)
     }
 
-    /// Returns the results of a program that depends only on its arguments, or `None` if it fails.
+    /// Runs a program that depends only on its arguments. Returns its results, or `None` if it does
+    /// not compile or fails.
     ///
     /// # Errors
     /// If it cannot run.
@@ -116,7 +117,8 @@ impl Session {
 
     /// Compiles a program, and prints its errors and warnings. If `earlier` is given, the program
     /// consists of the session's inputs, and the earlier inputs have this many lines. Warnings
-    /// about those lines and about unused functions are then omitted.
+    /// about those lines and about unused functions are then omitted. Returns `None` if the program
+    /// does not compile.
     async fn prepare(&self, source: &str, earlier: Option<usize>) -> Option<Program> {
         let is_shown = |warning: &&Diagnostic| match earlier {
             None => true,
@@ -162,7 +164,9 @@ impl Session {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => None,
-                ran = runtime.run_within(&ready.program, &grants, ready.args.clone(), time) => Some(ran),
+                ran = runtime.run_within(&ready.program, &grants, ready.args.clone(), time) => {
+                    Some(ran)
+                }
             }
         };
         let quiet = keyboard::quiet();
@@ -184,7 +188,7 @@ impl Session {
     }
 }
 
-/// Returns grants that make programs use the tape.
+/// Adds a tape, if any, to the grants. The tape then replays and records the calls of programs.
 fn taped(grants: Arc<Grants>, tape: Option<Arc<InputTape>>) -> Arc<Grants> {
     match tape {
         Some(tape) => Arc::new(grants.as_ref().clone().taped(tape)),

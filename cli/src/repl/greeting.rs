@@ -1,4 +1,4 @@
-//! The first lines of a session, and the names that it can complete.
+//! The greeting of a session, and the update of the names that the line editor can complete.
 
 use super::session::Session;
 use crate::output::{self, DIM, NAME, paint, visible, width};
@@ -6,8 +6,8 @@ use crate::progress::joined;
 use crate::setup;
 
 /// The hint below the first line.
-const HINT: &str = "Ask for something, or type a program that begins with ( . /help lists commands, \
-                    Tab completes, Ctrl-D leaves.";
+const HINT: &str = "Ask for something, or type a program that begins with ( . /help lists \
+                    commands, Tab completes, Ctrl-D leaves.";
 
 /// The instructions for a session without a model.
 const NO_MODEL: &str = "\
@@ -66,7 +66,8 @@ fn home_relative(root: &str) -> String {
 }
 
 impl Session {
-    /// Returns the name of the model, with the name of its provider if the provider is known.
+    /// Returns the model's name for display, such as `openai/NAME` if the settings name a provider.
+    /// Returns a description instead if a recording replaces the model, or if there is no model.
     pub(super) fn model_name(&self) -> String {
         let config = self.config();
         if let Some(model) = &self.model {

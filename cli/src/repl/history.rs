@@ -57,7 +57,7 @@ impl Session {
         written.map_err(|error| Fault::failed(error.to_string()))
     }
 
-    /// Locks the session, because another process may run one of its messages.
+    /// Locks the session, because another process may be processing a message in it.
     async fn lock(&self) -> Result<Lock, Fault> {
         let journal: SharedJournal = Arc::new(self.kept.store.clone());
         let held = journal::lock_session(&journal, &self.kept.id).await;
@@ -68,7 +68,7 @@ impl Session {
     /// since been applied or written to the workdir.
     ///
     /// # Errors
-    /// If the root cannot be opened.
+    /// If the workdir cannot be opened.
     pub(super) fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
         if state.files.applied != self.applied || !self.files.is_overlay() {
             return Ok(false);
@@ -93,8 +93,8 @@ pub(super) fn delta(files: &Files) -> Option<String> {
     delta
 }
 
-/// Returns the positions of the messages that the user wrote. The other messages with the user's
-/// role are observations and recalled items.
+/// Returns the indexes of the messages that the user wrote, each of which begins an exchange. The
+/// other messages with the user's role are observations, or were added by the host.
 pub(super) fn exchanges(messages: &[Message]) -> Vec<usize> {
     let by_user = messages.iter().enumerate().filter(|(_, message)| {
         message.role == Role::User

@@ -1,4 +1,4 @@
-//! The source of inputs: an edited line on a terminal, or stdin.
+//! The source of inputs: a line editor on a terminal, or stdin.
 
 use std::io::{BufRead, IsTerminal, Read, StdinLock, stdin, stdout};
 use std::path::{Path, PathBuf};
@@ -43,11 +43,11 @@ pub(super) enum Line {
 pub(super) struct Lines(Source);
 
 enum Source {
-    /// A user who edits lines.
+    /// A line editor on a terminal.
     Terminal {
         editor: Box<Editor<Assistant, FileHistory>>,
         history: Option<PathBuf>,
-        /// The text that the user wants to edit in the editor.
+        /// The text that the user wants to edit in their own editor.
         wanted: Wanted,
     },
     /// A pipe or a file on stdin. The lines of one input are joined.
@@ -126,7 +126,7 @@ impl Lines {
         self.away(move |source| source.read(&question, "")).await
     }
 
-    /// Runs a function on the source, in a thread that may block.
+    /// Passes the source to `work`, which runs on a thread where blocking is allowed.
     async fn away<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Source) -> Result<T, Fault> + Send + 'static,
@@ -166,13 +166,13 @@ impl Source {
     }
 }
 
-/// Returns true if a user is at the terminal.
+/// Returns true if stdin and stdout are terminals.
 pub(super) fn is_terminal() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
-/// The text that the user wants to edit in the editor. Both Ctrl-X Ctrl-E and Ctrl-C leave the line
-/// editor as an interrupt, but only the former sets the text.
+/// The text that the user wants to edit in their own editor. The line editor reports both Ctrl-X
+/// Ctrl-E and Ctrl-C as an interrupt, but only the former sets the text.
 #[derive(Clone, Default)]
 struct Wanted(Arc<Mutex<Option<String>>>);
 
@@ -232,6 +232,7 @@ fn remember(editor: &mut Editor<Assistant, FileHistory>, file: Option<&Path>, te
 }
 
 /// Returns the history file in the user's state folder. Creates the folder if it is missing.
+/// Returns `None` if the user has no home directory, or the folder cannot be created.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;

@@ -1,8 +1,8 @@
 //! The lexer for multi-line input, which determines whether an input is complete.
 //!
 //! It examines only programs (the first line begins with `(`), quoted messages (they begin with
-//! `"""`) and fences. Prose is complete at the end of its line, regardless of quotes and
-//! parentheses.
+//! `"""`) and Markdown code fences. Prose is complete at the end of its line, regardless of quotes
+//! and parentheses.
 
 /// A partial input. Each line is scanned once, when it is added.
 #[derive(Debug, Default)]

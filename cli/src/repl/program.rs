@@ -1,9 +1,8 @@
 //! The open program: the session's inputs that together form one program.
 //!
-//! Several inputs can form one program. Each input is compiled together with the previous ones, and
-//! all of them run from the start. The host calls of earlier inputs are not repeated: the program
-//! receives their recorded results. Therefore every variable has the same value as before, and
-//! nothing is written or sent twice.
+//! Each input is compiled together with the previous ones, and all of them run from the start. The
+//! host calls of earlier inputs are not repeated: the program receives their recorded results.
+//! Therefore every variable has the same value as before, and nothing is written or sent twice.
 //!
 //! An input is kept only if it ran without a failure and allows another input to follow, that is,
 //! its forms leave no value and it does not end the program. Any other input also runs after the
@@ -17,19 +16,19 @@ use wattle_agent::rt::{Outcome, Signatures, assemble};
 
 use crate::output::highlight::{Kind, pieces};
 
-/// The forms after which no other input can follow.
+/// The forms that no other input can follow.
 const ENDS: &[&str] = &["ret", "return", "fail", "done", "unreachable", "module", "func"];
 
 /// The kept inputs, and the results of their calls.
 #[derive(Debug, Default)]
 pub(super) struct OpenProgram {
-    /// The source of the inputs.
+    /// The source of the kept inputs.
     text: String,
-    /// The results of their host calls.
+    /// The results of the host calls that the kept inputs made.
     calls: Vec<(CallId, CallResult)>,
-    /// Number of results that they output.
+    /// Number of results that the kept inputs produced.
     results: usize,
-    /// Number of lines that they logged.
+    /// Number of lines that the kept inputs logged.
     logged: usize,
 }
 
@@ -44,7 +43,7 @@ impl OpenProgram {
         self.text.lines().count()
     }
 
-    /// Returns the program that consists of the kept inputs and another one.
+    /// Returns the program that consists of the kept inputs and `input`.
     pub(super) fn with(&self, input: &str) -> String {
         // A program that consists only of functions would be read as a single function to run.
         let end = if only_functions(input) { "\n(ret)" } else { "" };
@@ -59,15 +58,15 @@ impl OpenProgram {
         Arc::new(InputTape { kept: self.calls.iter().map(key).collect(), ..InputTape::default() })
     }
 
-    /// Removes the output of the kept inputs, so that the outcome contains only that of the new
-    /// input.
+    /// Removes the results and log lines of the kept inputs from the outcome. Those of the new
+    /// input remain.
     pub(super) fn only_new(&self, outcome: &mut Outcome) {
         outcome.results.drain(..self.results.min(outcome.results.len()));
         outcome.log.drain(..self.logged.min(outcome.log.len()));
     }
 
-    /// Keeps an input that ran without a failure, if another one can follow. `outcome` contains
-    /// only the output of this input. Returns false if the input is not kept.
+    /// Keeps an input that ran without a failure, if another input can follow it. `outcome`
+    /// contains only the output of this input. Returns false if the input is not kept.
     pub(super) fn keep(
         &mut self,
         input: &str,

@@ -27,7 +27,7 @@ pub(super) const STEPS: u32 = 10;
 
 /// The next action after an input.
 pub(super) enum Next {
-    /// The next input is read.
+    /// The session reads the next input.
     Go,
     /// The session ends.
     Leave(Exit),
@@ -42,7 +42,7 @@ pub(super) struct Session {
     pub(super) files: Arc<Files>,
     /// The changes that the user declined to apply.
     declined: Vec<Change>,
-    /// The usage of each run in the session.
+    /// The token usage of each run in the session.
     pub(super) spent: Vec<Usage>,
     /// A summary of the last run.
     pub(super) last: RunView,
@@ -50,7 +50,7 @@ pub(super) struct Session {
     pub(super) ran: Option<String>,
     /// The program that the next input continues.
     pub(super) open: OpenProgram,
-    /// The states before the last messages, oldest first.
+    /// The states that `/undo` can restore, oldest first.
     pub(super) undo: Vec<Undo>,
     /// Number of times that changes were applied.
     pub(super) applied: u64,
@@ -66,7 +66,7 @@ impl Session {
     /// process ends.
     ///
     /// # Errors
-    /// If the store or the root cannot be opened.
+    /// If the store or the workdir cannot be opened.
     pub(super) fn new(mut setup: Setup, known: SharedKnown) -> Result<Session, Fault> {
         let kept = match setup.session()? {
             Some(session) => session,
@@ -124,7 +124,7 @@ impl Session {
         self.setup.flush().await;
     }
 
-    /// Runs the agent on a message, and prints its events and its answer.
+    /// Starts a run with a message, and prints the run's events and its answer.
     async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
         let settings = self.setup.run_settings(STEPS, &model)?;
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Opens the model, if it is not open yet.
+    /// Returns the model. Opens it if it is not open yet.
     ///
     /// # Errors
     /// If no model is set up.
@@ -198,8 +198,10 @@ impl Session {
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     }
 
-    /// Prints the changes since the last question, and asks whether to apply them. Changes that are
-    /// not applied remain in the session's overlay, where later programs see them.
+    /// Prints the session's changes, and asks whether to apply them. Does nothing if the user has
+    /// already declined the same changes. Does not ask if the settings `write`, `apply` or `exec`
+    /// let changes reach the workdir without a question. Changes that are not applied remain in the
+    /// session's overlay, where later programs see them.
     ///
     /// # Errors
     /// If the changes cannot be listed or applied.
@@ -247,7 +249,7 @@ impl Session {
     /// applied.
     ///
     /// # Errors
-    /// If the root cannot be opened.
+    /// If the workdir cannot be opened.
     pub(super) fn renew(&mut self) -> Result<(), Fault> {
         self.declined.clear();
         self.applied += 1;
@@ -272,6 +274,7 @@ impl Session {
 }
 
 /// Creates a session in the store. Its id becomes a setting, as if it had been passed as a flag.
+/// Without a store, the session is kept in memory.
 fn fresh(setup: &mut Setup) -> Result<setup::Session, Fault> {
     if let Some(store) = setup.journal() {
         let id = journal::new_id();

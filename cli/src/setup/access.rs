@@ -63,7 +63,7 @@ impl Setup {
     /// session, the run has its own state. Tickets are written to the workdir.
     ///
     /// # Errors
-    /// If the tenant's name is invalid.
+    /// If the tenant's name is invalid, or a setting of trusted runs or of a secret cannot be used.
     pub(crate) fn access(
         &self,
         files: Arc<Files>,
@@ -140,8 +140,8 @@ impl Setup {
     }
 }
 
-/// Returns the path of the search index for a tenant and a workdir, or `None` if there is no cache
-/// folder.
+/// Returns the path of the search index for a tenant and a workdir, or `None` if the user has no
+/// cache folder or the workdir does not exist.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
     let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
     Some(index_file(&folder, &root.canonicalize().ok()?))

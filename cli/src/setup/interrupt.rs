@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// The reason for cancelling a run on an interrupt.
+/// The reason reported for a run that the user interrupted.
 pub(crate) const INTERRUPTED: &str = "interrupted by the user";
 
 /// Returns a token that the first interrupt cancels. A second interrupt ends the process. The
@@ -15,7 +15,7 @@ pub(crate) fn interrupt() -> CancellationToken {
     cancel
 }
 
-/// Cancels the token on an interrupt, like [`interrupt`].
+/// Makes the first interrupt cancel `cancel`, and a second one end the process.
 pub(crate) fn interrupt_to(cancel: &CancellationToken) {
     let token = cancel.clone();
     // Without a handler, the system's default remains: an interrupt ends the process.

@@ -1,5 +1,4 @@
-//! The parts of a run, built from the settings. `run`, `exec`, `repl` and `serve` share this
-//! wiring.
+//! Creation of a run's components from the settings, shared by `run`, `exec`, `repl` and `serve`.
 
 mod access;
 mod interrupt;
@@ -53,7 +52,7 @@ pub(crate) const RUN_STEPS: u32 = 12;
 /// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// The settings of a command, with the parts that are created from them. Cheap to clone.
+/// The settings of a command, and the components created from them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Setup {
     /// The settings.
@@ -80,7 +79,7 @@ impl Setup {
     /// Creates the engine, loads the catalog, and warns about invalid programs.
     ///
     /// # Errors
-    /// If the engine cannot be created.
+    /// If the engine, its cache or the telemetry collector cannot be created.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
         let folders = folders(&config);
         let egress =
@@ -105,8 +104,8 @@ impl Setup {
         Ok(setup.with_resolver())
     }
 
-    /// Adds the program that finds agents, if it is configured. The program may read the workdir
-    /// and the tenant's variables. The files that it writes are discarded.
+    /// Adds the program that resolves agent references, if the settings name one. The program may
+    /// read the workdir and the tenant's variables. The files that it writes are discarded.
     fn with_resolver(self) -> Setup {
         let Some(program) = self.config.agent_resolver.value.clone() else { return self };
         let (host, own) = (self.host.clone(), self.clone());
@@ -141,7 +140,8 @@ impl Setup {
         Setup { context, ..self }
     }
 
-    /// Returns the parts of an agent's runs. `base` contains the settings without the agent.
+    /// Returns the components and settings of an agent's runs. `base` contains the settings to
+    /// which the agent's own settings are applied.
     ///
     /// # Errors
     /// If one of the agent's tools, traits or delegates does not exist, or its context lacks a
@@ -155,8 +155,8 @@ impl Setup {
         agent.parts(AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps })
     }
 
-    /// Returns the parts and the settings of an agent's runs. `base` contains the settings without
-    /// the agent.
+    /// Returns the setup and the settings for an agent's runs. `base` contains the settings to
+    /// which the agent's own settings are applied.
     ///
     /// # Errors
     /// If one of the agent's tools, traits or delegates does not exist, or its context lacks a
@@ -183,8 +183,8 @@ impl Setup {
         }
     }
 
-    /// Returns the settings of an agent. `max_steps` is the maximum number of steps unless the
-    /// configuration sets one.
+    /// Returns the settings of the agent loop. `max_steps` applies if the configuration sets no
+    /// maximum number of steps.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
         let machine = machine::Settings {
@@ -224,7 +224,7 @@ impl Setup {
         }
     }
 
-    /// Returns the settings of an agent, with its content guard. The guard's classifier asks
+    /// Returns the settings of the agent loop, with the content guard. The guard's classifier asks
     /// `model`.
     ///
     /// # Errors
@@ -256,8 +256,8 @@ impl Setup {
         Ok(Settings { moderation: Some(moderation), ..settings })
     }
 
-    /// Opens the model: a recording, or the model at the endpoint, whose answers are recorded if
-    /// `record` is set.
+    /// Opens the model: a recording, or the model at the configured endpoint. The answers are
+    /// recorded if `record` is set.
     ///
     /// # Errors
     /// If no setting names a model, or a setting is invalid.
@@ -283,7 +283,7 @@ impl Setup {
     /// Opens the files of one run.
     ///
     /// # Errors
-    /// If the root cannot be opened.
+    /// If the workdir cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let base = self.base_files()?;
         Ok(Arc::new(match self.config.writes_through() {
@@ -300,7 +300,7 @@ impl Setup {
         Ok(base.protecting(host_files(&self.config)))
     }
 
-    /// Opens the configured session.
+    /// Opens the configured session, or returns `None` if none is configured.
     ///
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
@@ -309,8 +309,8 @@ impl Setup {
         Ok(Some(Session { id, store: self.store()? }))
     }
 
-    /// Returns the id of the configured session, for use as a label only. The session's state is
-    /// neither read nor stored.
+    /// Returns the id of the configured session, if any, for use as a label only. The session's
+    /// state is neither read nor stored.
     ///
     /// # Errors
     /// If the id is invalid.
@@ -328,7 +328,8 @@ impl Setup {
             Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Opens the store for the journal of runs, or returns `None` if there is no store.
+    /// Opens the store for the journal of runs. Returns `None` if no store is configured or, after
+    /// a warning, if the store cannot be opened.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         location(&self.config).ok()?;
         self.store()
@@ -393,7 +394,8 @@ fn limits(config: &Config) -> Limits {
     Limits { run, process_memory: bytes(config.limits_process.value), ..Limits::default() }
 }
 
-/// Returns the folder for compiled programs, which all processes share.
+/// Returns the folder for compiled programs, which all processes share, or `None` if the user has
+/// no home directory.
 fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }

@@ -65,8 +65,8 @@ fn class_names(config: &Config) -> Vec<String> {
 }
 
 impl Setup {
-    /// Returns the models that agents can name. `configured` is the model of [`Setup::model`]. If
-    /// it is a recording or is being recorded, every name refers to that model.
+    /// Returns the models that agents can name. `configured` is the model that [`Setup::model`]
+    /// returned. If it is a recording, or if its answers are recorded, every name refers to it.
     pub(crate) fn models(&self, configured: Arc<dyn Model>) -> Arc<dyn Models> {
         if self.config.cassette.value.is_some() || self.config.record.value.is_some() {
             return Arc::new(OneModel::new(configured));
@@ -138,7 +138,8 @@ fn find_class<'a>(config: &'a Config, name: &str) -> Result<Option<&'a ModelClas
         .hint(format!("set `models.{name}`, such as `models.{name} = \"MODEL\"`")))
 }
 
-/// Creates the client of an endpoint, and masks its key in records.
+/// Creates the client of an endpoint, and masks the endpoint's key in everything that the process
+/// records.
 ///
 /// # Errors
 /// If the endpoint's URL is invalid or not allowed.

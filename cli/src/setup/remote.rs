@@ -52,22 +52,23 @@ pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
         let message = "no model is set up: `wattle init` chooses one; or set a key \
-                       (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\nor name an \
-                       endpoint: `--base-url URL --model NAME`, or `--provider ollama --model NAME`";
+                       (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\nor name \
+                       an endpoint: `--base-url URL --model NAME`, \
+                       or `--provider ollama --model NAME`";
         return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
     }
     Fault::configuration(error.to_string())
 }
 
-/// The reason why programs cannot search the web if the setting is `off`.
-const SEARCH_OFF: &str = "web search is off; the operator sets `search.engine` to `page`, `searxng` \
-                          or `brave` to switch it on";
+/// The reason why programs cannot search the web if `search.engine` is `off`.
+const SEARCH_OFF: &str = "web search is off; the operator sets `search.engine` to `page`, \
+                          `searxng` or `brave` to switch it on";
 
 /// Creates the configured search engine.
 ///
 /// # Errors
-/// If a setting is invalid. Only searches report this error, because everything else works without
-/// an engine.
+/// If `search.engine` is `off`, or a setting is invalid. Only searches report this error, because
+/// everything else works without an engine.
 pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
     let SearchEngine::Kind(kind) = config.search_engine.value else {
         return Err(SEARCH_OFF.to_owned());
@@ -80,6 +81,7 @@ pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String>
 }
 
 /// Creates the telemetry collector from the standard environment variables of OpenTelemetry.
+/// Returns `None` if they name no endpoint.
 ///
 /// # Errors
 /// If the variables are invalid.

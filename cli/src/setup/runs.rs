@@ -1,4 +1,4 @@
-//! The runs that commands start: the service that drives them, and their parts.
+//! The runs that commands start: the service that drives them, and their components.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use wattle_agent::{Meter, Report, Settings};
 use super::{Session, Setup};
 use crate::fault::Fault;
 
-/// The key in a run's origin for a session that is only a label.
+/// The key under which a run's origin stores a session id that is only a label.
 pub(crate) const LABEL: &str = "label";
 
 /// The components and settings that the runs of one command or one interactive session share.
@@ -30,14 +30,14 @@ pub(crate) struct LocalRuns {
     pub(crate) output: Option<OutputSettings>,
     /// The files of the runs.
     pub(crate) files: Arc<Files>,
-    /// The function that handles a finished run's files before the end of the run is recorded.
+    /// A function that is called at the end of each root run, before the end is recorded.
     pub(crate) settle: Option<SettleFiles>,
 }
 
-/// A function that handles the files of a finished run.
+/// A function that lists or applies the file changes of a finished run.
 pub(crate) type SettleFiles = Arc<dyn Fn(&Files, &Report) -> Result<(), Fault> + Send + Sync>;
 
-/// The assembler of the runs, which remembers the failure of [`LocalRuns::settle`].
+/// A [`RunAssembler`] that keeps the error returned by [`LocalRuns::settle`].
 pub(crate) struct LocalAssembler {
     runs: LocalRuns,
     models: Arc<dyn Models>,
@@ -54,7 +54,7 @@ impl LocalAssembler {
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
 
-    /// Returns and clears the failure that occurred when the files of the last run were handled.
+    /// Returns and clears the last error returned by [`LocalRuns::settle`].
     pub(crate) fn failure(&self) -> Option<Fault> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -74,7 +74,8 @@ impl LocalAssembler {
             &settings,
         )?;
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
-        // The root run handles the files that it shares with its child runs.
+        // Child runs share the files of the root run, so the function is called only for the root
+        // run.
         let settle = settle.clone().filter(|_| !is_child).map(|settle| {
             Box::new(move |report: &Report| {
                 if let Err(fault) = settle(&files, report) {

@@ -24,8 +24,8 @@ use super::remote::{mask_key, variable};
 /// Records that contain a key or a secret are encrypted.
 ///
 /// # Errors
-/// If no setting or home directory names a file, the file cannot be opened, or the tenant's name is
-/// invalid.
+/// If neither a setting nor a home directory determines the store's location, the store or the
+/// storage for large files cannot be opened, or the tenant's name is invalid.
 pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let tenant = tenant(config)?;
     let store = open_at(location(config)?, config.session_ttl.value.0).map_err(no_store)?;
@@ -120,8 +120,8 @@ pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, 
 }
 
 /// Releases the locks of this process in its database, if it has opened one, so that the next
-/// process does not wait until they expire. The next store that is opened has new connections,
-/// because those of a pool end with the threads that opened them.
+/// process does not wait until they expire. A store that is opened later gets new connections,
+/// because pooled connections end with the threads that opened them.
 pub(crate) async fn close_database() {
     let opened = DATABASE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some((_, store)) = opened else { return };
@@ -177,8 +177,9 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     Ok(StoredSecrets::new(store, cipher))
 }
 
-/// Masks the model's key and all secrets in the records of the process. A run does this itself;
-/// this function is for commands without a run.
+/// Adds the API keys of the configured models and all secrets to the mask, so that they are hidden
+/// in everything that the process records. A run does this itself. This function is for commands
+/// without a run.
 ///
 /// # Errors
 /// If a secret is invalid or cannot be read.
@@ -203,7 +204,7 @@ pub(crate) fn may_have_secrets(config: &Config) -> bool {
 }
 
 /// Returns a handle to the tenants' keys. They are stored next to the store's file or, for a
-/// database, next to the default file. Returns `None` if there is no store.
+/// database, next to the default store. Returns `None` if there is no store.
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     Some(Keys::new(location(config).ok()?.folder()?.join("keys")))
 }

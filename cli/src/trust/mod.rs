@@ -2,9 +2,9 @@
 //! trusts its folder.
 //!
 //! The user trusts a folder with `wattle trust`, or when asked on a terminal. Trust applies to
-//! content: the project file and the programs of the catalog folders in it, each identified by its
-//! hash ([`pins`]). It is recorded in the user's data folder ([`record`]). After any change, the
-//! folder is not trusted until the user trusts it again.
+//! content: the project file and the programs in the catalog folders that it sets, each identified
+//! by its hash ([`pins`]). It is recorded in the user's data folder ([`record`]). After any change,
+//! the folder is not trusted until the user trusts it again.
 
 mod pins;
 mod record;
@@ -29,7 +29,7 @@ pub(crate) enum State {
     Changed(Vec<String>),
     /// The user was asked about this content, and declined.
     Declined,
-    /// The user was not asked.
+    /// The user was not asked about this content.
     Unknown,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
     }
 }
 
-/// Lists the keys that need trust, separated by commas.
+/// Returns the keys of the settings that need trust, separated by commas.
 fn names(project: &Project) -> String {
     project.untrusted().map(|request| format!("`{}`", request.key)).collect::<Vec<_>>().join(", ")
 }

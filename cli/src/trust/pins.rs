@@ -19,10 +19,10 @@ const MOST_BYTES: u64 = 64 << 20;
 pub(crate) struct Pins(BTreeMap<String, String>);
 
 impl Pins {
-    /// Hashes a project file and the programs that it adds.
+    /// Hashes a project file and the programs in the catalog folders that it sets.
     ///
     /// # Errors
-    /// If there are too many programs.
+    /// If there are too many programs, or they are too large in total.
     pub(crate) fn of(project: &Project) -> Result<Pins, Fault> {
         let mut pins = BTreeMap::from([(FILE.to_owned(), hash(&project.bytes))]);
         let mut left = MOST_BYTES;
@@ -30,8 +30,8 @@ impl Pins {
             let shown = folder
                 .strip_prefix(project.path.parent().unwrap_or(Path::new("")))
                 .unwrap_or(folder);
-            // An unreadable folder adds no programs. The catalog reports it when the folder is
-            // loaded.
+            // An unreadable folder adds no programs. The catalog reports the error when it loads
+            // the folder.
             for name in programs(folder, project)? {
                 let content =
                     regular_file::in_folder(folder, &name, regular_file::LARGEST.min(left));

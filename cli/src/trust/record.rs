@@ -17,7 +17,7 @@ use crate::setup::make_private;
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// The records of all folders, by their paths with links resolved.
+/// The records of all folders, keyed by the folders' paths with links resolved.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Records {
@@ -37,7 +37,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns one line for each difference. Differences in settings come before those in files.
+    /// Returns one line for each difference between this record and the project's current content.
+    /// Differences in settings come before those in files.
     pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
         let now = settings(project);
         let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(
@@ -77,7 +78,7 @@ impl Records {
         serde_json::from_slice(&bytes).map_err(|error| failed(&error.to_string()))
     }
 
-    /// Returns the record of a folder.
+    /// Returns the record of a folder, or `None` if there is none.
     pub(crate) fn get(&self, folder: &Path) -> Option<&Record> {
         self.folders.get(folder.to_str()?)
     }
@@ -97,7 +98,7 @@ impl Records {
     }
 
     /// Changes the records and replaces the file atomically. A lock ensures that only one process
-    /// does so at a time, and only the user can read the file.
+    /// does so at a time. Only the user can read the file. Returns the result of `change`.
     ///
     /// # Errors
     /// If the user has no data folder, or the file cannot be read or written.

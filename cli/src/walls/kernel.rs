@@ -7,7 +7,7 @@ use landlock::{
 
 use super::{Reach, Rule, Walls};
 
-/// The newest version of Landlock whose rights are used. An older kernel enforces fewer rights.
+/// The newest Landlock version that is used. An older kernel restricts fewer kinds of access.
 const NEWEST: ABI = ABI::V6;
 
 /// Restricts this thread, and everything that it starts, to the rules: other files cannot be
@@ -110,7 +110,7 @@ mod tests {
                 "nothing is executed"
             );
             assert!(TcpListener::bind("127.0.0.1:0").is_err());
-            // The threads that it starts are also confined.
+            // Threads that are started by a confined thread are also confined.
             assert!(
                 std::thread::spawn(move || fs::read(top.join("outside/a")))
                     .join()

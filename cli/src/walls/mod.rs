@@ -4,7 +4,7 @@
 //!
 //! The access that a command is allowed is described by a list of [`Rule`]s, derived from its
 //! settings. Landlock enforces the rules if the kernel supports it ([`kernel`]). Core dumps are
-//! disabled everywhere.
+//! disabled on every system.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;
@@ -38,7 +38,7 @@ pub(crate) struct Needs {
     pub(crate) saves_programs: bool,
 }
 
-/// The confinement of this process.
+/// The extent to which this process is confined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Walls {
     /// All rules are enforced.
@@ -51,8 +51,8 @@ pub(crate) enum Walls {
     Off,
 }
 
-/// Confines the process. This applies to all later threads and child processes, and cannot be
-/// undone.
+/// Confines the process. The confinement applies to this thread and to all threads and child
+/// processes that it starts, and cannot be undone.
 ///
 /// # Errors
 /// If the kernel has Landlock and rejects the rules. A kernel without Landlock is not an error.

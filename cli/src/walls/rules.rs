@@ -90,7 +90,7 @@ const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"]
 /// The environment variables that contain the paths of the operator's certificates.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// Returns the rules of a command with these settings. Creates Wattle's own folders if they are
+/// Returns the rules for a command with these settings. Creates Wattle's own folders if they are
 /// missing, because a rule needs an existing path.
 pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     rules
 }
 
-/// Returns the rules for trusted runs: `git` with its programs and keys, its temporary home, the
+/// Adds the rules for trusted runs: `git` with its programs and keys, its temporary home, the
 /// remote if it is a folder, and the public folder.
 fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
@@ -154,8 +154,8 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     );
     let path =
         std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
-    // A `git` outside of these folders has its programs under the same prefix: `PREFIX/bin/git`,
-    // `PREFIX/libexec/git-core`.
+    // A `git` outside of the folders in `PROGRAMS` has its programs under the same prefix:
+    // `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
     let git = find_git(&path).and_then(|git| git.canonicalize().ok());
     let prefix = git
         .as_deref()

@@ -30,7 +30,7 @@ impl Place {
         self.0.path().join(path)
     }
 
-    /// Creates the files and links of a row.
+    /// Creates the files and links that a row defines.
     pub(crate) fn fill(&self, row: &Row, values: &Values) {
         for (folder, files) in [("work", &row.files), ("home", &row.home)] {
             for (path, text) in files {

@@ -1,4 +1,4 @@
-//! The format of the rows. Unknown keys are errors.
+//! The format of the rows in `tests/attacks/CLASS.toml`. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -146,11 +146,11 @@ pub(crate) struct After {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Bounds {
-    /// Maximum time of each call, in seconds.
+    /// Maximum duration of each call or request, in seconds.
     pub(crate) seconds: u64,
     /// Maximum resident memory of the whole process tree, in MB.
     pub(crate) memory_mb: u64,
-    /// Processes that may run in addition to the binary.
+    /// Names of the processes that may run in addition to the binary.
     pub(crate) processes: Vec<String>,
 }
 

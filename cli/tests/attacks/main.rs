@@ -1,5 +1,6 @@
-//! Attacks on the `wattle` binary, as data: `tests/attacks/CLASS.toml` contains the rows of a
-//! class.
+//! Attacks on the `wattle` binary, as data. Each file `tests/attacks/CLASS.toml` contains one class
+//! of attacks. Each of its rows describes an attack, or several attacks that differ in a few
+//! values.
 //!
 //! Each attack runs in new folders: a home directory, a workdir, and a folder outside both. A
 //! watcher observes the whole process tree. A row contains the attacker's goal, the expected
@@ -25,8 +26,7 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// A lock that runs attacks one at a time, because the watcher observes all children of this
-/// process.
+/// A lock that serializes the attacks, because the watcher observes all children of this process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn folder() -> PathBuf {
@@ -69,13 +69,18 @@ macro_rules! classes {
         fn every_class_runs_and_no_rows_are_lost() {
             let mut there: Vec<String> = std::fs::read_dir(folder())
                 .unwrap()
-                .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+                .map(|entry| {
+                    let path = entry.unwrap().path();
+                    path.file_stem().unwrap().to_str().unwrap().to_owned()
+                })
                 .collect();
             there.sort();
             let mut run = vec![$(stringify!($class)),*];
             run.sort_unstable();
             assert_eq!(there, run);
-            let all = run.iter().map(|name| format::read(&folder().join(format!("{name}.toml"))).len());
+            let all = run
+                .iter()
+                .map(|name| format::read(&folder().join(format!("{name}.toml"))).len());
             let all: usize = all.sum();
             assert!(all >= LEAST, "{all} attacks");
         }

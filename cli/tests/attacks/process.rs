@@ -20,10 +20,11 @@ pub(crate) struct Done {
     pub(crate) output: Vec<u8>,
 }
 
-/// The cache of compiled code for all attacks. Compiling the shell's commands takes a long time.
+/// The cache folder for compiled code, which all attacks share. Compiling the shell's commands
+/// takes a long time.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
 
-/// Prepares a command in the workdir, with an empty environment.
+/// Prepares a command in the workdir, with a minimal environment.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
     command

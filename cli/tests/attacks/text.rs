@@ -1,5 +1,5 @@
-//! Templates in rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` is N copies of a string, and `⟦byte:HH⟧` is a
-//! byte.
+//! Templates in the rows of attacks. `⟦NAME⟧` expands to the value with that name, `⟦N*TEXT⟧` to N
+//! copies of a string, and `⟦byte:HH⟧` to one byte.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,8 @@ impl Values {
     }
 }
 
-/// Returns the position of the `⟧` that matches a `⟦` directly before `text`.
+/// Returns the byte index of the `⟧` that matches a `⟦` directly before `text`, or `None` if there
+/// is no such `⟧`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -56,7 +56,8 @@ impl Watch {
 fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
     let tree = tree(std::process::id());
     let (mut now, mut highest) = (0, 0);
-    // A fork of this process shares its memory until it starts its program, so it is not counted.
+    // A fork of this process shares the memory of this process until the fork executes another
+    // program, so forks are not counted.
     for process in tree.iter().filter(|process| !process.is_fork) {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();

@@ -256,8 +256,9 @@ expect.answer.contains = "nothing"
 
 const NOTES: &str = "=== reply\nToolCall::Catalog(\"file_list\", \"notes\")\n=== reply\n\
                      ToolCall::Response(\"There are 2 notes.\")\n";
-const COUNT: &str = "=== reply\nToolCall::Wat(```wat\n(fs.write \"count.txt\" (str.from_int (arr.len \
-                     (fs.list \"notes\"))))\n```)\n=== reply\nToolCall::Response(\"done\")\n";
+const COUNT: &str = "=== reply\nToolCall::Wat(```wat\n(fs.write \"count.txt\" (str.from_int \
+                     (arr.len (fs.list \"notes\"))))\n```)\n\
+                     === reply\nToolCall::Response(\"done\")\n";
 
 fn counter() -> Place {
     let place = Place::new();
@@ -316,7 +317,8 @@ fn the_examples_of_an_agent_run_with_a_model() {
     assert!(requests[0].messages_verbatim()[0].starts_with("You count.\n"));
     // A recording with function calls is replayed as function calls.
     let functions = "{\"wattle_cassette\":1,\"model\":\"m\"}\n{\"reply\":{\"text\":\"\",\"calls\":\
-                     [{\"id\":\"1\",\"name\":\"file_list\",\"arguments\":\"{\\\"path\\\":\\\"notes\\\"}\"}]}}\n\
+                     [{\"id\":\"1\",\"name\":\"file_list\",\
+                     \"arguments\":\"{\\\"path\\\":\\\"notes\\\"}\"}]}}\n\
                      {\"reply\":\"There are 2 notes.\"}\n";
     place.write("agents/counter/notes.jsonl", functions);
     place.write(

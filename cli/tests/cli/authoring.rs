@@ -1,5 +1,5 @@
-//! A test of the tutorial for authors, which writes the files of the tutorial, runs its commands,
-//! and compares their output with the page.
+//! A test of the tutorial for authors. It writes the tutorial's files, runs its commands, and
+//! compares their output with the page.
 //!
 //! If a line ends with a file's name and a colon, the next block is the content of that file. A
 //! `console` block contains commands after `$ `, each followed by its output: stdout, then stderr.

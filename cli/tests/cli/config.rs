@@ -1,4 +1,4 @@
-//! Tests of the sources of settings, and of the limits on files.
+//! Tests of the sources of settings, and of the errors for invalid settings.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -64,7 +64,7 @@ fn every_kind_of_value_is_read_from_every_layer() {
     assert_eq!((&settings["timeout"], &settings["write"]), (&json!("90s"), &json!(true)));
     assert_eq!(settings["allow_host"], json!(["localhost:80", "[::1]"]));
     assert_eq!(settings["catalog"], json!([home.join(".config/wattle/tools").to_str().unwrap()]));
-    // Switched to PostgreSQL, the tests name the store in the environment.
+    // If the tests use PostgreSQL, an environment variable sets the store.
     if !wattle_cases::postgres::is_switched() {
         assert_eq!(settings["store"], json!(home.join("s.db").to_str().unwrap()));
     }

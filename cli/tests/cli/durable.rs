@@ -12,7 +12,7 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 use crate::place::{Done, Place};
 
 /// Starts a model endpoint whose answer depends on the number of earlier answers in the request. It
-/// also accepts requests to all other paths.
+/// also answers requests to paths other than `/chat/completions`.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -78,7 +78,7 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.wait().unwrap();
         kills += 1;
         // A run that was killed twice between two turns is parked. The test itself killed the run,
-        // so it may release it.
+        // so it can safely release the run.
         child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
@@ -316,7 +316,7 @@ fn processes_that_share_a_key_lose_nothing() {
     assert_eq!(value(&place, "n").as_deref(), Some("10000"));
 }
 
-/// An endpoint that kills the client process a given number of times.
+/// An endpoint that kills client processes, up to a given number of times.
 struct Killer {
     provider: Provider,
     /// The process id of the next client.

@@ -144,7 +144,9 @@ fn exec_prints_the_whole_outcome_as_json() {
     assert!(message.as_str().unwrap().contains("none"), "{message}");
     let expected = json!({
         "exit_code": 4, "code": "ENOENT", "results": ["one", "two"],
-        "error": {"code": "ENOENT", "message": null, "line": 4, "column": null, "function": "kv.get"},
+        "error": {
+            "code": "ENOENT", "message": null, "line": 4, "column": null, "function": "kv.get",
+        },
         "fuel": null, "memory_bytes": null, "dur_us": null,
         "host_calls": [
             {"function": "fs.write", "calls": 1, "failed": 0},

@@ -20,7 +20,10 @@ const CALL: &str = "ToolCall::Catalog(\"text_count\", \"a b\")";
 const ANSWER: &str = "ToolCall::Response(\"two\")";
 
 fn calling(name: &str, arguments: &Json) -> Answer {
-    let call = json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
+    let call = json!({
+        "id": "c1", "type": "function",
+        "function": {"name": name, "arguments": arguments.to_string()},
+    });
     let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
     Answer::body(
         json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})

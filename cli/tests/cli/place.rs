@@ -1,4 +1,4 @@
-//! The folders of one test, a home and a workdir, and commands that run the binary in a minimal
+//! The home folder and the workdir of one test, and commands that run the binary in a minimal
 //! environment.
 
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The folders of one test. They are removed when it ends.
+/// The home folder and the workdir of one test. They are removed when the test ends.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     /// The database that the commands use as their store, if the tests run with PostgreSQL.
@@ -137,7 +137,7 @@ impl Done {
         }
     }
 
-    /// Returns the lines of stdout as JSON.
+    /// Parses each line of stdout as JSON.
     pub(crate) fn json_lines(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }

@@ -8,7 +8,8 @@ use serde_json::Value as Json;
 
 use crate::place::Place;
 
-/// Every key, with a hostile value and its effect in a folder that is not trusted.
+/// Rows of a key, a value, and the outcome if the project file of an untrusted folder sets the key
+/// to the value. Every key has at least one row.
 const KEYS: &[(&str, &str, Fate)] = &[
     ("model", "\"m\"", Fate::Refused),
     ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
@@ -189,13 +190,13 @@ fn trust_applies_to_one_folder_and_its_content() {
     changed(&["tools/b.wat is new"]);
     std::fs::remove_file(place.work().join("tools/b.wat")).unwrap();
     ok(&["exec", "a"]);
-    // A subfolder, a folder moved to the trusted path, and a copy are not trusted.
+    // A copy of the file in a subfolder is not trusted, and trust can be revoked.
     place.write("sub/wattle.toml", file);
     place.wattle(["exec", "a", "--root", "sub"]).run().code(3).reports(&["not trusted"]);
     ok(&["untrust"]);
     place.wattle(["exec", "a"]).run().code(3).reports(&["not trusted"]);
 
-    // A link to a trusted folder is trusted.
+    // If a link is trusted, the folder that it points to is trusted.
     symlink(place.work(), place.home().join("link")).unwrap();
     ok(&["trust", place.home().join("link").to_str().unwrap()]);
     ok(&["exec", "a"]);
@@ -209,7 +210,7 @@ fn trust_applies_to_one_folder_and_its_content() {
     place.wattle(["exec", "a"]).run().code(3).reports(&["failed to read the trusted folders"]);
 }
 
-/// A function that creates something other than a regular project file.
+/// A function that creates an invalid project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]

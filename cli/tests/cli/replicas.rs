@@ -73,7 +73,7 @@ impl Moment {
         Moment::CrashDatabase,
     ];
 
-    /// Returns the duration of the disturbance, or `None` if it takes no time.
+    /// Returns the duration of the disturbance, or `None` if it does not last.
     fn duration(self, random: &mut fastrand::Rng) -> Option<Duration> {
         match self {
             Moment::Pause => Some(PAUSE),
@@ -243,7 +243,8 @@ fn follow(world: &World, run: &str, seed: u64) -> Vec<u64> {
     panic!("the run {run} has no last event: {seen:?}");
 }
 
-/// Starts a model provider. Its first answer posts a form, and its second answer ends the run.
+/// Starts a model provider. Its first answer in each run posts a form, and its second answer ends
+/// the run.
 fn provider() -> Provider {
     Provider::answering(|request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -350,7 +351,7 @@ impl Disturbed {
 }
 
 /// Waits until a run has ended. Releases the run each time it is parked because its servers were
-/// killed.
+/// killed. Returns the final state of the run and the number of releases.
 fn wait_for_end(world: &World, random: &mut fastrand::Rng, run: &str) -> (Json, usize) {
     let (deadline, mut releases) = (Instant::now() + PATIENCE, 0);
     loop {
@@ -358,7 +359,8 @@ fn wait_for_end(world: &World, random: &mut fastrand::Rng, run: &str) -> (Json, 
         match view["status"].as_str() {
             Some("queued" | "running") | None => {}
             Some("parked") => {
-                // Not repeated here: a request whose response was lost may have released the run.
+                // The request is not repeated at once, because it may have released the run even if
+                // its response was lost.
                 let path = format!("/api/run/{run}/release");
                 let answer = request(world.port(random), "POST", &path, Some(&json!({})));
                 releases += usize::from(answer.is_some_and(|(status, _)| status < 400));

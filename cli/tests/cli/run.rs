@@ -55,7 +55,8 @@ fn an_answer_with_a_schema_is_printed_as_json() {
     }
 }
 
-/// Performs a run with a catalog step, an inline step that is repaired, and an answer.
+/// Executes a run that calls a catalog program, then calls an inline program that the model must
+/// repair, and returns an answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();
@@ -185,7 +186,8 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's program and answer are used unchanged. Their records do not contain the key.
+/// The model's program and answer, which contain the API key, are used unchanged. The records of
+/// the run do not contain the key.
 #[test]
 fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     let place = Place::new();
@@ -240,7 +242,9 @@ fn a_short_key_masks_nothing_and_causes_a_warning() {
 #[test]
 fn an_answer_that_stays_truncated_causes_a_warning() {
     let place = Place::new();
-    let message = serde_json::json!({"choices": [{"message": {"content": "The first"}, "finish_reason": "length"}]});
+    let message = serde_json::json!({"choices": [{
+        "message": {"content": "The first"}, "finish_reason": "length",
+    }]});
     let provider = Provider::start(vec![Answer::body(message.to_string()); 3]);
     let done = wattle(&place, &provider, &["hello"]).code(5);
     assert_eq!(done.stdout, "The first\n");

@@ -1,5 +1,5 @@
-//! Runs every command as another tenant. No command shows, changes or continues anything that
-//! belongs to alice.
+//! Tests of the isolation of tenants. Every command runs as a tenant other than `alice`, and must
+//! not show, change or continue anything that belongs to `alice`.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,12 @@ use crate::place::Place;
 /// A string that no other tenant may see.
 const CANARY: &str = "alices-canary";
 
-/// A command that bob runs on alice's data, or the reason why the command needs no test.
+/// A command that another tenant runs on alice's data, or the reason why the command needs no test.
 enum Row {
-    /// The arguments (`RUN` is alice's run), stdin, and the exit code.
+    /// The arguments, the content of stdin, and the expected exit code. In the arguments, `RUN`
+    /// denotes the id of alice's run.
     Call(&'static [&'static str], &'static str, i32),
-    /// The reason why the command does not use the store.
+    /// The reason why the command needs no test here.
     Without(&'static str),
 }
 use Row::{Call, Without};

@@ -217,7 +217,7 @@ fn variables_belong_to_the_tenant() {
     wattle(&place, &["vars", "rm", "city"]).code(1).reports(&["there is no variable `city`"]);
 }
 
-/// Performs the recorded run, and sends its telemetry to a collector.
+/// Replays the recorded run, and sends its telemetry to a collector.
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();

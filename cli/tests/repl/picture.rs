@@ -129,7 +129,7 @@ fn replaced(line: Vec<(char, Look)>, shown: impl Fn(&str) -> String) -> Vec<(cha
     shown(text.trim_end()).trim_end().chars().enumerate().map(look).collect()
 }
 
-/// Splits a line into runs of one style, each with its column and without trailing spaces.
+/// Splits a line into runs of one style, each with its column and without surrounding spaces.
 fn runs(line: &[(char, Look)]) -> Vec<(usize, &[(char, Look)])> {
     let is_blank = |(c, _): &&(char, Look)| *c == ' ';
     let mut column = 0;

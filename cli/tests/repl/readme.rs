@@ -16,8 +16,9 @@ const README: &str = include_str!("../../../README.md");
 const BEGIN: &str = "<!-- session -->\n```text\n";
 const END: &str = "```\n";
 
-const SALES: &str = "day,region,units\n2026-03-01,north,12\n2026-03-01,east,20\n2026-03-02,south,9\n\
-                     2026-03-02,east,31\n2026-03-03,west,17\n2026-03-03,north,8";
+const SALES: &str = "day,region,units\n2026-03-01,north,12\n2026-03-01,east,20\n\
+                     2026-03-02,south,9\n2026-03-02,east,31\n2026-03-03,west,17\n\
+                     2026-03-03,north,8";
 
 const SUM: &str = r#"(let $sum (map))
 (each $line (str.lines (fs.read "sales.csv"))

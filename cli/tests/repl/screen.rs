@@ -1,4 +1,4 @@
-//! Tests of the output of commands on a terminal: untrusted text in it cannot control the terminal.
+//! Tests that untrusted text in the output of commands cannot control the terminal.
 
 use rexpect::reader::Options;
 use rexpect::session::spawn_with_options;
@@ -37,7 +37,7 @@ fn output_of(mut command: std::process::Command, typed: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Fails if the output would control a terminal or does not contain a string.
+/// Fails if the output would control a terminal or does not contain `has`.
 #[track_caller]
 fn harmless(shown: &str, has: &str) {
     let text = shown.replace("\r\n", "\n");
@@ -159,8 +159,8 @@ fn the_answer_of_a_run_is_rendered_at_a_terminal() {
 fn the_lines_of_a_trace_cannot_control_the_terminal() {
     let place = Place::new();
     let line = serde_json::json!({
-        "run_id": HOSTILE, "agent": HOSTILE, "step": 1, "tool": HOSTILE, "args": [HOSTILE], "output": HOSTILE, "error": HOSTILE,
-        "exit_code": 1, "dur_ms": 1, "ts": 1,
+        "run_id": HOSTILE, "agent": HOSTILE, "step": 1, "tool": HOSTILE, "args": [HOSTILE],
+        "output": HOSTILE, "error": HOSTILE, "exit_code": 1, "dur_ms": 1, "ts": 1,
     });
     std::fs::write(place.work("_steps.jsonl"), format!("{line}\n")).unwrap();
     for command in [

@@ -1,4 +1,4 @@
-//! A terminal that runs the binary with an empty environment.
+//! A terminal that runs the binary with a minimal environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

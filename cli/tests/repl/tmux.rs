@@ -133,7 +133,7 @@ impl Screen {
         String::from_utf8(shown).unwrap().trim().to_owned()
     }
 
-    /// Waits until the screen satisfies a condition.
+    /// Waits until the screen's content satisfies a condition, and returns the content.
     #[track_caller]
     pub(crate) fn waits(&self, what: &str, is_met: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Tests of `wattle serve` as a process. The tests of the server crate cover its responses to
+//! Tests of `wattle serve` as a process. The tests of the server crate cover the responses to
 //! requests.
 
 #![allow(

@@ -1,4 +1,4 @@
-//! Tests of the examples of `docs/http.md`, which `sh` runs against a real server.
+//! Tests of the examples in `docs/http.md`, which `sh` runs against a real server.
 
 use std::process::{Command, Stdio};
 
@@ -67,7 +67,7 @@ fn every_example_of_the_manual_has_its_output() {
     served.stop();
 }
 
-/// The statuses and codes in the manual are the same as in the server's sources.
+/// Each error code in the server's sources is in the manual's table.
 #[test]
 fn the_manual_has_every_error_code() {
     const ERRORS: &str = include_str!("../../../server/src/error.rs");

@@ -28,7 +28,8 @@ fn send(
     BufReader::new(stream)
 }
 
-/// Reads the next event of a stream, with its id if the event is persisted.
+/// Reads the next event of a stream, with its id if the event is recorded. Returns `None` at the
+/// end of the stream.
 fn event(stream: &mut BufReader<TcpStream>) -> Option<(Option<u64>, Json)> {
     let mut id = None;
     loop {

@@ -8,14 +8,14 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use super::{Served, wattle};
 
-/// The number of times that the server is killed.
+/// Maximum number of times that the server is killed.
 const KILLS: u32 = 30;
 
 /// The answer of the root agent.
 const ANSWER: &str = "lead a: wa1+wa2+wa3+wa4; lead b: wb1+wb2+wb3+wb4; lead c: \
                       wc1+wc2+wc3+wc4; lead d: wd1+wd2+wd3+wd4";
 
-/// Writes the agents: `boss` asks `lead` four times, and `lead` asks `worker` four times.
+/// Writes the agents' files: `boss` may delegate to `lead`, and `lead` may delegate to `worker`.
 fn agents(home: &Path) {
     let folder = home.join("agents");
     std::fs::create_dir(&folder).unwrap();
@@ -37,7 +37,8 @@ fn respond(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// Returns the answer of the requested agent. The answer depends only on the conversation.
+/// Returns the model's answer to a request of one of the agents. The answer depends only on the
+/// conversation.
 fn answer(request: &Recorded) -> Answer {
     let messages = request.messages();
     let (prompt, last) = (&messages[0], messages.last().unwrap());
@@ -86,8 +87,8 @@ fn start(served: &Served, token: &str) -> String {
     started["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until the run has ended, and returns it. Releases the run whenever it is parked because it
-/// was killed three times without any progress.
+/// Waits until the run has ended, and returns it. Releases the run each time it is parked because
+/// its server was killed twice before the run made progress.
 fn ended(served: &Served, token: &str, run: &str) -> Json {
     for _ in 0..400 {
         let view = api(served, token, &format!("GET /api/run/{run}"), "").unwrap();

@@ -19,7 +19,7 @@ pub(super) enum Argument {
 
 /// A program that calls one function and outputs its result. It outputs a string unchanged, an i32
 /// in decimal digits, a wider number as eight bytes, and an array or a map as JSON. If the function
-/// returns nothing but changes an array or a map, the program outputs that array or map.
+/// changes an array or a map and has no result, the program outputs that array or map.
 pub(super) struct OneCall {
     source: String,
     args: Vec<String>,
@@ -101,8 +101,8 @@ fn namespace(ty: Ty) -> &'static str {
     if ty == Ty::Arr { "arr" } else { "map" }
 }
 
-/// Generates a call to a function that returns (value, err). The call stores the value in the local
-/// `name`.
+/// Generates a call to a function that returns a value and an error code. The generated code stores
+/// the value in the local `name` and checks the error code.
 fn fallible(call: &str, name: &str, ty: ValType) -> String {
     format!(
         "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set \

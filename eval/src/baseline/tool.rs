@@ -82,8 +82,9 @@ fn words(ty: Ty) -> &'static str {
     }
 }
 
-/// Converts a JSON value to an argument. Models often put numbers in quotes, or write other values
-/// where a string is expected. Both mistakes are accepted.
+/// Converts a JSON value to an argument of type `ty`, or returns `None` if that is not possible.
+/// Models often put numbers in quotes, or write other values where a string is expected. Both
+/// mistakes are accepted.
 fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
     let given = given.filter(|value| !value.is_null());
     let Some(value) = given else { return ty.missing().map(Argument::Int) };

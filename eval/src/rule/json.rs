@@ -54,8 +54,8 @@ impl TryFrom<String> for Document {
     }
 }
 
-/// Returns the differences between the text and the expected JSON: the values at the given
-/// pointers, or the whole document.
+/// Compares the JSON in the text with the expected values at the given pointers and, if `whole` is
+/// set, with a whole document. Returns a message for each difference.
 pub(super) fn wrong(
     subject: &str,
     text: &str,

@@ -6,8 +6,8 @@ use super::clean::{bare, normalised, unfenced};
 use super::item::{Item, joined};
 use super::quoted;
 
-/// Returns the reason why the text is not a list of these items, or `None` if it is. If `ordered`
-/// is true, the order of the items must match.
+/// Returns the reason why the text is not a list of the expected items, or `None` if it is. If
+/// `ordered` is true, the order of the items must match.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -39,7 +39,7 @@ fn is_permutation(found: &[String], expected: &[Item], within: f64) -> bool {
     each_is_there && left.is_empty()
 }
 
-/// Returns the items of a list, once for each notation in which the text can be read.
+/// Returns the lists of items that the text can be read as, one for each possible notation.
 fn readings(text: &str) -> Vec<Vec<String>> {
     let text = normalised(unfenced(text));
     if let Ok(Json::Array(items)) = serde_json::from_str(&text) {
@@ -73,7 +73,8 @@ fn readings(text: &str) -> Vec<Vec<String>> {
     readings
 }
 
-/// Reads a list on a single line, with and without the words before its colon.
+/// Adds the lists that a single line can be read as. If the line contains a colon followed by a
+/// space, the text after the first such colon is read as a list, too.
 fn single_line(line: &str, readings: &mut Vec<Vec<String>>) {
     let led = line.split_once(": ").map(|(_, rest)| rest);
     for line in std::iter::once(line).chain(led) {

@@ -30,7 +30,7 @@ pub struct Rule {
     lacks: Texts,
     /// A regular expression that must match somewhere in the text.
     matches: Option<Pattern>,
-    /// The values that a short answer must name, in order, and no others.
+    /// The values that a short answer must name, in order. It may name no other values.
     says: Option<Items>,
     /// Other values that a short answer must not name.
     among: Texts,
@@ -40,7 +40,7 @@ pub struct Rule {
     set: Option<Vec<Item>>,
     /// The rows of a table in CSV.
     csv: Option<Vec<Vec<Item>>>,
-    /// The number that the text must contain, and no others.
+    /// The number that the text must contain. It may contain no other number.
     number: Option<f64>,
     /// Maximum difference between a number and its expected value.
     within: f64,
@@ -164,7 +164,8 @@ fn quoted(text: &str) -> String {
     quote(text, 200)
 }
 
-/// Returns an error message if no reading of the text consists of exactly the expected number.
+/// Returns an error message, or `None` if the text can be read as containing exactly the expected
+/// number and no other.
 fn wrong_number(subject: &str, text: &str, expected: f64, within: f64) -> Option<String> {
     let mut readings = readings(text);
     readings.iter_mut().for_each(Vec::dedup);

@@ -15,7 +15,7 @@ const HEDGES: &[&str] = &[
     "wasn't", "don't", "doesn't", "didn't", "guess", "failed", "error",
 ];
 
-/// Returns the reason why the text does not name exactly these items, or `None` if it does.
+/// Returns the reason why the text does not name exactly the expected items, or `None` if it does.
 pub(super) fn wrong(
     subject: &str,
     text: &str,
@@ -72,8 +72,9 @@ pub(super) fn wrong(
     })
 }
 
-/// Returns the offset of an occurrence of a phrase that is not part of a longer word or name:
-/// `north` is not found in `north-east`, and `b.txt` is not found in `a/b.txt`.
+/// Returns the offset of the first occurrence of a phrase, at or after `from`, that is not part of
+/// a longer word or name: `north` is not found in `north-east`, and `b.txt` is not found in
+/// `a/b.txt`.
 fn find_phrase(text: &str, phrase: &str, from: usize) -> Option<usize> {
     if phrase.is_empty() {
         return None;

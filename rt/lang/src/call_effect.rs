@@ -17,13 +17,13 @@ pub enum CallEffect {
     Once,
     /// An idempotent change to the run's files.
     Writes,
-    /// A change to the run's files that is not idempotent, unless the files are in the run's
-    /// memory.
+    /// A change to the run's files that is not idempotent. It may be repeated only if the changed
+    /// files are kept in memory, because a repeated run then starts from the original files.
     Changes,
 }
 
 impl CallEffect {
-    /// Returns the effect's name, as used in tables and tapes.
+    /// Returns the effect's name, such as `reads`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl CallEffect {
         }
     }
 
-    /// Parses the name of an effect.
+    /// Returns the effect with this name, or `None` if the name is unknown.
     #[must_use]
     pub fn from_name(name: &str) -> Option<CallEffect> {
         use CallEffect::{Changes, None as Nothing, Once, Reads, Repeatable, Writes};

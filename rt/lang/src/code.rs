@@ -1,4 +1,4 @@
-//! Error codes: the result of a program, and the `err` of a host call.
+//! Error codes. A program returns one, and a host call that can fail returns one as `err`.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ macro_rules! codes {
                 match self.0 { $($number => $meaning,)* _ => UNNAMED }
             }
 
-            /// Parses the name of a code.
+            /// Returns the code with this name, or `None` if the name is unknown.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Code> {
                 match name { $(stringify!($name) => Some(Code::$name),)* _ => None }
@@ -160,7 +160,7 @@ const OTHER_NAMES: &[(&str, Code)] = &[
 
 impl Code {
     /// Returns the code for a name, ignoring case. The name may belong to a code on another system,
-    /// such as `EINVAL`.
+    /// such as `EINVAL`. Returns `None` for an unknown name.
     pub(crate) fn meant(name: &str) -> Option<Code> {
         let upper = name.to_ascii_uppercase();
         let other =

@@ -1,5 +1,5 @@
-//! The language of Wattle's programs: translates a program's source to a module, and maps positions
-//! in the module back to the source.
+//! The language of Wattle programs. This crate translates a program's source to a WebAssembly
+//! module, and maps positions in the module back to the source.
 //!
 //! ```text
 //! source ── lex ── tree ── program ── emit ──▶ module text ── encode ──▶ module bytes
@@ -54,8 +54,7 @@ pub struct AssembledModule {
     /// The module in WAT. It depends only on the source, and is not affected by comments or by
     /// spaces within lines.
     pub module: String,
-    /// The imported host functions: exactly those that the program names, in the order of first
-    /// use.
+    /// The imported host functions: exactly those that the module uses, in the order of first use.
     pub imports: Vec<Signature>,
     /// The first address after the static data, a multiple of 16.
     pub heap_base: u32,
@@ -69,7 +68,7 @@ type NameMap<K, V> = HashMap<K, V, RandomState>;
 /// Maximum number of warnings. Each warning requires a search for its line number.
 const MAX_WARNINGS: usize = 16;
 
-/// Translates a program to a module, in time linear in its length.
+/// Translates a program to a module, in time linear in the program's length.
 ///
 /// Faults in instructions and their operands are found only when the module is encoded and
 /// compiled. [`explain`] then describes them.
@@ -78,10 +77,25 @@ const MAX_WARNINGS: usize = 16;
 /// # use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
 /// # const S: Ty = Ty::Str;
 /// # let host = Signatures::new([
-/// #     Signature { module: "sys", name: "argv", params: &[Param { name: "n", ty: Ty::Int, names: Names::Nothing }], results: &[Param { name: "ptr", ty: S, names: Names::Nothing }], errors: &[Code::EBOUND], touches: &[] },
-/// #     Signature { module: "sys", name: "resv", params: &[Param { name: "ptr", ty: S, names: Names::Nothing }], results: &[], errors: &[], touches: &[] },
+/// #     Signature {
+/// #         module: "sys",
+/// #         name: "argv",
+/// #         params: &[Param { name: "n", ty: Ty::Int, names: Names::Nothing }],
+/// #         results: &[Param { name: "ptr", ty: S, names: Names::Nothing }],
+/// #         errors: &[Code::EBOUND],
+/// #         touches: &[],
+/// #     },
+/// #     Signature {
+/// #         module: "sys",
+/// #         name: "resv",
+/// #         params: &[Param { name: "ptr", ty: S, names: Names::Nothing }],
+/// #         results: &[],
+/// #         errors: &[],
+/// #         touches: &[],
+/// #     },
 /// # ]);
-/// let program = wattle_lang::assemble("(argv 0 $name) (resv $name) (resv \"hello\") (i32.const 0)", &host)?;
+/// let source = "(argv 0 $name) (resv $name) (resv \"hello\") (i32.const 0)";
+/// let program = wattle_lang::assemble(source, &host)?;
 /// assert_eq!(program.imports.len(), 2);
 /// assert!(program.module.contains(r#"(import "sys" "resv" (func $sys.resv (param i32)))"#));
 /// assert!(program.encode()?.starts_with(b"\0asm"));
@@ -148,8 +162,8 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// Returns the first fault of a program, or `None` if it is valid. This includes the faults that
-/// [`assemble`] cannot find.
+/// Returns the first fault in a program, or `None` if the program is valid. Also finds the faults
+/// that [`assemble`] cannot find.
 ///
 /// Takes much longer than [`assemble`], so call it only after a failure or for a check.
 #[must_use]
@@ -167,7 +181,8 @@ pub fn is_too_long(source: &str) -> bool {
 /// The reason why compiling or checking a program did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// The queue was full or did not advance. The same program may be submitted again.
+    /// The compile queue was full, or the work waited in it for too long. The same program may be
+    /// submitted again.
     Busy,
     /// The work exceeded its time limit.
     Overdue,
@@ -176,14 +191,14 @@ pub enum Interruption {
 }
 
 impl Interruption {
-    /// Returns the diagnostic for a program whose time limit was `time`.
+    /// Returns the diagnostic that reports the interruption. `time` is the time limit.
     #[must_use]
     pub fn diagnostic(&self, source: &str, time: Duration) -> Diagnostic {
         Fault::new(0..0, wording::unfinished(self, time)).into_diagnostic(source, Severity::Error)
     }
 }
 
-/// Returns the first fault of a program.
+/// Returns the first fault in a program, or `None` if the program is valid.
 fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
     let built = build(source, host, true);
     built
@@ -202,7 +217,8 @@ pub fn locate(
     locate_all(source, host, &[module_offset]).pop()?
 }
 
-/// Locates several offsets at the cost of locating one. See [`locate`].
+/// Locates several byte offsets, at the cost of locating one. Returns the result of [`locate`] for
+/// each offset, in the same order.
 #[must_use]
 pub fn locate_all(
     source: &str,
@@ -220,14 +236,14 @@ pub fn locate_all(
     found.unwrap_or_else(|| vec![None; offsets.len()])
 }
 
-/// The results of all stages of translating a program.
+/// The results of all translation stages.
 struct BuiltModule<'s> {
     tree: Tree<'s>,
     program: lower::program::Program<'s>,
     module: lower::module::Module,
 }
 
-/// Builds the module of a program. If `marked` is true, records source positions.
+/// Translates a program to a module. If `marked` is true, records source positions.
 fn build<'s>(
     source: &'s str,
     host: &Signatures,

@@ -31,7 +31,7 @@ impl ValType {
         }
     }
 
-    /// Parses the type's name in WAT.
+    /// Returns the value type with this name in WAT, or `None` if there is none.
     #[must_use]
     pub fn from_wat(name: &str) -> Option<ValType> {
         Some(match name {
@@ -55,15 +55,15 @@ impl fmt::Display for ValType {
 pub enum Ty {
     /// Pointer to a UTF-8 string in wire format.
     Str,
-    /// Like [`Ty::Str`], or 0 for no string.
+    /// Like [`Ty::Str`], but optional: 0 represents a missing string.
     OptStr,
     /// Pointer to bytes in wire format, which need not be UTF-8.
     Bytes,
-    /// Like [`Ty::Bytes`], or 0 for no bytes.
+    /// Like [`Ty::Bytes`], but optional: 0 represents missing bytes.
     OptBytes,
     /// A 32-bit integer.
     Int,
-    /// Like [`Ty::Int`], or the smallest integer for no number.
+    /// Like [`Ty::Int`], but optional: [`i32::MIN`] represents a missing number.
     OptInt,
     /// A 64-bit integer.
     Long,
@@ -75,7 +75,7 @@ pub enum Ty {
     Arr,
     /// Handle to a map on the host.
     Map,
-    /// Like [`Ty::Map`], or 0 for no map.
+    /// Like [`Ty::Map`], but optional: 0 represents a missing map.
     OptMap,
     /// An address in the program's memory.
     Addr,
@@ -84,7 +84,7 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// Returns the value type that represents the value on the stack.
+    /// Returns the value type that represents values of this type on the stack.
     #[must_use]
     pub const fn val(self) -> ValType {
         match self {
@@ -133,7 +133,8 @@ impl Ty {
     }
 }
 
-/// A kind of resource outside the program, to which authority and policy refer.
+/// A kind of resource outside the program. A program's authority lists such resources, and policies
+/// allow or deny access to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// An absolute URL, whose host is contacted.
@@ -148,7 +149,7 @@ pub enum Target {
     Tree,
     /// A key of the session's state.
     Key,
-    /// A prefix. All keys that start with it are read.
+    /// A key prefix. All keys that start with it are read.
     Keys,
     /// The name of a catalog program that is run. Empty for a program without a name.
     Program,
@@ -157,7 +158,7 @@ pub enum Target {
     /// The name of an application tool that is called.
     Tool,
     /// A service that the operator configured. Programs do not name it. The resource's name is
-    /// empty or is the URL of the service.
+    /// empty or is the service's URL.
     Service(Service),
 }
 
@@ -174,7 +175,7 @@ pub enum Service {
     Remote,
     /// The public folder.
     Public,
-    /// The destination of tickets: a file of the host, or the tenant's state.
+    /// The destination of tickets: a file on the host, or the tenant's state.
     Tickets,
     /// The memory of the tenant and of the session.
     Memory,
@@ -188,8 +189,8 @@ pub enum Names {
     /// The argument itself is the name of a resource of this kind.
     Itself(Target),
     /// The argument, such as a script or an array, contains names of resources of these kinds. The
-    /// names are known only when the function uses them, so the function itself asks the guard
-    /// about each name.
+    /// names are known only when the function uses them, so the function itself checks each one
+    /// with the run's guard.
     Inside(&'static [Target]),
 }
 
@@ -205,7 +206,7 @@ pub struct Touch {
 /// A named parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// The name in signatures.
+    /// The name shown in the signature.
     pub name: &'static str,
     /// The meaning of the value.
     pub ty: Ty,
@@ -240,8 +241,8 @@ impl Signature {
         self.name.split_once('/').map_or(self.name, |(name, _)| name)
     }
 
-    /// Returns true if the function sorts or filters its array or map in place. The value of a form
-    /// that calls such a function is that array or map.
+    /// Returns true if the function reorders or filters its array or map in place. A form that
+    /// calls such a function returns that array or map.
     #[must_use]
     pub fn returns_first(&self) -> bool {
         matches!(
@@ -304,8 +305,8 @@ const fn names_anything(params: &[Param]) -> bool {
 
 impl Signature {
     /// Returns the usage as a form, such as `(str.find s needle from) → int`. Optional parameters
-    /// are in brackets. Arrays and maps are shown by type, and numbers other than ints are shown
-    /// with their type. String results are omitted.
+    /// are in brackets. An array or map parameter `h` is shown as `arr` or `map`, and long and
+    /// float parameters are shown with their type. Results that are strings or bytes are omitted.
     ///
     /// ```
     /// # use wattle_lang::{Code, Names, Param, Signature, Ty};
@@ -377,8 +378,8 @@ impl fmt::Display for Signature {
     }
 }
 
-/// The host functions that programs may call, by full name (such as `str.len`), in declaration
-/// order.
+/// The host functions that programs may call, in declaration order. They can be looked up by full
+/// name, such as `str.len`.
 #[derive(Clone, Debug, Default)]
 pub struct Signatures {
     list: Vec<Signature>,
@@ -386,7 +387,8 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// Builds the index. If a name occurs twice, the first signature is used.
+    /// Indexes the signatures by full name. If a name occurs twice, lookups return the first
+    /// signature.
     #[must_use]
     pub fn new(list: impl IntoIterator<Item = Signature>) -> Self {
         let mut index = Signatures::default();
@@ -398,14 +400,16 @@ impl Signatures {
         index
     }
 
-    /// Returns the function with this full name, such as `http.get` (without `$`).
+    /// Returns the function with this full name, such as `http.get` (without `$`), or `None` if the
+    /// name is unknown.
     #[must_use]
     pub fn get(&self, full_name: &str) -> Option<&Signature> {
         self.list.get(*self.by_name.get(full_name)?)
     }
 
-    /// Returns the function that a form with this many operands calls. This is the named function,
-    /// unless only one of its overloads takes this many operands.
+    /// Returns the function that a form with this many operands calls: the named function or, if it
+    /// does not take this many operands, an overload that does. If there is no such overload,
+    /// returns the named function. Returns `None` if the name is unknown.
     ///
     /// ```
     /// # use wattle_lang::{Names, Param, Signature, Signatures, Ty};

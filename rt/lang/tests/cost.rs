@@ -6,7 +6,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-/// Returns a function that is never called.
+/// Returns the source of a function that is never called.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }

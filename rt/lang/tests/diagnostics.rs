@@ -1,5 +1,5 @@
-//! Tests of the diagnostic for each broken program, and of the program after its safe fixes.
-//! `tests/diagnostics/*.txt` contain cases of this form:
+//! Tests of the diagnostic for each broken program, and of the program after its safe fixes. The
+//! files `tests/diagnostics/*.txt` contain cases of this form:
 //!
 //! ```text
 //! === what is broken
@@ -22,7 +22,7 @@ use std::fmt::Write;
 use wattle_cases::Case;
 use wattle_lang::{Certainty, Diagnostic, FixResult, Signatures, assemble, check, explain, fix};
 
-/// Percentage of broken programs that safe fixes must make valid.
+/// Minimum percentage of broken programs that safe fixes must make valid.
 const CERTAIN: usize = 60;
 
 #[test]
@@ -56,7 +56,7 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
     assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are fixed");
 }
 
-/// The diagnostics for a program.
+/// The diagnostics for a program, and the program after its safe fixes if it is then valid.
 struct Finding {
     text: String,
     is_error: bool,
@@ -102,7 +102,7 @@ fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
     Some(Finding { text, is_error: true, repaired: Some(repaired) })
 }
 
-/// Validates the module of a program.
+/// Translates a program and validates its module.
 fn valid(source: &str, host: &Signatures) -> Result<(), String> {
     let binary =
         assemble(source, host).map_err(|e| e.to_string())?.encode().map_err(|e| e.to_string())?;

@@ -1,5 +1,4 @@
-//! Tests of the properties of fixes: a valid program needs none, and no fix loses a literal or a
-//! call.
+//! Tests that a valid program needs no fixes, and that no fix loses a literal or a call.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,8 +13,7 @@ use proptest::test_runner::TestRunner;
 use wattle_cases::{files, read, split};
 use wattle_lang::{Diagnostic, FixResult, Signatures, assemble, explain, fix};
 
-/// Returns the valid programs in this repository that use only the functions defined for these
-/// tests.
+/// Returns the programs in this repository that are valid with the functions in `host`.
 fn valid_programs(host: &Signatures) -> Vec<String> {
     let accepted = read("tests/accepted.txt");
     let accepted = split(&accepted).1.into_iter().map(|case| case.input.trim_end().to_owned());
@@ -158,7 +156,7 @@ fn parts(source: &str) -> Parts {
     parts
 }
 
-/// Counts the words of a whole source, including those in strings and comments.
+/// Counts how often each word occurs anywhere in a source, including strings and comments.
 fn all_words(source: &str, separates: impl Fn(char) -> bool) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
     source.split(separates).for_each(|word| count(&mut all, word));
@@ -221,8 +219,8 @@ fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
     None
 }
 
-/// Checks the properties that the fixes for any program, valid or not, must have. The error is the
-/// violated property.
+/// Checks the properties that the fixes for any program, valid or not, must have. The error
+/// describes the violated property.
 fn check_fixes(source: &str, host: &Signatures) -> Result<(), String> {
     let Some(fault) = explain(source, host) else { return Ok(()) };
     if let Some(fix) = &fault.fix {
@@ -267,7 +265,8 @@ fn no_fix_of_the_corpus_loses_anything() {
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
 }
 
-/// Removes, duplicates or swaps one token of a program, depending on `kind`.
+/// Returns a program with one token removed, duplicated or swapped with the next one, depending on
+/// `kind`.
 fn damaged(source: &str, at: usize, kind: usize) -> Option<String> {
     let spans: Vec<(usize, usize)> = tokens(source)
         .iter()

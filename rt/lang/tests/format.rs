@@ -33,7 +33,8 @@ fn bytes(source: &str) -> Option<Vec<u8>> {
     wattle_lang::assemble(source, &common::host()).ok()?.encode().ok()
 }
 
-/// Formats a program, and checks the properties that every layout must have.
+/// Formats a program, and checks the properties that every layout must have. Returns `None` if the
+/// program cannot be formatted.
 fn checked(source: &str) -> Option<String> {
     let formatted = wattle_lang::format(source).ok()?;
     assert_eq!(
@@ -129,7 +130,7 @@ fn rearranged() -> impl Strategy<Value = (String, String)> {
     )
 }
 
-/// Returns the tokens of a source that has no blocks, block comments or fences.
+/// Returns the tokens of a source that has no `"""` strings, block comments or code fences.
 fn tokens(text: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {
@@ -162,13 +163,20 @@ fn tokens(text: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whitespace_and_comments_do_not_change_the_module((text, other) in rearranged()) {
-        let formatted = checked(&other).unwrap_or_else(|| panic!("{other}\n{}", wattle_lang::format(&other).unwrap_err()));
+        let formatted = checked(&other)
+            .unwrap_or_else(|| panic!("{other}\n{}", wattle_lang::format(&other).unwrap_err()));
         prop_assert_eq!(bytes(&text), bytes(&formatted));
-        let notes = |text: &str| ["a note", "within", "over", "closes"].map(|note| text.matches(note).count());
+        let notes = |text: &str| {
+            ["a note", "within", "over", "closes"].map(|note| text.matches(note).count())
+        };
         prop_assert_eq!(notes(&other), notes(&formatted));
     }
 

@@ -7,7 +7,8 @@ mod common;
 use proptest::prelude::*;
 use wattle_lang::{FixResult, Signatures, assemble, check, explain, fix, locate};
 
-/// Passes a source through all stages. The walk and the validator must agree on its validity.
+/// Passes a source through all stages. [`explain`] and the validator must agree on its validity.
+/// The error is the code of the diagnostic.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let diagnostic = explain(source, host);
     if source.len() <= 1 << 16 {
@@ -247,7 +248,9 @@ proptest! {
     }
 
     #[test]
-    fn any_pieces_end_in_a_module_or_a_diagnostic(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..40)) {
+    fn any_pieces_end_in_a_module_or_a_diagnostic(
+        pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..40),
+    ) {
         let _ = take(&pieces.join(" "), &common::host());
     }
 

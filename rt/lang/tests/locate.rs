@@ -7,7 +7,8 @@ mod common;
 use wasmparser::{Operator, Parser, Payload};
 use wattle_lang::{Position, assemble, locate};
 
-/// Returns the source lines of the program's operators that satisfy `wanted`.
+/// Returns the numbers of the source lines that contain the program's operators for which `wanted`
+/// returns true, in the order of the operators.
 fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
     let host = common::host();
     let binary = assemble(source, &host).unwrap().encode().unwrap();
@@ -17,7 +18,7 @@ fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
         for operator in body.get_operators_reader().unwrap().into_iter_with_offsets() {
             let (operator, offset) = operator.unwrap();
             if wanted(&operator) {
-                let span = locate(source, &host, usize::try_from(offset).unwrap()).unwrap();
+                let span = locate(source, &host, offset).unwrap();
                 found.push(Position::of(source, span.start as usize).line);
             }
         }

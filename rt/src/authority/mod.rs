@@ -35,7 +35,8 @@ use crate::{Names, Signature, Target, Touch};
 /// fn get(_run: &mut Run, url: &str) -> Result<i32, Failure> { Ok(url.len() as i32) }
 ///
 /// let runtime = Runtime::new(&[NET], Limits::default()).unwrap();
-/// let program = runtime.prepare("(drop (call $net.get \"https://example.com/\")) (i32.const 0)").await.unwrap();
+/// let source = "(drop (call $net.get \"https://example.com/\")) (i32.const 0)";
+/// let program = runtime.prepare(source).await.unwrap();
 /// let uses = program.authority().uses();
 /// assert_eq!(uses[0].function.name, "get");
 /// assert_eq!(uses[0].arguments[0].to_string(), "https://example.com/");

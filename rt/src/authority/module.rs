@@ -1,5 +1,5 @@
-//! The parts of a module that the walk needs: types, functions, globals, and the initial content of
-//! the memory.
+//! The parts of a WebAssembly module that the analysis needs: types, functions, globals, and the
+//! initial content of the memory.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::abi;
 /// Maximum size of the static data that is read, in bytes.
 const MAX_DATA: u32 = 64 << 20;
 
-/// The parts of a module that the walk needs.
+/// The parts of a WebAssembly module that the analysis needs.
 pub(super) struct Module<'b> {
     types: Vec<SubType>,
     /// The namespace and the name of each imported function.
@@ -25,7 +25,7 @@ pub(super) struct Module<'b> {
     pub(super) bodies: Vec<FunctionBody<'b>>,
     /// The initial value of each global.
     pub(super) globals: Vec<Value>,
-    /// The functions that the host calls.
+    /// The indices of the functions that the host calls: `run` and the start function.
     pub(super) roots: Vec<u32>,
     /// The functions whose references the module takes, which can therefore be called through a
     /// table.
@@ -156,12 +156,12 @@ impl<'b> Module<'b> {
         Some(if count == 1 { value } else { Value::Any })
     }
 
-    /// Returns the type of a function.
+    /// Returns the type of a function, or `None` if the function does not exist.
     pub(super) fn function(&self, index: u32) -> Option<&FuncType> {
         self.ty(*self.functions.get(index as usize)?)
     }
 
-    /// Returns the function type with this index.
+    /// Returns the function type with this index, or `None` if there is none.
     pub(super) fn ty(&self, index: u32) -> Option<&FuncType> {
         let CompositeInnerType::Func(ty) = &self.types.get(index as usize)?.composite_type.inner
         else {
@@ -175,7 +175,8 @@ impl<'b> Module<'b> {
         (function as usize).checked_sub(self.imports.len())
     }
 
-    /// Returns the string at an address in the static data, if it has at most `limit` bytes.
+    /// Returns the string at an address in the static data. A string with more than `limit` bytes
+    /// is returned as [`StaticText::Unknown`].
     pub(super) fn text(&self, address: i32, limit: usize) -> StaticText<'_> {
         let start = address.cast_unsigned();
         if start < abi::MIN_ADDRESS {
@@ -190,7 +191,8 @@ impl<'b> Module<'b> {
         }
     }
 
-    /// Returns true if a range that ends at `end` is below the heap, where the host never writes.
+    /// Returns true if a range that ends at `end` is below the heap. The host never writes below
+    /// the heap.
     pub(super) fn is_static(&self, end: u64) -> bool {
         end <= u64::from(self.data.heap)
     }
@@ -240,7 +242,8 @@ pub(super) enum StaticText<'a> {
 }
 
 impl Data {
-    /// Writes a data segment, which may overwrite earlier ones.
+    /// Writes a data segment, which may overwrite earlier ones. Returns `None` if the segment is
+    /// not entirely below the heap.
     fn write(&mut self, at: u32, bytes: &[u8]) -> Option<()> {
         let end =
             (at as usize).checked_add(bytes.len()).filter(|end| *end <= self.heap as usize)?;

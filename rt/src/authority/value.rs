@@ -1,4 +1,4 @@
-//! The abstract values of the walk.
+//! The abstract values of the analysis: sets of values that the program may compute.
 
 use std::rc::Rc;
 
@@ -44,7 +44,8 @@ pub(super) enum Piece {
 }
 
 impl Value {
-    /// Returns the empty set of values, which no execution computes. Every join starts from it.
+    /// Returns the empty set, which represents a value that no execution computes. Every join
+    /// starts from it.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }
@@ -135,7 +136,7 @@ impl Value {
         })
     }
 
-    /// Returns the address of the concatenation of the strings at two addresses.
+    /// Concatenates the strings at two addresses, and returns the address of the result.
     pub(super) fn concatenated(&self, other: &Value) -> Value {
         let (left, right) = (self.texts(), other.texts());
         let all = left.iter().flat_map(|a| right.iter().map(move |b| join_pieces(a, b)));

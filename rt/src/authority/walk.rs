@@ -219,7 +219,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         })
     }
 
-    /// Records a write of `width` bytes.
+    /// Records a write of `width` bytes that begins `offset` bytes after `address`.
     fn write(&mut self, address: &Value, offset: u64, width: u64) {
         let Value::OneOf(atoms) = address else { return self.writes.add_everything() };
         for atom in atoms.iter() {

@@ -20,7 +20,7 @@ use crate::run::FailedCall;
 use crate::tape::{CallId, PriorEnd, TapeCursor};
 use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
-/// The settings of one run of a program, other than the program and its grants.
+/// The parameters of one run of a program, in addition to the program and its grants.
 struct Launch {
     args: Vec<String>,
     /// Maximum running time.
@@ -51,7 +51,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`RunError::Denied`] if a grant is missing and [`RunError::Refused`] if the run's guard
-    /// refuses the program; in both cases nothing was executed. [`RunError::Bug`] if a host
+    /// denies the program; in both cases nothing was executed. [`RunError::Bug`] if a host
     /// function panics, and [`RunError::Engine`] if the host itself fails.
     pub async fn run(
         &self,
@@ -80,8 +80,8 @@ impl Runtime {
             .await
     }
 
-    /// Runs a program that another program starts, as [`run_within`](Runtime::run_within) does. It
-    /// must end by the other program's deadline.
+    /// Runs a nested program, with the same time limit as [`run_within`](Runtime::run_within). The
+    /// nested program must also end by its parent's deadline.
     ///
     /// # Errors
     /// The same as for [`run`](Runtime::run).
@@ -196,7 +196,7 @@ impl Inner {
         };
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
         let ended = {
-            // Pinned here, because moving this future costs as much as it is large.
+            // Pinned here, because this future is large and therefore expensive to move.
             let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
             account.metered(pin!(call.catch_unwind())).await
         };

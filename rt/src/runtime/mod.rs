@@ -44,10 +44,12 @@ struct Inner {
 /// The reason why running a program produced no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The program needs capabilities that the run was not granted. No instruction was executed.
+    /// The program needs capabilities that the run was not granted. The list contains their names.
+    /// No instruction was executed.
     #[error("the program needs {}, not granted to this run", list(.0))]
     Denied(Vec<&'static str>),
-    /// The run's guard refused the program, for this reason. No instruction was executed.
+    /// The run's guard denied the program. The string contains the reason. No instruction was
+    /// executed.
     #[error("{0}")]
     Refused(String),
     /// A host function panicked. The program was ended, and its state is not used again.

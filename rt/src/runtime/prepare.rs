@@ -25,16 +25,16 @@ enum PrepareError {
 }
 
 impl Runtime {
-    /// Prepares a program from its source, or returns it from the cache. The program's authority is
-    /// known before any of it runs.
+    /// Compiles a source to a program and determines the program's authority, or returns the
+    /// program from the cache.
     ///
-    /// A pool of threads processes sources that are long or expensive to compile. If the future is
-    /// dropped, the wait ends.
+    /// A pool of threads processes sources that are long or expensive to compile. Dropping the
+    /// future removes the work from the pool's queue, but does not stop a thread that has begun it.
     ///
     /// # Errors
-    /// If the source is invalid. The error is a diagnostic for its author, with a position in the
-    /// source. The code `host-busy` does not mean that the source is invalid: the same source can
-    /// be submitted again.
+    /// If the source is invalid. The error is a diagnostic for the source's author, with a position
+    /// in the source. The code `host-busy` does not mean that the source is invalid: the same
+    /// source can be submitted again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
         match self.inner.programs.cached(source) {
             Some(prepared) => prepared,
@@ -115,8 +115,8 @@ impl Runtime {
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
     }
 
-    /// Returns the faults of a source, like [`check`](crate::check), using a thread of the pool. If
-    /// the check takes too long, returns a single diagnostic that says so.
+    /// Returns at most `limit` faults of a source, like [`check`](crate::check), using a thread of
+    /// the pool. If the check takes too long, returns a single diagnostic that says so.
     pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
         let check =
             move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
@@ -125,7 +125,7 @@ impl Runtime {
     }
 
     /// Fixes a source, like [`fix`](crate::fix), on a thread of the pool. If this takes too long,
-    /// the source is returned unchanged.
+    /// the result contains the unchanged source and a diagnostic that says so.
     pub async fn fix(&self, source: &str) -> FixResult {
         let fixed =
             self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
@@ -147,8 +147,8 @@ impl Runtime {
     /// Maps each of the program's [uses](Authority::uses), in order, to its position in the
     /// author's source.
     ///
-    /// A long source is processed on a thread of the pool. If the pool is busy, the positions are
-    /// unknown.
+    /// A long source is processed on a thread of the pool. If the pool is busy, all positions in
+    /// the result are `None`.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
         self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect())
             .await

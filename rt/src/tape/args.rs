@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::abi::Untyped;
 
-/// Maximum length of the readable arguments of a call, in bytes.
+/// Maximum length of the readable form of a call's arguments, in bytes.
 const MAX_READABLE: usize = 200;
 
 /// A builder for the digest and the readable form of a call's arguments.

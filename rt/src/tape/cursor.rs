@@ -26,9 +26,10 @@ struct CurrentCall {
     number: u32,
     /// Number of times that the call has started programs.
     starts: u32,
-    /// Number of keys that the call has received.
+    /// Number of change keys that have been created for the call.
     keys: u32,
-    /// If true, the call waits for a person's answer, and is made again when the run is resumed.
+    /// If true, the call is waiting for a person's answer, and is made again when the run is
+    /// resumed.
     is_suspended: bool,
 }
 
@@ -75,7 +76,8 @@ impl TapeCursor {
         Some(format!("{}.{}", self.tape.key(&self.path, call.number), call.keys))
     }
 
-    /// Records that the program waits for a person's answer to a question that a call asks.
+    /// Records that the program is waiting for a person's answer to a question that a call asks.
+    /// Returns the halt that stops the program.
     pub(crate) fn suspend(&mut self, question: &str) -> Halt {
         if let Some(call) = &mut self.current {
             call.is_suspended = true;
@@ -100,8 +102,8 @@ impl TapeCursor {
         self.id(number, function, effect, args)
     }
 
-    /// Ends the recorded call in progress. Returns true if the call waits for a person and
-    /// therefore has no result.
+    /// Ends the recorded call in progress. Returns true if the call is waiting for a person's
+    /// answer and therefore has no result.
     pub(crate) fn end_call(&mut self) -> bool {
         self.current.take().is_some_and(|call| call.is_suspended)
     }
@@ -131,9 +133,9 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Records that the program begins. If the program timed out or was refused in an earlier run,
-    /// also returns how it ended, because the clock would not stop the program at the same
-    /// instruction again.
+    /// Records that the program begins. If the program timed out or was denied in an earlier run,
+    /// also returns how it ended. The program is then not run again, because a second run could end
+    /// differently.
     pub(crate) fn open(
         &self,
         source: &str,
@@ -153,7 +155,7 @@ impl TapeCursor {
         Ok((id, prior))
     }
 
-    /// Records that the guard refused to run the program.
+    /// Records that the guard denied the program.
     pub(crate) fn refuse(&self, id: &CallId, why: &str) {
         self.tape.end(id, Err(Failure::new(Code::EACCESS, why)));
     }

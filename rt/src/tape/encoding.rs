@@ -3,7 +3,7 @@
 use super::{CallResult, RecordedValue};
 use crate::{Code, Failure};
 
-// The first byte of an encoded result, which identifies the data that follows.
+// Values of the first byte of an encoded result. The byte identifies the data that follows.
 const UNIT: u8 = 0;
 const INT: u8 = 1;
 const LONG: u8 = 2;
@@ -12,7 +12,8 @@ const BYTES: u8 = 4;
 const ITEMS: u8 = 5;
 const FAILED: u8 = 255;
 
-/// Encodes the result of a call as a byte that identifies the form, followed by one of:
+/// Encodes the result of a call. The first byte identifies the type of the result. It is followed
+/// by one of these, or by nothing if the call returned no value:
 ///
 /// - a number, little-endian;
 /// - the bytes;

@@ -28,9 +28,9 @@ pub use encoding::{decode, encode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallId {
     /// The path of the program, which is empty for the program that the run itself called. For each
-    /// level of nesting, it contains three numbers: the call that started the program, how many
-    /// times that call had started programs before, and the program's index among those started
-    /// together.
+    /// level of nesting, it contains three numbers: the number of the call that started the
+    /// program, the number of times that this call had started programs before, and the program's
+    /// index among those started together.
     pub path: Arc<[u32]>,
     /// The number of the call within the program: 0 for the program itself, 1 for the guard's
     /// question about it, and 2 onwards for its calls in order.
@@ -47,7 +47,7 @@ pub struct CallId {
 
 /// The function name that represents the program itself on a tape.
 pub const PROGRAM: &str = "program";
-/// The function name that represents a guard's question about a program on a tape.
+/// The function name that represents, on a tape, a guard's question about a program.
 pub const QUESTION: &str = "question";
 
 /// A value that a host function returned to a program.

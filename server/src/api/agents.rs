@@ -35,7 +35,7 @@ struct AgentList {
     agents: Vec<AgentView>,
 }
 
-/// An agent.
+/// An agent that requests may choose.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AgentView {
     /// The name.

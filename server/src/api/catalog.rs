@@ -62,7 +62,7 @@ pub(super) fn routes() -> Vec<Route> {
 struct ListQuery {
     /// Words that the programs must match. The best matches are listed first.
     q: Option<String>,
-    /// The family of the programs.
+    /// The family of the programs: the part of their names before the first `_`.
     family: Option<String>,
 }
 
@@ -130,7 +130,7 @@ struct ProgramExample {
     fixtures: FixtureSet,
 }
 
-/// The arguments of a program.
+/// A request to run a catalog program.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunBody {

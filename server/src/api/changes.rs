@@ -1,4 +1,4 @@
-//! `GET /api/runs/stream`: sends changes to the tenant's runs as they happen.
+//! `GET /api/runs/stream`: reports changes in the tenant's runs as they happen.
 //!
 //! A client cannot resume a stream at a position. Each stream first sends `ready`, and then every
 //! run that changes. A client therefore reads the list of runs after each `ready`. Each stream
@@ -75,7 +75,7 @@ enum RunChange {
 struct Changes {
     shared: Arc<Shared>,
     caller: Caller,
-    /// A signal that a run began or ended in this process.
+    /// A receiver that is notified when a run begins or ends in this process.
     notices: watch::Receiver<()>,
     /// The time of the newest change, in milliseconds since 1970.
     newest: u64,
@@ -140,7 +140,7 @@ impl Changes {
         }
     }
 
-    /// Reads the runs that changed since the last read.
+    /// Reads the runs that changed since the last read, and adds the changes to `ready`.
     async fn look(&mut self) -> Result<(), StoreError> {
         let filter = RunFilter {
             changed_since: Some(self.newest.saturating_sub(OVERLAP_MS)),

@@ -1,4 +1,4 @@
-//! `POST /chat`: runs a message in a session and responds with the events of the run.
+//! `POST /chat`: starts a run for a message in a session, and responds with the run's events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A message of a session.
+/// A message in a session, with the options for its run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChatRequest {

@@ -75,7 +75,7 @@ pub(super) struct SessionFile {
     size: u64,
     /// Time of the last write, in milliseconds since 1970.
     modified: Option<u64>,
-    /// If true, the session deleted this file of its base folder.
+    /// If true, the base folder contains this file, and the session deleted it.
     deleted: bool,
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn write_all<'a>(
     save(caller, session, &files).await
 }
 
-/// Saves the changes in an open overlay as changes to the session's files.
+/// Adds the changes in the overlay `files` to the session's stored files.
 async fn save(caller: &Caller, session: &str, files: &Files) -> Result<(), ApiError> {
     if let Some(delta) = files.take_delta() {
         caller.store.add_session_files(session, delta).await?;

@@ -1,4 +1,4 @@
-//! Integrations: named addresses where clients send messages to an agent.
+//! Integrations: named addresses to which clients send messages for an agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ struct NewIntegration {
     session_id: Option<SessionId>,
 }
 
-/// An integration.
+/// An integration: a named address to which clients send messages for an agent.
 #[derive(Debug, Serialize, JsonSchema)]
 struct IntegrationView {
     /// The name.
@@ -128,7 +128,7 @@ struct IntegrationMessage {
     session_id: Option<SessionId>,
 }
 
-/// An answer of an integration.
+/// An answer from an integration.
 #[derive(Debug, Serialize, JsonSchema)]
 struct IntegrationAnswer {
     /// The text.
@@ -202,7 +202,7 @@ async fn find(caller: &Caller, name: &str) -> Result<Integration, ApiError> {
     found.ok_or_else(|| ApiError::not_found("integration", name))
 }
 
-/// Queues a run for a message. Returns the run's id and its session.
+/// Queues a run for a message. Returns the ids of the run and its session.
 async fn send(
     shared: &Shared,
     caller: &Caller,

@@ -95,8 +95,8 @@ struct Settings {
     body_bytes: usize,
     /// Maximum size of a file, in bytes.
     file_bytes: usize,
-    /// The operator's settings with their origins, in the order of the manual. Empty unless the
-    /// caller is an administrator of the server's own tenant.
+    /// The operator's settings with their origins, in the order of `docs/configuration.md`. Empty
+    /// unless the caller is an administrator of the server's own tenant.
     settings: Vec<SettingLine>,
 }
 

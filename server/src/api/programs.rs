@@ -67,13 +67,13 @@ struct Checked {
     ok: bool,
     /// Errors and warnings, in the order of the text.
     diagnostics: Vec<Finding>,
-    /// The resources outside its run that a valid program may access.
+    /// The resources outside the run that the program may access. Null if the program is invalid.
     authority: Option<Touched>,
     /// The formatted text, if the program is valid and not yet formatted.
     formatted: Option<String>,
 }
 
-/// A diagnostic.
+/// An error or a warning, with its position in the program.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Finding {
     /// `error` or `warning`.
@@ -96,7 +96,7 @@ struct Finding {
     fix: Option<Fixed>,
 }
 
-/// A fix.
+/// A change that corrects the program.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Fixed {
     /// A description of the fix.
@@ -112,7 +112,7 @@ struct Language {
     functions: Vec<HostFunction>,
 }
 
-/// A host function.
+/// A host function that programs may call.
 #[derive(Debug, Serialize, JsonSchema)]
 struct HostFunction {
     /// The name, such as `fs.read`.

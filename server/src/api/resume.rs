@@ -1,4 +1,4 @@
-//! Routes that continue runs: approvals, releases, forks, replays.
+//! Routes that answer pending approvals, and that release, fork and replay runs.
 
 use std::sync::Arc;
 
@@ -92,13 +92,13 @@ enum AnswerScope {
     Session,
 }
 
-/// The point at which a run is forked.
+/// The step at which a run is forked, and the first new message, if any.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkBody {
     /// The last step that both runs share. 0 is the start of the run.
     step: u32,
-    /// A message with which the new run continues. Without it, the model is asked again.
+    /// The next message of the new run. Without it, the model is asked again.
     message: Option<MessageText>,
 }
 

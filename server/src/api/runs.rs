@@ -36,7 +36,7 @@ use crate::state::Shared;
 pub(super) const STEPS: u32 = 40;
 /// Highest step limit that a request may set.
 const MAX_STEPS: u32 = 10_000;
-/// The name of a schema that a request supplies.
+/// The name that the server gives to the schema in a request's `output_schema`.
 const ANSWER: &str = "answer";
 /// Default number of runs on a page.
 const PAGE: u32 = 50;
@@ -108,14 +108,15 @@ struct RunBody {
     exec: Option<bool>,
     /// Files to write to the session before the run begins: contents by path.
     files: Option<BTreeMap<String, String>>,
-    /// The JSON Schema of the answer. If the answer matches it, the run's `data` is its value.
+    /// The JSON Schema of the answer. If the answer matches the schema, the run's `data` contains
+    /// the value of the answer.
     output_schema: Option<Value>,
     /// The priority among the tenant's queued runs. Default: `normal`.
     #[serde(default)]
     priority: Priority,
 }
 
-/// A started run.
+/// The id, the session and the status of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Started {
     /// The run's id.
@@ -126,7 +127,7 @@ pub(super) struct Started {
     status: RunStatus,
 }
 
-/// A run.
+/// A run, with its programs, artifacts and pending approvals.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Run {
     #[serde(flatten)]
@@ -167,13 +168,13 @@ pub(super) struct RunLine {
     result: Option<String>,
     /// The value of the answer, if the request had a schema and the answer matches it.
     data: Option<Value>,
-    /// The schema violations of an answer that does not match.
+    /// The reasons why the answer does not match the requested schema.
     errors: Vec<String>,
     /// The reason why the run ended. Null if it failed with an error or has not ended.
     stop: Option<Stop>,
     /// Model usage. Zero until the run ends.
     usage: Usage,
-    /// The reason why an operator must release the run, if it is parked for that reason.
+    /// The reason why an operator must release the run. Null if no release is needed.
     reason: Option<String>,
     /// The run and the step from which this run was forked, if it is a fork.
     forked: Option<(String, u32)>,
@@ -202,7 +203,8 @@ struct ListQuery {
     tree_of: Option<String>,
     /// Text that the runs' messages must contain, ignoring case.
     q: Option<String>,
-    /// The `next` of the previous page. Only runs whose ids sort before this id are listed.
+    /// The value of `next` in the previous page. Only runs whose ids sort before this id are
+    /// listed.
     before: Option<String>,
     /// Maximum number of runs: 1 to 500. Default: 50.
     #[schemars(range(min = 1, max = 500))]
@@ -353,7 +355,7 @@ async fn show(
     run(&shared, &caller, &id).await.map(Json)
 }
 
-/// Returns a run with its tools and its outline.
+/// Returns a run with its programs, artifacts, pending approvals and outline.
 pub(super) async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError> {
     let view = view(shared, caller, id).await?;
     let events = caller.store.events(id, 0, u32::MAX).await?;

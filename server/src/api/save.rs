@@ -25,7 +25,7 @@ use crate::state::Shared;
 
 /// Maximum number of examples that one request runs.
 const MAX_EXAMPLES: usize = 50;
-/// The permissions of a new file: other users may read it.
+/// The permissions of a saved program file: readable by all users, writable by its owner.
 const MODE: u32 = 0o644;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -189,7 +189,7 @@ async fn test(
     Ok(Json(Tested { examples }))
 }
 
-/// Reports a program that the catalog would reject.
+/// Creates the error for a program that the catalog would reject.
 fn invalid(problem: &Problem) -> ApiError {
     let line = problem.line().map(|line| format!("line {line}: ")).unwrap_or_default();
     let hint = problem.hint().map(|hint| format!("; {hint}")).unwrap_or_default();

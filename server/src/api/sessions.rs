@@ -23,7 +23,7 @@ use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
 
-/// Maximum number of runs in the view of a session.
+/// Maximum number of runs that are returned with a session.
 const MAX_RUNS: u32 = 100;
 /// Maximum length of a session's title, in characters.
 const TITLE_CHARS: usize = 80;
@@ -83,7 +83,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 const TAKEN: (u16, &str) = (409, "There is a session with this id.");
 
-/// The query of the list of sessions.
+/// The query parameters for listing sessions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
@@ -116,7 +116,7 @@ struct Line {
     used: u64,
 }
 
-/// A session.
+/// A session, with its conversation, runs and files.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Session {
     /// The session's id.
@@ -131,7 +131,7 @@ struct Session {
     files: Vec<SessionFile>,
 }
 
-/// A message of a conversation.
+/// A message in a conversation.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Turn {
     /// `user` or `assistant`.

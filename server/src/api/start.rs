@@ -1,4 +1,4 @@
-//! Functions with which several routes start runs.
+//! Functions that start runs, shared by several routes.
 
 use wattle_agent::journal::Priority;
 use wattle_agent::service::{RunHandle, RunRequest};
@@ -27,7 +27,7 @@ impl NewRun {
         NewRun { message, session, origin, priority: Priority::default() }
     }
 
-    /// Returns the request for the run service and the id of its session.
+    /// Returns the request for the run service, and the id of the run's session.
     fn request(self) -> (RunRequest, String) {
         let session = self.session.unwrap_or_else(SessionId::generate).0;
         let request = RunRequest {

@@ -44,11 +44,11 @@ enum View {
     /// The events, unchanged.
     #[default]
     Events,
-    /// Chunks: the answer as the model writes it, thoughts, calls, errors and the end.
+    /// Chunks: the answer as the model writes it, thoughts, calls, errors, and the end of the run.
     Chunks,
 }
 
-/// The form of the stream of a new run.
+/// The query parameters for the stream of a new run.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StreamForm {

@@ -77,7 +77,7 @@ enum TokenScope {
     Read,
     /// Permission to start, answer and cancel runs, and to change sessions, files and variables.
     Run,
-    /// Permission to manage tokens and integrations, and to release runs.
+    /// Permission to manage tokens and integrations, to save programs, and to release runs.
     Admin,
 }
 

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`.
+//! `POST /v1/chat/completions`: answers a conversation with a run.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// The error response if the model or the run failed.
 pub(super) const FAILED: (u16, &str) = (502, "The run failed.");
 
-/// A request for a completion. Other fields of the API have no effect.
+/// A request for a completion. Fields of the OpenAI API that are not listed here have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ChatBody {
     /// The model's name, as listed by `GET /v1/models`.
@@ -72,29 +72,29 @@ struct ChatBody {
 /// Options of a stream.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 struct StreamOptions {
-    /// If true, the last chunk contains the usage.
+    /// If true, the last chunk contains the token usage.
     #[serde(default)]
     include_usage: Option<bool>,
 }
 
-/// A completion.
+/// The response to a chat request that is not streamed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChatCompletion {
     /// The id: `chatcmpl-` and the run's id.
     id: String,
     /// Always `chat.completion`.
     object: String,
-    /// Time of the answer, in seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     created: u64,
     /// The requested model.
     model: String,
     /// The only choice, which contains the answer.
     choices: Vec<Choice>,
-    /// The usage of the whole run.
+    /// Token usage of the whole run.
     usage: ChatUsage,
 }
 
-/// A choice.
+/// An alternative answer. A completion contains only one.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Choice {
     /// Always 0.
@@ -107,7 +107,7 @@ struct Choice {
     logprobs: Option<Value>,
 }
 
-/// The message of an answer.
+/// The message that contains the answer.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
     /// Always `assistant`.
@@ -118,7 +118,7 @@ struct Answer {
     refusal: Option<String>,
 }
 
-/// The usage of a run.
+/// Token usage of a run.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct ChatUsage {
     /// Number of tokens in the messages sent to the model.

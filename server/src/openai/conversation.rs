@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 
-/// A message of a conversation.
+/// A message in a client's conversation.
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct ClientMessage {
     /// `system`, `developer`, `user` or `assistant`.

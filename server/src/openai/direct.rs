@@ -19,7 +19,7 @@ pub(super) fn is_hidden(conversation: &Conversation) -> bool {
     conversation.message.0.trim_start().starts_with(TASK)
 }
 
-/// Returns the model's answer without running the agent.
+/// Returns the model's answer and its token usage, without running the agent.
 pub(super) async fn answer(
     shared: &Shared,
     conversation: &Conversation,

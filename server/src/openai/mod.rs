@@ -46,7 +46,7 @@ fn check_model(shared: &Shared, name: &str) -> Result<(), ApiError> {
     }
 }
 
-/// A run whose answer a client waits for.
+/// A run whose answer a client is waiting for.
 struct Completion {
     run: String,
     session: String,
@@ -83,9 +83,9 @@ async fn start(
 
 /// An update on a completion.
 enum Piece {
-    /// A line of progress.
+    /// A line that describes the run's progress.
     Progress(String),
-    /// The end of the run.
+    /// The completion's final state, sent after the run has ended.
     End(Ended),
 }
 
@@ -125,7 +125,7 @@ impl Completion {
         }
     }
 
-    /// Waits for the end of the run.
+    /// Waits until the run ends, and returns the completion's final state.
     async fn end(&mut self) -> Result<Ended, ApiError> {
         loop {
             if let Piece::End(ended) = self.next().await? {

@@ -1,4 +1,4 @@
-//! `GET /v1/models`.
+//! `GET /v1/models` and `GET /v1/models/{id}`: the model names that requests may use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the names that a request may use as its model: the agents' names and the name of the
-/// default agent's model.
+/// Returns the names that a request may use as its model: [`AGENT`], the name of the server's own
+/// model, and the names of the agents.
 pub(super) fn names(shared: &Shared) -> Vec<String> {
     let default = [AGENT.to_owned(), shared.app.model().name().to_owned()];
     let mut names: Vec<String> = default.into_iter().collect();

@@ -1,4 +1,4 @@
-//! `POST /v1/responses` and `GET /v1/responses/{id}`.
+//! `POST /v1/responses` and `GET /v1/responses/{id}`: runs as responses of the OpenAI API.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -50,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A request for a response. Other fields of the API have no effect.
+/// A request for a response. Fields of the OpenAI API that are not listed here have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ResponseBody {
     /// The model's name, as listed by `GET /v1/models`.
@@ -69,12 +69,12 @@ struct ResponseBody {
     /// The client's functions. Must be empty, because a run has its own programs.
     #[serde(default)]
     tools: Option<Vec<Value>>,
-    /// The form of the answer.
+    /// Settings for the text of the answer.
     #[serde(default)]
     text: Option<TextSettings>,
 }
 
-/// The form of an answer.
+/// Settings for the text of an answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TextSettings {
     /// The format. Default: text.
@@ -92,7 +92,7 @@ enum Input {
     Messages(Vec<ClientMessage>),
 }
 
-/// A response.
+/// A response of the OpenAI API, which represents a run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ResponseView {
     /// The id: `resp_` and the run's id.
@@ -107,13 +107,13 @@ struct ResponseView {
     model: String,
     /// The answer, as one message.
     output: Vec<Value>,
-    /// The error of a failed response.
+    /// The error, if the response failed.
     error: Option<Value>,
     /// The reason why the response is incomplete.
     incomplete_details: Option<Value>,
-    /// The request's instructions. Null when the response is read later.
+    /// The request's instructions. Always null in `GET /v1/responses/{id}`.
     instructions: Option<String>,
-    /// The id of the response that this one continues. Null when the response is read later.
+    /// The id of the response that this one continues. Always null in `GET /v1/responses/{id}`.
     previous_response_id: Option<String>,
     /// Always empty.
     tools: Vec<Value>,
@@ -123,11 +123,11 @@ struct ResponseView {
     parallel_tool_calls: bool,
     /// Always empty.
     metadata: Value,
-    /// The usage, once the response has ended.
+    /// Token usage. Null until the response has ended, and if it failed.
     usage: Option<ResponseUsage>,
 }
 
-/// The usage of a response.
+/// Token usage of a response.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct ResponseUsage {
     /// Number of tokens in the messages sent to the model.

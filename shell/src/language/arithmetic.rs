@@ -8,14 +8,14 @@ const MAX_DEPTH: u32 = 40;
 
 /// Access to the variables of an expression.
 pub(crate) trait Names {
-    /// Returns the value of a variable, or `None` if it is unset.
+    /// Returns the value of a variable or an array element, or `None` if it is unset.
     fn get(
         &mut self,
         name: &str,
         index: Option<&str>,
         depth: u32,
     ) -> Result<Option<String>, String>;
-    /// Sets a variable.
+    /// Sets a variable or an array element.
     fn set(
         &mut self,
         name: &str,
@@ -406,7 +406,7 @@ fn power(base: i64, exponent: i64) -> i64 {
     result
 }
 
-/// Parses a number: decimal, `0x…`, `0…`, or `base#digits`.
+/// Parses a number: decimal, `0x…`, `0…`, or `base#digits`. Returns `None` for any other string.
 pub(crate) fn number(text: &str) -> Option<i64> {
     let (base, digits) = if let Some((base, digits)) = text.split_once('#') {
         (base.parse().ok().filter(|base| (2..=64).contains(base))?, digits)

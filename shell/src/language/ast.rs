@@ -298,7 +298,7 @@ impl Word {
         Word { parts: vec![part], ..Word::default() }
     }
 
-    /// Returns the text of a word without quotes and expansions, or `None` if the word has any.
+    /// Returns the word's text, or `None` if the word contains quotes or expansions.
     pub(crate) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Literal(text)] => Some(text),

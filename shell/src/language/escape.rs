@@ -13,7 +13,7 @@ pub(crate) enum Dialect {
     Quote,
     /// `echo -e` and `%b`: octal numbers with a leading zero; `\c` ends all output.
     Echo,
-    /// A format of `printf`: octal numbers without a leading zero.
+    /// A `printf` format: octal numbers without a leading zero.
     Format,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn backslashed(text: &str) -> String {
     out
 }
 
-/// Quotes a string with single quotes.
+/// Quotes a string with single quotes, or as `$'…'` if it contains control characters.
 pub(crate) fn quoted(text: &str) -> String {
     if text.chars().any(char::is_control) {
         dollar_quoted(text)

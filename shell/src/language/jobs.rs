@@ -30,7 +30,7 @@ impl Clone for Jobs {
 }
 
 impl Jobs {
-    /// Returns the value of `$!`.
+    /// Returns the value of `$!`, or `None` if no job has been started.
     pub(crate) fn last_pid(&self) -> Option<u32> {
         self.last
     }
@@ -53,7 +53,8 @@ impl Jobs {
         std::mem::take(&mut self.list).into_iter().filter_map(|job| job.task).collect()
     }
 
-    /// Returns the index of the job that `word` names: `%n`, `%%` or a pid.
+    /// Returns the index of the job that `word` names, or `None` if there is no such job. The word
+    /// is `%n`, `%%` for the latest job, or a pid.
     fn find(&self, word: &str) -> Option<usize> {
         match word.strip_prefix('%') {
             Some("" | "%" | "+") => self.list.iter().rposition(|job| job.number > 0),
@@ -137,7 +138,8 @@ impl Jobs {
         }
     }
 
-    /// Waits for the job that ends first, removes it and returns its status.
+    /// Waits for the job that ends first, removes it and returns its status, or `None` if there are
+    /// no jobs.
     pub(crate) async fn wait_any(&mut self) -> Option<u8> {
         if self.list.is_empty() {
             return None;

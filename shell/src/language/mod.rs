@@ -1,8 +1,9 @@
 //! The shell's language.
 //!
-//! `parse` reads a script into the tree of `ast`. `exec` runs it, `expand` expands its words, and
-//! `builtins` implements the shell's own commands. All three modules add methods to `interpreter`,
-//! the state of one shell. `run` is the state that all shells of a session share.
+//! `parse` parses a script into the syntax tree that `ast` defines. `exec` runs the tree, `expand`
+//! expands its words, and `builtins` implements the shell's own commands. These three modules add
+//! methods to `Interpreter`, which holds the state of one shell. `Run` holds the state that all
+//! shells of a session share.
 //!
 //! The modules are declared in groups. A module imports only from its own group and from earlier
 //! groups.

@@ -22,8 +22,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns the option with this name. Returns `None` for an option that has no effect in this
-    /// shell.
+    /// Returns the option with this name. Returns `None` if the option is unknown or has no effect
+    /// in this shell.
     pub(crate) fn by_name(&mut self, name: &str) -> Option<&mut bool> {
         Some(match name {
             "allexport" => &mut self.allexport,

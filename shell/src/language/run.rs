@@ -19,7 +19,7 @@ pub(crate) struct Run {
     pub(crate) bounds: Bounds,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) patterns: Cache,
-    /// Number of steps of the interpreter.
+    /// Number of commands and loop iterations that the session's shells have run.
     pub(crate) steps: AtomicU64,
     pids: AtomicU32,
     /// Number of commands started by the current script.
@@ -61,7 +61,8 @@ impl Run {
         }
     }
 
-    /// Resets the counters for a new script.
+    /// Prepares for a new script: resets the number of started commands and the reason for ending
+    /// the script.
     pub(crate) fn begin(&self) {
         self.started.store(0, Ordering::Relaxed);
         *self.end_reason.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -28,7 +28,9 @@ use crate::stream::{CapturedBytes, Stream};
 /// # runtime.block_on(async {
 /// let shell = Shell::new(Arc::new(NoCommands), Bounds::default());
 /// let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
-/// let output = shell.capture(&files, "for n in 1 2 3; do echo $((n * n)); done > squares; read first < squares; echo \"$first\"", "", None).await;
+/// let line = "for n in 1 2 3; do echo $((n * n)); done > squares; \
+///             read first < squares; echo \"$first\"";
+/// let output = shell.capture(&files, line, "", None).await;
 /// assert_eq!(output.stdout, b"1\n");
 /// assert_eq!(files.read("squares").unwrap(), "1\n4\n9\n");
 /// # });
@@ -65,10 +67,11 @@ pub struct Output {
     pub truncated: bool,
 }
 
-/// A shell session. It keeps variables, functions, options and the working folder between lines.
+/// A shell session. It keeps variables, functions, options and the working directory between lines.
 pub struct Session {
     interpreter: Interpreter,
-    /// State before the current line. It is restored if the line fails or its future is dropped.
+    /// State before the current line. It is restored if the line exceeds a limit or its future is
+    /// dropped.
     saved: Option<Box<Interpreter>>,
     exited: bool,
 }
@@ -134,8 +137,9 @@ impl Shell {
 
 impl Session {
     /// Runs a line. If the line has a syntax error, reports it on standard error and runs nothing.
-    /// A line that exceeds its deadline or another limit is ended with a message, and the session
-    /// keeps the state that it had before the line. Dropping the future has the same effect.
+    /// If the line exceeds its deadline or another limit of the script, reports the limit, ends the
+    /// line, and restores the state that the session had before the line. Dropping the future also
+    /// restores this state.
     pub async fn run(&mut self, line: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
         self.run_text(line, stdio, deadline, false).await
     }
@@ -186,7 +190,9 @@ impl Session {
             biased;
             reason = run.wait_for_end() => Some((reason, 125)),
             ran = tokio::time::timeout(limit, run_list(&mut self.interpreter, &list, whole)) => {
-                ran.err().map(|_| (format!("the line took longer than its {} s", limit.as_secs_f64()), 124))
+                ran.err().map(|_| {
+                    (format!("the line took longer than its {} s", limit.as_secs_f64()), 124)
+                })
             }
         };
         drop(run.orphans());
@@ -238,7 +244,7 @@ impl Session {
         self.settled().variable(name).map(|text| text.to_string())
     }
 
-    /// Returns the working folder.
+    /// Returns the working directory.
     #[must_use]
     pub fn folder(&self) -> &str {
         &self.settled().folders.current

@@ -54,7 +54,8 @@ pub(crate) fn split_index(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the words as plain strings. An assignment becomes `name=value`.
+/// Returns the words as plain strings. An assignment becomes `name=value`, or only its name if its
+/// value is an array.
 pub(crate) fn texts(words: Vec<ExpandedWord>) -> Vec<String> {
     words
         .into_iter()

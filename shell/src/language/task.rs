@@ -20,7 +20,7 @@ impl<T: Send + 'static> Task<T> {
         std::future::poll_fn(|context| self.poll_end(context)).await
     }
 
-    /// Polls the task for its result.
+    /// Polls the task for its result, which is `None` if the task panicked.
     pub(crate) fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
         Pin::new(&mut self.0).poll(context).map(Result::ok)
     }

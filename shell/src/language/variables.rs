@@ -14,7 +14,7 @@ use crate::bounds::amount;
 /// Number of bytes counted for each stored string in addition to its length.
 const OVERHEAD: u64 = 64;
 
-/// Counter of the bytes in the variables of a session and its subshells, with a limit.
+/// A byte counter, with a limit, for the variables of a session and its subshells.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     held: AtomicU64,
@@ -72,7 +72,7 @@ impl Deref for Text {
     }
 }
 
-/// Failure to set a variable.
+/// The reason why a variable cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AssignError {
     ReadOnly(String),
@@ -356,8 +356,8 @@ impl Variables {
         }
     }
 
-    /// Saves a variable in the innermost frame and removes it. Returns false if it has already been
-    /// saved.
+    /// Saves a variable in the innermost frame and removes it. Returns false if there is no frame,
+    /// or if the variable has already been saved in it.
     pub(crate) fn shadow(&mut self, name: &str) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if frame.iter().any(|(saved, _)| saved == name) {

@@ -21,7 +21,7 @@ struct State {
     total: u64,
 }
 
-/// The bytes that a capture retains, with their maximum number.
+/// The part of the output that a capture retains. The number is its maximum size, in bytes.
 #[derive(Clone, Copy, Debug)]
 enum Retention {
     /// The first bytes. A write beyond the maximum fails.

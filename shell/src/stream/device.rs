@@ -54,7 +54,8 @@ impl Device {
     }
 
     /// Returns a stream that reads from the device, or writes to it if `write` is true. `fd`
-    /// returns the caller's descriptors. A descriptor that is not open behaves like `/dev/null`.
+    /// returns the stream of one of the caller's descriptors. A descriptor that is not open behaves
+    /// like `/dev/null`.
     #[must_use]
     pub fn stream(self, write: bool, fd: impl FnOnce(u32) -> Option<Stream>) -> Stream {
         match self {
@@ -67,8 +68,8 @@ impl Device {
         }
     }
 
-    /// Returns the device that `path` names in a run. A `dev` folder in the run's files takes
-    /// precedence over unknown devices.
+    /// Returns the device that `path` names in a run, or `None` if it names a file. If the run's
+    /// files contain a folder `/dev`, a path under `/dev` that is not a known device names a file.
     #[must_use]
     pub fn resolve(path: &str, files: &Files) -> Option<Device> {
         let device = Device::from_path(path)?;
@@ -76,7 +77,7 @@ impl Device {
     }
 }
 
-/// A device that produces its own bytes.
+/// A device that does not refer to a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ByteDevice {
     Null,

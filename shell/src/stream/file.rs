@@ -9,7 +9,7 @@ use wattle_capability::files::{EntryKind, ErrorKind, Files, Reader, Stat, Writer
 use super::lock::lock;
 use crate::errno::{Errno, Fault};
 
-/// Number of bytes that are read ahead for callers that must not wait for a disk.
+/// Number of bytes to read ahead from a disk, so that the following reads need not access it.
 const READ_AHEAD: usize = 64 << 10;
 
 /// Options for opening a file.
@@ -25,7 +25,7 @@ pub struct OpenMode {
     pub create: bool,
     /// If true, an existing file is emptied.
     pub truncate: bool,
-    /// If true, opening an existing file fails.
+    /// If true, and `create` is also true, opening an existing file fails.
     pub exclusive: bool,
 }
 

@@ -94,7 +94,7 @@ impl Stream {
         Stream::of(Kind::Device(ByteDevice::Random))
     }
 
-    /// Creates a stream that reads the given bytes, such as a here-document.
+    /// Creates a stream that yields the given bytes, such as those of a here-document.
     #[must_use]
     pub fn bytes(text: impl Into<Bytes>) -> Stream {
         Stream::of(Kind::Bytes(Mutex::new(text.into())))
@@ -141,7 +141,8 @@ impl Stream {
     /// with [`Device::stream`].
     ///
     /// # Errors
-    /// The error of `open`, or the message of the run's files if they deny access.
+    /// The same errors as POSIX `open`. If the run's files deny access, the error contains their
+    /// message.
     pub async fn open(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<Stream, Fault> {
         if files.is_memory() {
             return Stream::open_blocking(files, path, mode);
@@ -232,11 +233,12 @@ impl Stream {
         })
     }
 
-    /// Moves the position in a file, and returns it as an offset from the start.
+    /// Moves the position in a file, and returns it as an offset from the start. For a device,
+    /// returns 0.
     ///
     /// # Errors
-    /// [`Errno::SPIPE`] if the stream is not a file, and [`Errno::INVAL`] if the position is before
-    /// the start.
+    /// [`Errno::SPIPE`] if the stream is neither a file nor a device, and [`Errno::INVAL`] if the
+    /// new position is before the start.
     pub fn seek(&self, to: SeekFrom) -> Result<u64, Errno> {
         match &self.0.kind {
             Kind::File(file) => file.seek(to),
@@ -260,8 +262,8 @@ impl Stream {
         if let Kind::File(file) = &self.0.kind { Some(file) } else { None }
     }
 
-    /// Returns the number of bytes that can be read without waiting, or `None` if that is not
-    /// known.
+    /// Returns the number of bytes that can be read without waiting, or `None` if a read may have
+    /// to wait.
     pub(crate) fn ready(&self) -> Option<usize> {
         match &self.0.kind {
             Kind::PipeReader(end) => end.ready(),
@@ -312,7 +314,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// Runs an operation on a file, on a thread that may block.
+/// Runs an operation on a file, on a thread where blocking is allowed.
 async fn off_thread<T: Send + 'static, E: From<Errno> + Send + 'static>(
     file: &Arc<OpenFile>,
     work: impl FnOnce(&OpenFile) -> Result<T, E> + Send + 'static,

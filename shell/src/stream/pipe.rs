@@ -48,8 +48,8 @@ pub(super) fn pipe() -> (PipeReader, PipeWriter) {
 }
 
 impl PipeReader {
-    /// Reads the available bytes. Returns no bytes at the end, and `None` if a read would have to
-    /// wait.
+    /// Reads the available bytes, at most `max`. At the end of the stream, returns an empty buffer.
+    /// Returns `None` if a read would have to wait.
     pub(super) fn try_read(&self, max: usize) -> Option<Bytes> {
         let mut state = lock(&self.0.state);
         if state.buffer.is_empty() {

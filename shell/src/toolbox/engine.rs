@@ -1,5 +1,5 @@
-//! The wasmtime engine of the commands, and their compiled module. The compiled module is cached on
-//! disk, so that later processes load it instead of compiling it again.
+//! The wasmtime engine that runs the commands, and their compiled module. The compiled module is
+//! cached on disk, so that later processes load it instead of compiling it again.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use wattle_rt::HostModule;
 use super::error::ToolboxError;
 use super::wasi::{self, Guest};
 
-/// Interval between advances of the epoch. It determines the precision of a stage's time limit and
+/// Interval at which the epoch advances. It determines the precision of a stage's time limit and
 /// cancellation.
 const TICK: Duration = Duration::from_millis(5);
 /// Maximum number of stages that run in the process at the same time.

@@ -1,4 +1,4 @@
-//! The error of loading the toolbox.
+//! The error returned if the toolbox fails to load.
 
 /// An error that prevents the toolbox from loading or compiling.
 #[derive(Debug, thiserror::Error)]

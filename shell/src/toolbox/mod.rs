@@ -51,8 +51,8 @@ enum Module {
 
 impl Toolbox {
     /// Creates the toolbox. The module is compiled when the first command runs, and cached in the
-    /// folder `cache` for other processes. Creates the folder if it is missing, with access for its
-    /// owner only.
+    /// folder `cache` for other processes. If the folder is missing, it is created, and only its
+    /// owner can access it.
     ///
     /// # Errors
     /// If the manifest lists no commands.
@@ -96,8 +96,8 @@ impl Toolbox {
     }
 
     /// Runs a command to completion. If the command cannot run, or the host ends it, writes the
-    /// reason to its standard error. Its streams are closed when this returns. Dropping the future
-    /// ends the command within a few milliseconds.
+    /// reason to its standard error. The command's streams are closed when this function returns.
+    /// Dropping the future ends the command within a few milliseconds.
     pub async fn run(
         &self,
         command: Command,

@@ -50,8 +50,8 @@ pub(super) async fn run(
     outcome
 }
 
-/// Writes to the command's standard error why the host ended it, or which refused operation made it
-/// fail.
+/// Writes a message to the command's standard error: the reason why the host ended the command, or,
+/// if the command failed, the first refusal of the run's files.
 async fn report_end(
     name: &str,
     stderr: Option<Stream>,
@@ -72,8 +72,9 @@ async fn report_end(
     }
 }
 
-/// Runs a command's instance, and drops everything that the instance holds. Returns its outcome,
-/// and the file layer's message for the first operation that it denied.
+/// Runs a command in an instance, and drops everything that the instance holds. Returns the
+/// command's outcome, and the message about the first operation that the run's files denied, or
+/// `None` if they denied none.
 fn run_instance(
     compiled: &CompiledModule,
     command: Command,

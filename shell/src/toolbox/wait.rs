@@ -1,4 +1,4 @@
-//! Waits on the thread of a stage, and cancels the stage from another thread.
+//! Waiting for futures on the thread of a stage, and cancelling the stage from another thread.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// A waiter that blocks a stage's thread on futures. It belongs to one thread.
+/// A waiter that blocks a stage's thread until a future is ready. It belongs to one thread.
 pub(crate) struct Waiter {
     shared: Arc<Shared>,
     waker: Waker,
 }
 
-/// A guard that cancels the stage when it is dropped. A running stage ends at its next tick, and a
-/// waiting stage ends immediately.
+/// A guard that cancels the stage when it is dropped. A running stage ends at the next tick of the
+/// engine's clock, and a waiting stage ends immediately.
 pub(super) struct CancelGuard(Arc<Shared>);
 
 #[derive(Default)]

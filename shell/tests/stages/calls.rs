@@ -1,4 +1,4 @@
-//! Tests of the host functions of preview 1 with a guest.
+//! Tests of the host functions of WASI preview 1, called by a guest.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A guest that makes the calls of a script and outputs their results.
+//! A test guest that makes the host calls listed in a [`Script`] and outputs their results.
 //!
 //! ```text
 //! input     memory from address 0 (64 KiB), then calls: function u32, 4 unused, operands 10 × u64
@@ -133,7 +133,7 @@ impl Spawn for Echo {
     }
 }
 
-/// A list of calls, and the memory that they use.
+/// A list of host calls for the test guest, and the initial content of the memory that they use.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     image: Vec<u8>,
@@ -143,7 +143,7 @@ pub(crate) struct Script {
     pub(crate) bounds: StageBounds,
 }
 
-/// Result of running a script.
+/// Result of running a [`Script`].
 pub(crate) struct GuestResult {
     pub(crate) outcome: CommandOutcome,
     pub(crate) answers: Vec<u32>,
@@ -215,8 +215,8 @@ impl Script {
         self.call("fd_write", &[fd, part, 1, 8]);
     }
 
-    /// Adds a call that reads at most `len` bytes to the address `at` in the lower half of the
-    /// image.
+    /// Adds a call that reads at most `len` bytes from `fd` into memory at address `at`, which is
+    /// in the lower half of the image.
     pub(crate) fn read(&mut self, fd: u64, at: u32, len: u32) {
         let part = [at.to_le_bytes(), len.to_le_bytes()].concat();
         let (part, _) = self.text(&part);

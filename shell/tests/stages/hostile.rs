@@ -19,8 +19,8 @@ async fn run(wat: &str, bounds: &StageBounds, stdout: Stream) -> (CommandOutcome
     (outcome, String::from_utf8_lossy(&captured_errors.take()).into_owned())
 }
 
-/// Returns a guest that writes 64 KiB to a descriptor until that fails, and exits with the error
-/// number.
+/// Returns a guest that opens the file `endless` as descriptor 4, repeatedly writes 64 KiB to the
+/// descriptor `fd` until a write fails, and then exits with the error number.
 fn writer(fd: u32) -> String {
     format!(
         r#"(module

@@ -1,5 +1,5 @@
-//! Calls random functions with random operands. Every call ends, and none changes anything outside
-//! the run.
+//! Tests that call random host functions with random operands. Every call ends, and none changes
+//! anything outside the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use wattle_shell::{CommandOutcome, KillReason, Status, Stream};
 
 use crate::guest::{Script, functions};
 
-/// Paths at known addresses of the guest's memory, 32 bytes apart.
+/// Paths at known addresses in the guest's memory, 32 bytes apart.
 const PATHS: [&str; 12] = [
     "a",
     "a/b",
@@ -59,7 +59,11 @@ proptest! {
         std::fs::write(dir.path().join("outside"), "outside").unwrap();
         std::os::unix::fs::symlink("../outside", work.join("link")).unwrap();
         let base = Files::open_base(&work).unwrap();
-        let files = if through { Files::write_through(base) } else { Files::overlay(Some(base), OVERLAY_LIMIT) };
+        let files = if through {
+            Files::write_through(base)
+        } else {
+            Files::overlay(Some(base), OVERLAY_LIMIT)
+        };
 
         let mut script = Script::new();
         script.bounds.time = Duration::from_secs(2);
@@ -81,7 +85,10 @@ proptest! {
     }
 
     #[test]
-    fn no_subscription_is_harmful(subscriptions in proptest::collection::vec(subscription(), 0..40), count in operand()) {
+    fn no_subscription_is_harmful(
+        subscriptions in proptest::collection::vec(subscription(), 0..40),
+        count in operand(),
+    ) {
         let (reader, _writer) = Stream::pipe();
         let mut script = Script::new();
         script.fds = vec![(5, reader)];
@@ -98,11 +105,14 @@ proptest! {
         let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&files)).await
         });
-        prop_assert_eq!(result.expect("the script ends").outcome, CommandOutcome::Exited(Status(0)));
+        prop_assert_eq!(
+            result.expect("the script ends").outcome,
+            CommandOutcome::Exited(Status(0))
+        );
     }
 }
 
-/// Generates a subscription with random descriptor, clock, time and flags.
+/// Generates a subscription with a random descriptor, clock, time and flags.
 fn subscription() -> impl Strategy<Value = Vec<u8>> {
     (0u8..4, operand(), operand(), operand(), any::<u8>()).prop_map(
         |(kind, what, time, precision, flags)| {

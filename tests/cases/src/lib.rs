@@ -74,7 +74,7 @@ fn is_line_start(text: &str, at: usize) -> bool {
     at == 0 || text.get(..at).is_some_and(|before| before.ends_with('\n'))
 }
 
-/// Returns the files in a folder that have this extension, sorted by path.
+/// Returns the files in a folder that have the given extension, sorted by path.
 ///
 /// # Panics
 /// Panics if the folder cannot be read or contains no such file.

@@ -41,7 +41,7 @@ pub fn url() -> Option<String> {
     Some(schema_on(&running()?.folder))
 }
 
-/// Returns the URL of a new, empty schema on the server with this folder.
+/// Returns the URL of a new, empty schema on the server that uses the given folder.
 fn schema_on(folder: &Path) -> String {
     static SCHEMA: AtomicU32 = AtomicU32::new(0);
     let (process, schema) = (std::process::id(), SCHEMA.fetch_add(1, Ordering::Relaxed));
@@ -114,7 +114,7 @@ pub fn is_switched() -> bool {
     std::env::var_os(SWITCH).is_some()
 }
 
-/// Returns the URL of a new, empty schema if the [`SWITCH`] is set.
+/// Returns the URL of a new, empty schema, or `None` if the [`SWITCH`] is not set.
 ///
 /// # Panics
 /// Panics if the switch is set and PostgreSQL is not installed.
@@ -130,7 +130,8 @@ pub fn url_if_switched() -> Option<String> {
     url
 }
 
-/// Returns this process's server. Starts the server if it is not running.
+/// Returns this process's server, or `None` if PostgreSQL is not installed. The first call starts
+/// the server.
 fn running() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(start).as_ref()
@@ -148,14 +149,16 @@ fn start() -> Option<Server> {
     let script = format!(
         "set -e
          dir=$({run_as}mktemp -d /tmp/wattle-pg.XXXXXX)
-         {run_as}{programs}/initdb -D $dir/data -U wattle -A trust -E UTF8 --locale=C --no-sync >$dir.log 2>&1 \
+         {run_as}{programs}/initdb -D $dir/data -U wattle -A trust -E UTF8 --locale=C --no-sync \
+         >$dir.log 2>&1 \
          || {{ cat $dir.log >&2; exit 1; }}
          while [ ! -e $dir.stop ]; do
            {run_as}{programs}/postgres -D $dir/data -k $dir -c listen_addresses= -c fsync=off \
            -c max_connections=200 -c shared_buffers=16MB >>$dir.log 2>&1 || true
          done &
          i=0
-         while ! {programs}/pg_isready -q -h $dir; do i=$((i+1)); [ $i -lt 300 ] || exit 1; sleep 0.1; done
+         while ! {programs}/pg_isready -q -h $dir; do i=$((i+1)); [ $i -lt 300 ] || exit 1; \
+           sleep 0.1; done
          echo $dir
          cat >/dev/null || true
          touch $dir.stop
@@ -187,7 +190,8 @@ fn owner(meta: &fs::Metadata) -> u32 {
     std::os::unix::fs::MetadataExt::uid(meta)
 }
 
-/// Returns the folder that contains the programs of the newest installed PostgreSQL version.
+/// Returns the folder that contains the programs of the newest installed PostgreSQL version, or
+/// `None` if PostgreSQL is not installed.
 fn programs() -> Option<PathBuf> {
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|entries| entries.flatten().map(|entry| entry.path().join("bin")).collect())

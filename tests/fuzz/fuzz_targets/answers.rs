@@ -1,7 +1,7 @@
-//! Reads arbitrary bytes, split into pieces, as the response from a model's endpoint, in both
-//! protocols. Checks that nothing panics, that memory use is proportional to the input, that the
-//! result does not depend on how the bytes are split, and that an unterminated answer is not
-//! accepted as complete.
+//! Reads arbitrary bytes, split into pieces, as the response from a model's endpoint, in the
+//! chat-completions protocol and in the messages protocol. Checks that nothing panics, that memory
+//! use is proportional to the input, that the result does not depend on how the bytes are split,
+//! and that an unterminated answer is not accepted as complete.
 
 #![no_main]
 

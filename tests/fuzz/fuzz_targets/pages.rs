@@ -1,6 +1,7 @@
-//! Converts arbitrary bytes with the guest's functions: as pages, as other text, and as responses
-//! from search engines. Checks that nothing panics. Also checks that stripping the tags, the
-//! fallback for pages whose structure is too complex, takes time linear in the page's length.
+//! Passes arbitrary bytes to the guest that converts web pages. The guest treats them as a page, as
+//! other text, and as a response from a search engine. Checks that nothing panics. If the structure
+//! of a page is too complex, the guest only strips the tags. Checks that this fallback takes time
+//! linear in the page's length.
 #![no_main]
 
 use std::time::{Duration, Instant};

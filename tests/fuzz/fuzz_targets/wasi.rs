@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use wattle_capability::files::Files;
 use wattle_shell::{CommandOutcome, KillReason, Stream};
 
-/// The guest of the shell's tests, which performs the calls of a script.
+/// The guest that the shell's tests use. It performs the calls in a script.
 #[allow(dead_code, unreachable_pub, reason = "the shell's tests use all of it")]
 #[path = "../../../shell/tests/stages/guest.rs"]
 mod guest;
@@ -43,8 +43,8 @@ const WAITS: &str = "poll_oneoff";
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand. Most operands are small numbers and addresses of paths, because they cover
-/// more code than other values.
+/// Reads an operand, or returns `None` at the end of the input. Most operands are small numbers and
+/// addresses of paths, because they cover more code than other values.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;
     Some(match choice {
@@ -64,7 +64,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     script.paths(&PATHS);
     for _ in 0..CALLS {
         let Some(choice) = bytes.next() else { break };
-        // The index after the last function is `spawn`.
+        // The index after the last function selects `spawn`.
         let function = usize::from(choice) % (functions.len() + 1);
         if functions.get(function).is_some_and(|(name, _)| *name == WAITS) {
             continue;

@@ -133,7 +133,7 @@ pub(crate) fn succeeded(code: i32) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(format!("the program returned {code}").into()) }
 }
 
-/// A way to run a job.
+/// The stages that a job's runs include, and the engine's settings.
 #[derive(Clone, Copy)]
 pub enum Path {
     /// A run of a new module with Wattle's settings, including parsing, compiling and linking.
@@ -203,7 +203,7 @@ impl Peer for Wasmtime {
         Ok((time, store.into_data().host.text()))
     }
 
-    /// Keeps instances alive after their programs have ended, and measures the memory of each.
+    /// Keeps instances alive after their programs have ended. Returns their average memory use.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         if matches!(self.path, Path::Naive) {
             let one =

@@ -34,7 +34,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates the state of a run with these arguments. `heap` is the first address after the
+    /// Creates the state of a run with the given arguments. `heap` is the first address after the
     /// static data.
     #[must_use]
     pub fn new(heap: u32, args: Vec<String>) -> Host {
@@ -68,7 +68,7 @@ pub trait Space {
     /// Returns the memory and the state together.
     fn split(&mut self) -> (&mut [u8], &mut Host);
 
-    /// Grows the memory by this number of pages.
+    /// Grows the memory by the given number of pages.
     fn grow(&mut self, pages: u64);
 }
 
@@ -252,7 +252,8 @@ fn plain(value: &RawValue) -> Cow<'_, str> {
     }
 }
 
-/// Adds the listed host functions to a linker. The linkers of the engines have the same methods.
+/// Adds the listed host functions to a linker. This is a macro because the engines' linkers have
+/// the same methods but no common trait.
 macro_rules! link_each {
     ($linker:expr, $caller:ty, { $($module:literal $name:literal
         ($($arg:ident: $ty:ty),*) $(-> $result:ty)? = $function:path;)* }) => {
@@ -262,7 +263,7 @@ macro_rules! link_each {
     };
 }
 
-/// Adds all host functions to a linker with this type of caller.
+/// Adds all host functions to a linker with the given caller type.
 macro_rules! link_all {
     ($linker:expr, $caller:ty) => {
         $crate::host::link_each!($linker, $caller, {

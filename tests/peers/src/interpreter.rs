@@ -36,7 +36,7 @@ impl Space for Caller<'_, State> {
     }
 }
 
-/// A way to run a job.
+/// The stages that a job's runs include.
 #[derive(Clone, Copy)]
 pub enum Path {
     /// A run of a new module, including parsing, translation and linking.
@@ -117,7 +117,7 @@ impl Peer for Wasmi {
         Ok((time, store.into_data().host.text()))
     }
 
-    /// Keeps instances alive after their programs have ended, and measures the memory of each.
+    /// Keeps instances alive after their programs have ended. Returns their average memory use.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         let one = || self.execute(&self.translated, self.module.heap, self.args.clone());
         kib_each(count, one).map(Some)

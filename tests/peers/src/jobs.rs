@@ -62,7 +62,7 @@ impl Job {
     }
 }
 
-/// Returns the folder with the programs of a language.
+/// Returns the folder that contains the programs in a language.
 #[must_use]
 pub fn folder(language: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("jobs").join(language)

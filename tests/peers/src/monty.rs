@@ -9,7 +9,7 @@ use crate::Result;
 use crate::jobs::Job;
 use crate::sample::{Peer, kib_each};
 
-/// The host functions.
+/// The names of the host functions.
 const FUNCTIONS: [&str; 3] = ["concat", "upper", "length"];
 
 /// A job that Monty runs.
@@ -81,7 +81,7 @@ impl Peer for Monty {
         Ok((started.elapsed(), result))
     }
 
-    /// Keeps programs paused in their first host call, and measures the memory of each.
+    /// Keeps programs paused in their first host call. Returns their average memory use.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         kib_each(count, || self.start()).map(Some)
     }

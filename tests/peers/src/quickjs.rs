@@ -50,7 +50,7 @@ impl Peer for QuickJs {
         Ok((started.elapsed(), result))
     }
 
-    /// Keeps contexts alive after their programs have ended, and measures the memory of each.
+    /// Keeps contexts alive after their programs have ended. Returns their average memory use.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         kib_each(count, || self.evaluate()).map(Some)
     }

@@ -1,4 +1,4 @@
-//! Measurement of the durations of many runs and of the process's memory.
+//! Measurements: the durations of many runs, and the memory of the process.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// Maximum number of timed runs, so that the recorded times take up little of the process's memory.
+/// Maximum number of timed runs. The limit keeps the memory for the recorded times small compared
+/// to the memory of the process.
 const MAX_SAMPLES: usize = 20_000;
 
 /// Minimum number of timed runs, even if they exceed the given time.
@@ -21,8 +22,8 @@ pub trait Peer {
     /// If the peer cannot run the job.
     fn run(&mut self) -> impl Future<Output = Result<(Duration, String)>>;
 
-    /// Creates contexts that stay alive, and returns the memory of each, in KiB. Returns `None` if
-    /// the peer does not support this.
+    /// Creates `count` contexts, keeps them alive, and returns their average memory use in KiB.
+    /// Returns `None` if the peer does not support this measurement.
     ///
     /// # Errors
     /// If a context cannot be created.

@@ -18,7 +18,7 @@ const WAITING: &str = "(sys.sleep 60000)";
 /// Time after which all waiting programs are assumed to be suspended.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// A way to run a job.
+/// The path through the runtime that a job's runs take.
 #[derive(Clone, Copy)]
 pub enum Path {
     /// Each run uses a program that the runtime has not seen before.
@@ -155,7 +155,7 @@ impl Peer for Wattle {
         Ok((time, outcome.texts().join("\n")))
     }
 
-    /// Keeps programs suspended in a host call, and measures the memory of each.
+    /// Keeps programs suspended in a host call. Returns their average memory use.
     async fn live(&mut self, count: usize) -> Result<Option<f64>> {
         let waiting = |count| {
             let one = || run(&self.runtime, &self.grants, WAITING, Vec::new());

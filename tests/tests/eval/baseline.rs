@@ -15,18 +15,30 @@ expect.kv.n.equals = "42"
 
 /// Returns a reply that calls tools.
 fn calls(calls: &[(&str, &str)]) -> String {
-    let call = |(at, (name, arguments)): (usize, &(&str, &str))| serde_json::json!({"id": format!("c{at}"), "name": name, "arguments": arguments});
+    let call = |(at, (name, arguments)): (usize, &(&str, &str))| {
+        serde_json::json!({
+            "id": format!("c{at}"), "name": name, "arguments": arguments,
+        })
+    };
     serde_json::json!({"text": "", "calls": calls.iter().enumerate().map(call).collect::<Vec<_>>()})
         .to_string()
 }
 
-/// Runs the task with these calls. Returns the attempt and the result of each call.
+/// Runs the task with a model that makes the given calls. Returns the attempt and the result of
+/// each call.
 async fn called(tools: &[(&str, &str)]) -> (wattle_eval::Attempt, Vec<String>) {
     let place = Place::new(&[("a.toml", TASK)]);
     let provider = wattle_tests::provider::Provider::start([]);
-    let message = |(at, (name, arguments)): (usize, &(&str, &str))| serde_json::json!({"id": format!("c{at}"), "type": "function", "function": {"name": name, "arguments": arguments}});
+    let message = |(at, (name, arguments)): (usize, &(&str, &str))| {
+        serde_json::json!({
+            "id": format!("c{at}"), "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        })
+    };
     let list: Vec<_> = tools.iter().enumerate().map(message).collect();
-    let reply = serde_json::json!({"choices": [{"message": {"content": null, "tool_calls": list}, "finish_reason": "tool_calls"}]});
+    let reply = serde_json::json!({"choices": [{
+        "message": {"content": null, "tool_calls": list}, "finish_reason": "tool_calls",
+    }]});
     provider.push(wattle_tests::provider::Answer::body(reply.to_string()));
     provider.push(wattle_tests::provider::Answer::text("done"));
     let client = crate::attempts::client(&provider);

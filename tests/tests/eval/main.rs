@@ -1,4 +1,4 @@
-//! Tests of evaluations: loading suites, attempts and their results, and the shipped suite.
+//! Tests evaluations: the loading of suites, attempts and their results, and the shipped suites.
 
 #![allow(
     clippy::unwrap_used,

@@ -19,7 +19,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Creates a suite with these files.
+    /// Creates a suite with the given files.
     pub(crate) fn new(files: &[(&str, &str)]) -> Place {
         let host =
             Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
@@ -39,7 +39,7 @@ impl Place {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Writes a recording with these replies, which are text or JSON objects.
+    /// Writes a recording with the given replies, which are text or JSON objects.
     pub(crate) fn record(&self, path: &str, replies: &[&str]) {
         let reply = |reply: &&str| match reply.starts_with('{') {
             true => format!("{{\"reply\":{reply}}}\n"),

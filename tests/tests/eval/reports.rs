@@ -91,7 +91,7 @@ fn a_comparison_pairs_the_tasks_and_counts_each_once() {
     };
     let before = side(|task| task >= 6, 3);
     let mut after = side(|task| task != 11, 2);
-    // A changed task, an error and a task attempted on only one side do not count.
+    // Attempts at a changed task, and at a task that was attempted on only one side, do not count.
     after[0].fingerprint = "changed".to_owned();
     after[1].fingerprint = "changed".to_owned();
     after.push(attempt(40, 1, true, 1));

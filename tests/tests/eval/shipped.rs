@@ -133,7 +133,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "no task took several steps");
 }
 
-/// Without any calls, every task fails, because its answer is wrong, empty or missing.
+/// Every task fails if the model makes no calls and returns a generic answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_passes_without_the_right_answer_or_the_work() {
     let (place, suite) = (Place::new(&[]), suite());
@@ -148,7 +148,8 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// Every kind of task has plausible but wrong replies, each of which fails for a different reason.
+/// The recorded replies that are plausible but wrong, for tasks of five kinds, fail for the reasons
+/// that the files with the recordings specify.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

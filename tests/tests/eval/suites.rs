@@ -1,4 +1,4 @@
-//! Tests how suites are loaded.
+//! Tests the loading of suites.
 
 use wattle_eval::Suite;
 
@@ -47,7 +47,7 @@ fn a_fingerprint_changes_with_the_task_and_the_suites_settings() {
     assert!(first != second && second != third);
 }
 
-/// Returns the errors from loading a suite, without the name of its folder.
+/// Returns the errors reported if a suite fails to load, without the name of its folder.
 fn errors(files: &[(&str, &str)]) -> Vec<String> {
     let place = Place::new(files);
     let folder = place.path("").display().to_string();

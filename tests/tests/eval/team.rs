@@ -55,7 +55,7 @@ async fn every_task_of_the_team_passes_as_recorded() {
     let bad: Vec<&Attempt> = attempts.iter().filter(|attempt| !attempt.passed()).collect();
     assert_eq!(bad, Vec::<&Attempt>::new());
     let of = |task: &str| attempts.iter().find(|attempt| attempt.task == task).unwrap();
-    // The steps and programs of the delegates also count.
+    // The steps and programs of the delegates are included.
     assert_eq!((of("delegates/two_totals").steps, of("delegates/three_levels").steps), (4, 3));
     assert_eq!((of("delegates/shared_file").steps, of("delegates/shared_file").programs), (3, 2));
     assert_eq!(of("delegates/kept_draft").failures, 1, "the reader may not write");
@@ -83,7 +83,8 @@ async fn every_task_of_the_team_passes_as_recorded() {
     assert!(table.starts_with("model    approach  agent      kind"), "{table}");
 }
 
-/// Every task has a recording of plausible but wrong replies, which fails for a specific reason.
+/// Every task has a recording of plausible but wrong replies. The attempt that replays it fails for
+/// a specific reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_replies_fail_the_tasks_of_the_team() {
     let (mut team, wrong) =

@@ -49,12 +49,14 @@ async fn an_approved_run_is_resumed() {
     assert_eq!(place.network.made("POST https://a.example/form"), 0);
     assert_eq!(place.value("n").await.as_deref(), Some("1"), "nothing of the program was run");
 
-    assert!(
-        matches!(place.resume(&script(), "r", &[]).await.0, Err(ResumeError::Pending(open)) if open == waiting[0])
-    );
-    assert!(
-        matches!(place.resume(&script(), "r", &[("1.1", true)]).await.0, Err(ResumeError::NotAsked(call)) if call == "1.1")
-    );
+    assert!(matches!(
+        place.resume(&script(), "r", &[]).await.0,
+        Err(ResumeError::Pending(open)) if open == waiting[0]
+    ));
+    assert!(matches!(
+        place.resume(&script(), "r", &[("1.1", true)]).await.0,
+        Err(ResumeError::NotAsked(call)) if call == "1.1"
+    ));
     assert_eq!(status(&place, "r").await, Status::Parked);
 
     let ended = place.resume(&script(), "r", &[("2.1", true)]).await.0.unwrap();

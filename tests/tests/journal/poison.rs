@@ -152,7 +152,7 @@ async fn a_parked_run_names_its_unfinished_call() {
         () = hangs.hung() => {}
     }
     tokio::task::yield_now().await;
-    // Another process starts the run and ends before it makes progress.
+    // Another process resumes the run, and ends before the run makes progress.
     place.store.attempt("r").await.unwrap();
     let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else {
         panic!()
@@ -226,9 +226,10 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
         .await
         .unwrap();
     let RunOutcome::Done(report) = ended else { panic!() };
-    assert!(
-        matches!(&report.ending, Ending::Failed { message } if message.contains("a bug in the host"))
-    );
+    assert!(matches!(
+        &report.ending,
+        Ending::Failed { message } if message.contains("a bug in the host")
+    ));
     assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay still has the file");
     end(&journal, &report, false).await.unwrap();
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));

@@ -1,5 +1,5 @@
-//! Tests that the tape of a run contains the program that recalls items: a stopped run is resumed
-//! without repeating the program's calls, and a replay recalls the same items.
+//! Tests that the tape of a run records the calls of the program that recalls items: a stopped run
+//! is resumed without repeating these calls, and a replay recalls the same items.
 
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::memory::{Memory as _, MemoryText, NewItem, Scope};
@@ -129,7 +129,7 @@ fn settings_with_items(settings: Settings) -> Settings {
     Settings { memory: vec!["Ada likes short answers".to_owned()], ..settings }
 }
 
-/// A recall that needs approval is refused. It never parks the run.
+/// A recall that needs approval is denied. It never parks the run.
 #[tokio::test]
 async fn a_recall_that_needs_approval_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -26,7 +26,8 @@ async fn recorded() -> Place {
     place
 }
 
-/// Copies the run to another id, with changes.
+/// Stores a copy of the run `r` under another id. The closures change the record, the inputs and
+/// the calls of the copy.
 async fn changed(
     place: &Place,
     id: &str,

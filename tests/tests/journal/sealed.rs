@@ -14,7 +14,7 @@ use crate::place::{ByTurn, Place, answer, done, wat};
 
 const KEY: &str = "sk-0123456789";
 
-/// Returns an environment with a store on disk. Requests to a host need approval.
+/// Returns an environment with a store on disk. Requests to `a.example` need approval.
 fn asking(folder: &Path) -> Place {
     let rules = vec!["host:a.example".parse().unwrap()];
     let place = Place { policy: Policy::new(Vec::new(), rules, Vec::new()), ..Place::new() };

@@ -1,5 +1,5 @@
-//! Tests that the tape of a run contains the programs of traits: a stopped run is resumed without
-//! repeating their calls, and a replay runs them again.
+//! Tests that the tape of a run records the calls of trait programs: a stopped run is resumed
+//! without repeating these calls, and a replay runs the programs again.
 
 use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
 use wattle_agent::capability::egress::{Egress, Policy};
@@ -92,13 +92,13 @@ async fn a_replay_runs_the_programs_again() {
     assert_eq!(answer(&ended), "done");
     let replayed = place.replay("r").await;
     assert_eq!(replayed.difference, None);
-    // The replay runs the build program once, the other two programs three times each, and the
-    // model's two programs once each.
+    // The replay runs `build` once, `before` and `told` three times each, and the two programs that
+    // the model calls once each.
     assert_eq!(replayed.programs, 9);
     assert_eq!(place.value("steps").await.as_deref(), Some("3"), "a replay has no effect");
 }
 
-/// If a trait's program makes a call that needs approval, the call is refused. The run is never
+/// If a trait's program makes a call that needs approval, the call is denied. The run is never
 /// parked.
 #[tokio::test]
 async fn a_program_that_needs_approval_is_refused() {

@@ -1,4 +1,4 @@
-//! Tests the limits on a run. Each limit is reached by an operation that really hangs.
+//! Tests the limits on a run. The time limits are reached by operations that really hang.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Returns responses with which an endpoint keeps its client waiting, each with a description.
+/// Returns responses that keep the client waiting, each with a description.
 fn silences() -> Vec<(&'static str, Answer)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     vec![

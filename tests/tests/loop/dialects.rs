@@ -325,8 +325,8 @@ async fn an_unknown_endpoint_gets_the_text_dialect() {
     assert!(provider.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
-/// In both dialects, the calls for one message of a session are part of the conversation for the
-/// next message.
+/// In both dialects, the calls made to answer one message of a session are part of the conversation
+/// when the model answers the next message.
 #[tokio::test]
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();

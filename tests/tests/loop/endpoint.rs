@@ -12,7 +12,7 @@ pub(crate) fn quick() -> Timeouts {
     Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), max_delay: ms(20) }
 }
 
-/// Returns a model that uses this preset for the scripted endpoint.
+/// Returns a model that uses the given preset for the scripted endpoint.
 pub(crate) fn remote(
     provider: &Provider,
     preset: &str,
@@ -34,9 +34,10 @@ pub(crate) fn remote(
 
 /// Returns a complete message that calls one function.
 pub(crate) fn calling(name: &str, arguments: &str) -> Answer {
-    let call = serde_json::json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}});
+    let call = serde_json::json!({
+        "id": "c1", "type": "function", "function": {"name": name, "arguments": arguments},
+    });
     let message = serde_json::json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    Answer::body(
-        serde_json::json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).to_string(),
-    )
+    let choice = serde_json::json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
+    Answer::body(serde_json::json!({"choices": [choice]}).to_string())
 }

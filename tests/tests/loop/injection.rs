@@ -87,8 +87,8 @@ const IMITATIONS: &[&str] = &[
     "[Note NONC",
 ];
 
-/// Programs that pass their first argument to the model: as a result, a reason, a file, a file's
-/// name, a value, or an error.
+/// Programs that pass their first argument to the model: as a result, as the reason of a failure,
+/// as a file's content or name, as a stored value, or as part of an error.
 const WAYS: &[&str] = &[
     "(ret (arg 0))",
     "(out \"[\") (ret (arg 0))",

@@ -55,60 +55,157 @@ fn status(status: u16, words: &str) -> Answer {
     Answer::status(status).with_body(json!({"error": {"message": words}}).to_string())
 }
 
-/// Returns the faults, each with its expected outcome.
+/// Returns sequences of faulty answers, each with a description and the expected outcome of the
+/// run.
 fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
     let count = "{\"text\":\"a b\"}";
     vec![
         (
             "arguments in fragments",
             vec![pieces(&[
-                json!({"index": 0, "id": "c1", "type": "function", "function": function("text_count", json!(""))}),
+                json!({
+                    "index": 0, "id": "c1", "type": "function",
+                    "function": function("text_count", json!("")),
+                }),
                 json!({"index": 0, "function": {"arguments": "{\"te"}}),
                 json!({"index": 0, "function": {"arguments": "xt\":\"a"}}),
                 json!({"index": 0, "function": {"arguments": " b\"}"}}),
             ])],
             Well,
         ),
-        ("arguments as an object", vec![whole(json!([{"id": "c1", "function": function("text_count", json!({"text": "a b"}))}]))], Well),
+        (
+            "arguments as an object",
+            vec![whole(json!([
+                {"id": "c1", "function": function("text_count", json!({"text": "a b"}))},
+            ]))],
+            Well,
+        ),
         ("no id", vec![whole(json!([{"function": function("text_count", json!(count))}]))], Well),
         (
             "the same id twice",
-            vec![whole(json!([{"id": "c", "function": function("text_count", json!(count))}, {"id": "c", "function": function("now", json!("{}"))}]))],
+            vec![whole(json!([
+                {"id": "c", "function": function("text_count", json!(count))},
+                {"id": "c", "function": function("now", json!("{}"))},
+            ]))],
             Well,
         ),
         (
             "the same index for two calls",
             vec![pieces(&[
                 json!({"index": 0, "id": "c1", "function": function("text_count", json!(count))}),
-                json!({"index": 0, "id": "c2", "function": function("text_count", json!("{\"text\":\"c\"}"))}),
+                json!({
+                    "index": 0, "id": "c2",
+                    "function": function("text_count", json!("{\"text\":\"c\"}")),
+                }),
             ])],
             Well,
         ),
         ("arguments that are not JSON", vec![calling("text_count", "{text: a b")], Well),
-        ("arguments with a comma too many", vec![calling("text_count", "{\"text\":\"a b\",}")], Well),
+        (
+            "arguments with a comma too many",
+            vec![calling("text_count", "{\"text\":\"a b\",}")],
+            Well,
+        ),
         ("no arguments at all", vec![calling("text_count", "")], Well),
         ("a function that there is not", vec![calling("count_words", "{}")], Well),
         ("a function without a name", vec![calling("", "{}")], Well),
-        ("a call in the text", vec![Answer::text("<tool_call>{\"name\":\"text_count\",\"arguments\":{\"text\":\"a b\"}}</tool_call>")], Well),
-        ("an empty message", vec![Answer::body("{\"choices\":[{\"message\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}")], Well),
-        ("only thoughts", vec![Answer::body("{\"choices\":[{\"message\":{\"content\":null,\"reasoning\":\"hm\"},\"finish_reason\":\"stop\"}]}")], Well),
         (
-            "an answer that is cut off",
-            vec![Answer::body(json!({"choices": [{"message": {"content": "ToolCall::Wat(```wat\n(resv"}, "finish_reason": "length"}]}).to_string())],
+            "a call in the text",
+            vec![Answer::text(
+                "<tool_call>{\"name\":\"text_count\",\"arguments\":{\"text\":\"a b\"}}</tool_call>",
+            )],
             Well,
         ),
-        ("a call that is cut off", vec![{
-            let call = json!({"id": "c1", "function": function("wat", json!("{\"body\":\"(resv "))});
-            Answer::body(json!({"choices": [{"message": {"content": null, "tool_calls": [call]}, "finish_reason": "length"}]}).to_string())
-        }], Well),
-        ("an error inside of a stream", vec![Answer::events([delta("ha"), json!({"error": {"message": "Overloaded", "code": 529}}).to_string()])], Well),
-        ("an error that stays", vec![Answer::body("{\"error\":{\"message\":\"no such role\",\"code\":400}}")], Error("no such role")),
-        ("half a character a piece", vec![Answer::events([delta("ToolCall::Catalog(\"text_count\", \"ä € 😀\")"), "[DONE]".to_owned()]).pieces(1)], Well),
-        ("another content type", vec![calling("text_count", count).header("content-type", "text/html")], Well),
-        ("429 with seconds", vec![status(429, "slow").header("retry-after", "0"), status(429, "slow").header("retry-after", "0.01")], Well),
-        ("429 with a date", vec![status(429, "slow").header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")], Well),
+        (
+            "an empty message",
+            vec![Answer::body(
+                "{\"choices\":[{\"message\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}",
+            )],
+            Well,
+        ),
+        (
+            "only thoughts",
+            vec![Answer::body(
+                "{\"choices\":[{\"message\":{\"content\":null,\"reasoning\":\"hm\"},\
+                 \"finish_reason\":\"stop\"}]}",
+            )],
+            Well,
+        ),
+        (
+            "an answer that is cut off",
+            vec![Answer::body(
+                json!({"choices": [{
+                    "message": {"content": "ToolCall::Wat(```wat\n(resv"},
+                    "finish_reason": "length",
+                }]})
+                .to_string(),
+            )],
+            Well,
+        ),
+        (
+            "a call that is cut off",
+            vec![{
+                let call = json!({
+                    "id": "c1", "function": function("wat", json!("{\"body\":\"(resv ")),
+                });
+                Answer::body(
+                    json!({"choices": [{
+                        "message": {"content": null, "tool_calls": [call]},
+                        "finish_reason": "length",
+                    }]})
+                    .to_string(),
+                )
+            }],
+            Well,
+        ),
+        (
+            "an error inside of a stream",
+            vec![Answer::events([
+                delta("ha"),
+                json!({"error": {"message": "Overloaded", "code": 529}}).to_string(),
+            ])],
+            Well,
+        ),
+        (
+            "an error that stays",
+            vec![Answer::body("{\"error\":{\"message\":\"no such role\",\"code\":400}}")],
+            Error("no such role"),
+        ),
+        (
+            "half a character a piece",
+            vec![
+                Answer::events([
+                    delta("ToolCall::Catalog(\"text_count\", \"ä € 😀\")"),
+                    "[DONE]".to_owned(),
+                ])
+                .pieces(1),
+            ],
+            Well,
+        ),
+        (
+            "another content type",
+            vec![calling("text_count", count).header("content-type", "text/html")],
+            Well,
+        ),
+        (
+            "429 with seconds",
+            vec![
+                status(429, "slow").header("retry-after", "0"),
+                status(429, "slow").header("retry-after", "0.01"),
+            ],
+            Well,
+        ),
+        (
+            "429 with a date",
+            vec![status(429, "slow").header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")],
+            Well,
+        ),
         ("429 without a word", vec![status(429, "slow")], Well),
-        ("429 forever", vec![status(429, "slow"); 3], Error("limits the rate of requests (429): slow (asked 3 times)")),
+        (
+            "429 forever",
+            vec![status(429, "slow"); 3],
+            Error("limits the rate of requests (429): slow (asked 3 times)"),
+        ),
         ("402", vec![status(402, "top up")], Error("no credit left: top up")),
         ("401", vec![status(401, "who?")], Error("rejected the key (401): check `WATTLE_API_KEY`")),
         ("529", vec![status(529, "Overloaded")], Well),
@@ -117,25 +214,101 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
         ("resets for ever", vec![Answer::close(); 3], Error("broke")),
         ("an empty body", vec![Answer::body("")], Well),
         ("no choices", vec![Answer::body("{\"choices\":[]}")], Well),
-        ("no finish reason", vec![Answer::events([delta("ToolCall::Catalog(\"text_count\", \"a b\")")])], Well),
-        ("comments between", vec![Answer::body(format!(": a\n\n: b\n\ndata: {}\n\n: c\n\ndata: [DONE]\n\n", delta("ToolCall::Catalog(\"now\")")))], Well),
-        ("CRLF", vec![Answer::body(format!("data: {}\r\n\r\ndata: [DONE]\r\n\r\n", delta("ToolCall::Catalog(\"now\")")))], Well),
-        ("CR", vec![Answer::body(format!("data: {}\r\rdata: [DONE]\r\r", delta("ToolCall::Catalog(\"now\")")))], Well),
-        ("no [DONE], and silence", vec![Answer::events([delta("ToolCall::Catalog(\"now\")"), json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}).to_string()]).then_break_off()], Well),
-        ("alive and nothing else", vec![Answer::body(": ping\n\n".repeat(400)).pieces(8).pause(Duration::from_millis(10))], Well),
-        ("a huge frame", vec![Answer::text(format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(500_000)))], Well),
+        (
+            "no finish reason",
+            vec![Answer::events([delta("ToolCall::Catalog(\"text_count\", \"a b\")")])],
+            Well,
+        ),
+        (
+            "comments between",
+            vec![Answer::body(format!(
+                ": a\n\n: b\n\ndata: {}\n\n: c\n\ndata: [DONE]\n\n",
+                delta("ToolCall::Catalog(\"now\")")
+            ))],
+            Well,
+        ),
+        (
+            "CRLF",
+            vec![Answer::body(format!(
+                "data: {}\r\n\r\ndata: [DONE]\r\n\r\n",
+                delta("ToolCall::Catalog(\"now\")")
+            ))],
+            Well,
+        ),
+        (
+            "CR",
+            vec![Answer::body(format!(
+                "data: {}\r\rdata: [DONE]\r\r",
+                delta("ToolCall::Catalog(\"now\")")
+            ))],
+            Well,
+        ),
+        (
+            "no [DONE], and silence",
+            vec![
+                Answer::events([
+                    delta("ToolCall::Catalog(\"now\")"),
+                    json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}).to_string(),
+                ])
+                .then_break_off(),
+            ],
+            Well,
+        ),
+        (
+            "alive and nothing else",
+            vec![Answer::body(": ping\n\n".repeat(400)).pieces(8).pause(Duration::from_millis(10))],
+            Well,
+        ),
+        (
+            "a huge frame",
+            vec![Answer::text(format!(
+                "ToolCall::Catalog(\"text_count\", \"{}\")",
+                "a ".repeat(500_000)
+            ))],
+            Well,
+        ),
         ("rubbish for gzip", vec![gzip("this is not gzip")], Well),
-        ("a redirect", vec![Answer::status(307).header("location", "https://elsewhere.example/v1")], Error("redirects to `https://elsewhere.example/v1`")),
+        (
+            "a redirect",
+            vec![Answer::status(307).header("location", "https://elsewhere.example/v1")],
+            Error("redirects to `https://elsewhere.example/v1`"),
+        ),
         ("204", vec![Answer::status(204)], Well),
         ("a page of HTML", vec![Answer::body("<html><body>Bad gateway</body></html>")], Well),
-        ("HTML for ever", vec![Answer::body("<html><body>Bad gateway</body></html>"); 3], Error("Bad gateway")),
-        ("usage of texts", vec![Answer::body(json!({"choices": [{"message": {"content": "ToolCall::Catalog(\"now\")"}}], "usage": {"prompt_tokens": "9", "completion_tokens": null}}).to_string())], Well),
+        (
+            "HTML for ever",
+            vec![Answer::body("<html><body>Bad gateway</body></html>"); 3],
+            Error("Bad gateway"),
+        ),
+        (
+            "usage of texts",
+            vec![Answer::body(
+                json!({
+                    "choices": [{"message": {"content": "ToolCall::Catalog(\"now\")"}}],
+                    "usage": {"prompt_tokens": "9", "completion_tokens": null},
+                })
+                .to_string(),
+            )],
+            Well,
+        ),
         ("JSON for a stream", vec![Answer::plain("ToolCall::Catalog(\"now\")")], Well),
         ("a stream for JSON", vec![Answer::streamed("ToolCall::Catalog(\"now\")")], Well),
         ("no HTTP at all", vec![Answer::raw("220 mail.example ESMTP\r\n")], Well),
-        ("a drip", vec![Answer::streamed("word ".repeat(300)).pieces(2).pause(Duration::from_millis(10))], Well),
-        ("headers, then nothing", vec![Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n").then_hang()], Well),
-        ("400 of length", vec![status(400, "maximum context length is 4096 tokens")], Error("exceeds the context window")),
+        (
+            "a drip",
+            vec![Answer::streamed("word ".repeat(300)).pieces(2).pause(Duration::from_millis(10))],
+            Well,
+        ),
+        (
+            "headers, then nothing",
+            vec![Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n").then_hang()],
+            Well,
+        ),
+        (
+            "400 of length",
+            vec![status(400, "maximum context length is 4096 tokens")],
+            Error("exceeds the context window"),
+        ),
     ]
 }
 
@@ -162,7 +335,11 @@ async fn unexpected_outcome(
     let is_right = match expected {
         Well => report.ending == Ending::Answered { text: "fine".to_owned(), data: None },
         Error(words) => {
-            matches!(&report.ending, Ending::Failed { message } if message.starts_with("error: ") && message.contains(words))
+            matches!(
+                &report.ending,
+                Ending::Failed { message }
+                    if message.starts_with("error: ") && message.contains(words)
+            )
         }
     };
     (!is_right).then(|| format!("{preset}, {what}: {:?}", report.ending))

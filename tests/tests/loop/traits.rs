@@ -38,7 +38,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// An environment whose catalog contains the [`PROGRAMS`] and whose agents are defined in a folder.
+/// An environment whose catalog contains [`PROGRAMS`] and whose agents are defined in a folder.
 struct House {
     world: World,
     agents: Agents,
@@ -121,7 +121,8 @@ async fn a_trait_contributes_text_tools_and_programs() {
         ),
         (
             "traits/house_style",
-            "name = \"house_style\"\nprompt = \"Be ${tone} to ${user}.\"\ntools = [\"text_count\"]\n\
+            "name = \"house_style\"\nprompt = \"Be ${tone} to ${user}.\"\n\
+             tools = [\"text_count\"]\n\
              [context]\ntone = \"warm\"\n[programs]\nstep = \"note\"\nprompt = \"greet\"\n",
         ),
     ]);
@@ -287,7 +288,12 @@ async fn a_program_that_fails_is_a_warning() {
         let events = house.run(&agent, &model, NOON).await;
         let found = contributed(&events);
         assert!(found[0].starts_with(&format!("1 t.{kind} {why}")), "{found:?}");
-        let is_done = |envelope: &Envelope| matches!(&envelope.event, Event::Response { text, .. } if text == "done");
+        let is_done = |envelope: &Envelope| {
+            matches!(
+                &envelope.event,
+                Event::Response { text, .. } if text == "done"
+            )
+        };
         assert!(events.iter().any(is_done), "the run goes on: {events:?}");
     }
 }

@@ -93,9 +93,10 @@ async fn budgets_end_a_run_before_the_next_call() {
         let (report, events) = world.run(model.as_ref(), &settings, job).await;
         assert_eq!(report.ending, Ending::Exhausted { text: text.to_owned(), bound, data: None });
         assert_eq!((report.steps, model.requests().len()), (1, 2));
-        assert!(
-            matches!(&events.last().unwrap().event, Event::Response { stop: found, .. } if *found == stop)
-        );
+        assert!(matches!(
+            &events.last().unwrap().event,
+            Event::Response { stop: found, .. } if *found == stop
+        ));
     }
 }
 

@@ -9,7 +9,10 @@ use wattle_tests::provider::{Answer, Provider};
 use crate::client::{KEY, client, quick};
 
 fn answer(vector: &[f64]) -> Answer {
-    let body = json!({"data": [{"index": 0, "embedding": vector}], "usage": {"prompt_tokens": 7, "total_tokens": 7}});
+    let body = json!({
+        "data": [{"index": 0, "embedding": vector}],
+        "usage": {"prompt_tokens": 7, "total_tokens": 7},
+    });
     Answer::body(body.to_string())
 }
 

@@ -1,5 +1,5 @@
-//! Tests of model failures: temporary ones are retried, permanent ones are reported, and no message
-//! contains the API key.
+//! Tests of model failures: temporary ones are retried, permanent ones are reported, and no error
+//! message contains the API key.
 
 use std::time::Duration;
 
@@ -222,8 +222,8 @@ async fn permanent_failures_are_reported_at_once() {
             "404",
             json(404, r#"{"detail":"Not Found"}"#),
             Kind::NotFound,
-            "/v1/chat/completions has no model `test-model` (404): check the base URL and the model: \
-             Not Found",
+            "/v1/chat/completions has no model `test-model` (404): check the base URL and the \
+             model: Not Found",
         ),
         ("400", json(400, r#"{"message":"bad role"}"#), Kind::Request, "(400): bad role"),
         (
@@ -333,7 +333,8 @@ async fn an_endless_error_body_ends() {
     assert_eq!(complete(&client(&provider)).await.unwrap_err().kind(), Kind::Request);
 }
 
-/// No message contains the key, even if an endpoint returns it in any part of its response.
+/// No error message contains the key, even if an endpoint returns the key in any part of its
+/// response.
 #[tokio::test]
 async fn no_message_contains_the_key() {
     let echo = format!("you sent Bearer {KEY}.");
@@ -356,7 +357,7 @@ async fn no_message_contains_the_key() {
     assert!(!format!("{:?}", client(&Provider::start([]))).contains("very-secret"));
 }
 
-/// The model's answer is never masked, whatever the key is. It is run and shown unchanged.
+/// The model's answer is never masked, whatever the key is. It is parsed and shown unchanged.
 #[tokio::test]
 async fn the_models_own_words_are_never_masked() {
     for key in [KEY, "k", "ToolCall", "Response"] {

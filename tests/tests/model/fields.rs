@@ -13,7 +13,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, client, question, quick};
 
-/// Returns a client that uses this preset for the scripted endpoint.
+/// Returns a client that uses the given preset for the scripted endpoint.
 fn client_as(preset: &str, provider: &Provider) -> RemoteModel {
     let base = provider.base_url();
     let settings = EndpointSettings {
@@ -41,7 +41,7 @@ fn point() -> OutputSchema {
     OutputSchema::new("point", schema).unwrap()
 }
 
-/// Sends a request to an endpoint with these answers, and returns the bodies that the endpoint
+/// Sends a request to an endpoint with scripted answers, and returns the bodies that the endpoint
 /// received.
 async fn sent(preset: &str, answers: Vec<Answer>, request: ModelRequest<'_>) -> Vec<Json> {
     let provider = Provider::start(answers);

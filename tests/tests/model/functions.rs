@@ -38,7 +38,8 @@ async fn functions_calls_and_results_are_sent_as_endpoints_expect_them() {
         serde_json::json!([
             {"role": "user", "content": "who?"},
             {"role": "assistant", "content": "", "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "kv_get", "arguments": "{\"k\":\"name\"}"}}]},
+                {"id": "c1", "type": "function",
+                 "function": {"name": "kv_get", "arguments": "{\"k\":\"name\"}"}}]},
             {"role": "tool", "content": "Ada", "tool_call_id": "c1"},
         ])
     );
@@ -52,8 +53,8 @@ async fn a_request_without_functions_does_not_mention_them() {
     assert!(!body.contains("tool"), "{body}");
 }
 
-/// Requests a reply from a complete message, if there is one, and another from a stream of pieces.
-/// Returns the replies.
+/// Returns the replies that the client reads from a complete message, if there is one, and from a
+/// stream of pieces.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
     let message = |message: &&str| {
         format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#)

@@ -33,21 +33,36 @@ fn events(events: &[Json]) -> Answer {
 }
 
 fn start() -> Json {
-    let usage = json!({"input_tokens": 5, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 1});
-    json!({"type": "message_start", "message": {"type": "message", "role": "assistant", "content": [], "usage": usage}})
+    let usage = json!({
+        "input_tokens": 5, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100,
+        "output_tokens": 1,
+    });
+    json!({"type": "message_start", "message": {
+        "type": "message", "role": "assistant", "content": [], "usage": usage,
+    }})
 }
 
 fn end(reason: &str) -> [Json; 2] {
     [
-        json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}}),
+        json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": reason},
+            "usage": {"output_tokens": 9},
+        }),
         json!({"type": "message_stop"}),
     ]
 }
 
 fn text(text: &str) -> [Json; 3] {
     [
-        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+        json!({
+            "type": "content_block_start", "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        }),
+        json!({
+            "type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": text},
+        }),
         json!({"type": "content_block_stop", "index": 0}),
     ]
 }
@@ -128,15 +143,33 @@ async fn a_conversation_is_sent_in_turns_and_blocks() {
 #[tokio::test]
 async fn a_message_is_read_from_events_and_from_json() {
     let call = [
-        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t1", "name": "kv_get", "input": {}}}),
-        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{\"key\":"}}),
-        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": " \"a\"}"}}),
+        json!({
+            "type": "content_block_start", "index": 1,
+            "content_block": {"type": "tool_use", "id": "t1", "name": "kv_get", "input": {}},
+        }),
+        json!({
+            "type": "content_block_delta", "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": "{\"key\":"},
+        }),
+        json!({
+            "type": "content_block_delta", "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": " \"a\"}"},
+        }),
         json!({"type": "content_block_stop", "index": 1}),
     ];
     let thought = [
-        json!({"type": "content_block_start", "index": 2, "content_block": {"type": "thinking", "thinking": ""}}),
-        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "thinking_delta", "thinking": "why"}}),
-        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "signature_delta", "signature": "x"}}),
+        json!({
+            "type": "content_block_start", "index": 2,
+            "content_block": {"type": "thinking", "thinking": ""},
+        }),
+        json!({
+            "type": "content_block_delta", "index": 2,
+            "delta": {"type": "thinking_delta", "thinking": "why"},
+        }),
+        json!({
+            "type": "content_block_delta", "index": 2,
+            "delta": {"type": "signature_delta", "signature": "x"},
+        }),
     ];
     let ping = json!({"type": "ping"});
     let streamed = [
@@ -156,7 +189,10 @@ async fn a_message_is_read_from_events_and_from_json() {
             {"type": "thinking", "thinking": "why", "signature": "x"},
         ],
         "stop_reason": "tool_use",
-        "usage": {"input_tokens": 5, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 9},
+        "usage": {
+            "input_tokens": 5, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100,
+            "output_tokens": 9,
+        },
     });
     let provider = Provider::start([
         events(&streamed),
@@ -182,7 +218,11 @@ async fn a_message_is_read_from_events_and_from_json() {
 
 #[tokio::test]
 async fn errors_are_reported_and_temporary_ones_are_retried() {
-    let error = |kind: &str, words: &str| json!({"type": "error", "error": {"type": kind, "message": words}});
+    let error = |kind: &str, words: &str| {
+        json!({
+            "type": "error", "error": {"type": kind, "message": words},
+        })
+    };
     let failed = |status: u16, kind: &str, words: &str| {
         Answer::status(status).with_body(error(kind, words).to_string())
     };
@@ -247,7 +287,10 @@ async fn errors_are_reported_and_temporary_ones_are_retried() {
 
 #[tokio::test]
 async fn an_unsupported_temperature_is_left_out() {
-    let words = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "temperature is not supported for this model"}});
+    let words = json!({"type": "error", "error": {
+        "type": "invalid_request_error",
+        "message": "temperature is not supported for this model",
+    }});
     let well = events(&[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat());
     let provider = Provider::start([Answer::status(400).with_body(words.to_string()), well]);
     assert_eq!(complete(&client(&provider)).await.unwrap().text, "fine");

@@ -1,5 +1,5 @@
-//! Tests that the sessions of an agent share their prompt and functions as a prefix, whatever their
-//! first messages are, so that a provider can cache them.
+//! Tests that the requests of all sessions of an agent begin with the same prompt and functions,
+//! whatever the first messages of the sessions are, so that a provider can cache this prefix.
 
 use std::path::Path;
 
@@ -125,8 +125,8 @@ fn built_in_programs_are_listed_by_family() {
     assert_eq!(families, ["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"]);
 }
 
-/// The first request contains the length of the prompt that all sessions share. The programs for
-/// the session's task are listed after it.
+/// The first request contains the length of the part of the prompt that all sessions share. The
+/// programs for the session's task are listed after that part.
 #[tokio::test]
 async fn the_request_says_which_part_of_the_prompt_is_shared() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::tenants::two_tenants;
 use crate::world::{TOKEN, World, api, store};
 
-/// Follows the changes to a tenant's runs, and reads up to `ready`.
+/// Follows the changes to a tenant's runs, and reads the event `ready`.
 async fn follow(world: &World, token: &str) -> Client {
     let mut client = world.client().await;
     client.send(api(token, "GET /api/runs/stream", "")).await;
@@ -18,7 +18,7 @@ async fn follow(world: &World, token: &str) -> Client {
     client
 }
 
-/// Reads changes until `is_it` returns true for a change of this run, and returns that change.
+/// Reads changes until `is_it` returns true for a change to `run`, and returns that change.
 async fn until(client: &mut Client, run: &str, is_it: impl Fn(&Json) -> bool) -> Json {
     loop {
         let change = client.event().await.expect("the stream ended");

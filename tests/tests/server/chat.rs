@@ -68,7 +68,7 @@ async fn a_run_ends_when_its_client_disconnects_if_the_client_asked_for_that() {
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
-    // The session accepts the next message. It contains the steps of the cancelled run.
+    // The session accepts the next message, and its history contains the cancelled run.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
     let messages: Vec<&str> =
@@ -81,7 +81,7 @@ async fn a_run_ends_when_its_client_disconnects_if_the_client_asked_for_that() {
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
 }
 
-/// Returns a request whose run is cancelled when the client disconnects.
+/// Returns the body of a request whose run is cancelled when the client disconnects.
 fn cancelling(text: &str, session: &str) -> String {
     let body = serde_json::json!({
         "message": text, "session_id": session, "on_disconnect": "cancel",

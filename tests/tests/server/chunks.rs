@@ -1,4 +1,4 @@
-//! Tests the stream of a run as chunks.
+//! Tests streams that deliver a run's events as chunks.
 
 use serde_json::{Value as Json, json};
 

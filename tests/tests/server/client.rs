@@ -53,7 +53,8 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts that the response is an error with this status and code, and returns its message.
+    /// Asserts that the response is an error with the given status and code, and returns its
+    /// message.
     pub(crate) fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.head.status, status, "{self:?}");
         assert_eq!(self.head.get("content-type"), Some("application/json"), "{self:?}");
@@ -144,7 +145,8 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
-    /// Reads the next frame of any event stream, with its data as a string.
+    /// Reads the next frame of any event stream, with its data as a string. Returns `None` at the
+    /// proper end of the stream.
     pub(crate) async fn any_frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
@@ -155,7 +157,7 @@ impl Client {
     }
 
     /// Reads the next frame with data, which must be a single HTTP chunk. Returns its unparsed `id`
-    /// and its data.
+    /// and its data, or `None` at the proper end of the stream.
     pub(crate) async fn identified(&mut self) -> Option<(Option<String>, Json)> {
         loop {
             let text = self.chunk().await?;
@@ -184,7 +186,7 @@ impl Client {
         Some(Frame::Event { id, data })
     }
 
-    /// Reads the next event. Skips heartbeats.
+    /// Reads the next event, skipping heartbeats. Returns `None` at the proper end of the stream.
     pub(crate) async fn event(&mut self) -> Option<Json> {
         loop {
             match self.frame().await? {

@@ -58,7 +58,7 @@ impl Office {
         self.world.start(&json!({"prompt": "go", "agent": "boss", "session_id": "s"})).await
     }
 
-    /// Returns the next request to the model, which must come from this agent.
+    /// Returns the next request to the model, which must come from `agent`.
     pub(crate) async fn asked(&mut self, agent: &str) -> Question {
         let question = self.world.question().await;
         let prompt = &question.messages[0].content;

@@ -74,7 +74,7 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
     ] {
         world.ask(bare("GET /healthz", hosts)).await.refused(400, "bad_request");
     }
-    // The target in the request line takes precedence over the header.
+    // The host in the request line takes precedence over the `Host` header.
     let answer = world.ask(bare("GET http://evil.example/healthz", &["Host: localhost"])).await;
     answer.refused(403, "host_not_allowed");
 }

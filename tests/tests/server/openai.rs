@@ -181,12 +181,17 @@ async fn what_cannot_be_honoured_is_an_error() {
         ),
         (json!({"model": "wattle", "messages": [user("m")], "tools": [{}]}), 422, "invalid_field"),
         (
-            json!({"model": "wattle", "messages": [user("m")], "response_format": {"type": "json_schema"}}),
+            json!({
+                "model": "wattle", "messages": [user("m")],
+                "response_format": {"type": "json_schema"},
+            }),
             422,
             "invalid_field",
         ),
         (
-            json!({"model": "wattle", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            json!({"model": "wattle", "messages": [
+                {"role": "user", "content": [{"type": "image_url"}]},
+            ]}),
             422,
             "invalid_field",
         ),
@@ -206,7 +211,8 @@ async fn what_cannot_be_honoured_is_an_error() {
 }
 
 impl crate::client::Client {
-    /// Reads the data of a stream's next frame. Skips heartbeats.
+    /// Reads the data of the next frame, skipping heartbeats. Returns `None` at the proper end of
+    /// the stream.
     async fn data(&mut self) -> Option<String> {
         loop {
             match self.any_frame().await? {

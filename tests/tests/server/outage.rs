@@ -1,6 +1,6 @@
 //! Tests servers whose PostgreSQL database fails or is slow. Each failure is reported, `/readyz`
-//! returns an error, nothing is lost, and the runs resume automatically after the failure. Skipped
-//! if PostgreSQL is not installed.
+//! returns an error, nothing is lost, and the runs resume automatically after the failure. The
+//! tests are skipped if PostgreSQL is not installed.
 
 use std::time::Duration;
 

@@ -9,7 +9,8 @@ fn schema() -> Json {
     json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 }
 
-/// Sends a request that returns at the end of its run, and answers the run's requests to the model.
+/// Sends an API request whose response arrives only when its run ends. Replies to the run's model
+/// requests with `answers`, in order. Returns the response.
 async fn waiting(world: &mut World, line: &str, body: &Json, answers: &[&str]) -> Answer {
     let (address, request) = (world.address, api(TOKEN, line, &body.to_string()));
     let asked = tokio::spawn(async move {

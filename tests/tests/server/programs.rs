@@ -52,7 +52,7 @@ async fn a_program_with_fixtures_sees_them_and_nothing_else() {
     }
 }
 
-/// Returns a catalog program that has an example with this expected result.
+/// Returns a catalog program that has an example with the given expected result.
 fn program(name: &str, result: &str) -> String {
     format!(
         ";;; name = \"{name}\"\n;;; description = \"Greet\"\n;;; [[example]]\n;;; args = []\n;;; \
@@ -77,7 +77,7 @@ async fn the_examples_of_a_program_are_run() {
     assert!(why.contains("line 7"), "{why}");
 }
 
-/// Starts a server whose catalog reads these folders.
+/// Starts a server whose catalog reads the given folders.
 async fn with_folders(folders: &[PathBuf]) -> World {
     let operator = Operator { programs: folders.to_vec(), ..Operator::default() };
     let read = Folders::open(folders, &|_| Ok(()));

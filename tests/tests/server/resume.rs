@@ -16,7 +16,7 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     left_open_below(store, id, session, by, None).await;
 }
 
-/// Stores a run like [`left_open`], but as a child run.
+/// Stores the same run as [`left_open`], but as a child run if `parent` is given.
 async fn left_open_below(
     store: &TenantStore,
     id: &str,
@@ -131,7 +131,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     for (id, session) in [("poison", "a"), ("good", "b")] {
         left_open(&store, id, session, "serve").await;
     }
-    // Two processes have ended while driving the first run since its last turn.
+    // Records a second attempt at the run `poison`, as if two processes had ended during its turn.
     assert_eq!(store.attempt("poison").await.unwrap(), 2);
     let mut one = World::on(store.clone(), |_| {}).await;
     let mut other = World::on(store.clone(), |_| {}).await;

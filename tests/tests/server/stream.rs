@@ -1,5 +1,5 @@
-//! Tests following runs: a client receives every recorded event once, even if clients disconnect,
-//! fall behind or are killed.
+//! Tests clients that follow runs. Each client receives every recorded event once, even if it
+//! disconnects, other clients never read, or the server stops.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

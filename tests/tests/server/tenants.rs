@@ -16,7 +16,8 @@ pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> Wor
     two_tenants_of(|app| app, change).await
 }
 
-/// Starts a server with two tenants like [`two_tenants`], with a changed app and changed settings.
+/// Starts the same server as [`two_tenants`]. `make` modifies the app, and `change` modifies the
+/// settings.
 pub(crate) async fn two_tenants_of(
     make: impl FnOnce(App) -> App,
     change: impl FnOnce(&mut ServerSettings),
@@ -33,8 +34,8 @@ pub(crate) async fn two_tenants_of(
     World::of(TenantParts::new(alice), make, change).await
 }
 
-/// Returns each route's request line with these parameter values, the route's scope, and a bool
-/// that is true if the route has parameters.
+/// Returns, for each route, its request line with the given parameter values, its scope, and true
+/// if it has parameters.
 fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
     let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
     let mut routes = Vec::new();
@@ -113,7 +114,7 @@ async fn no_route_reaches_another_tenants_data() {
         ("{name}", "shop"),
     ];
     let mut tried = 0;
-    // Requests that write come last, because bob owns what he has written.
+    // Write requests come last, because bob can read what he has written.
     let mut all_routes = routes(&values);
     all_routes.sort_by_key(|(line, ..)| line.starts_with("PUT"));
     for (line, scope, has_parameter) in all_routes {

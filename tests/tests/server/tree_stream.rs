@@ -60,7 +60,7 @@ async fn check(office: &Office, run: &str, frames: &[Frame]) {
     }
 }
 
-/// Plays a run tree with three levels, whose agents work concurrently.
+/// Answers the model requests of a run tree with three levels, whose agents work concurrently.
 async fn play(office: &mut Office, run: &str) {
     let parallel = "(ret (str.join (par.map \"ask_coder\" (str.split \"a,b\" \",\")) \"+\"))";
     office.asked("boss").await.say(&wat(parallel));

@@ -114,7 +114,7 @@ impl Model for Puppet {
     }
 }
 
-/// Returns the server's app with this model.
+/// Returns the server's app with the given model.
 fn app(model: Arc<dyn Model>, parts: TenantParts, folders: Folders) -> App {
     let host = Host::new(Bounds::default(), folders, Egress::new(Policy::default())).unwrap();
     App::new(host, model, Settings::default(), parts)
@@ -144,8 +144,8 @@ impl World {
         World::of(parts(TenantParts::new(store())), |app| app, change).await
     }
 
-    /// Starts a server with these components. `make` modifies the app, and `change` modifies the
-    /// settings.
+    /// Starts a server with the given components. `make` modifies the app, and `change` modifies
+    /// the settings.
     pub(crate) async fn of(
         parts: TenantParts,
         make: impl FnOnce(App) -> App,
@@ -154,7 +154,7 @@ impl World {
         World::with_programs(Folders::from(Catalog::default()), parts, make, change).await
     }
 
-    /// Starts a server whose catalog reads these folders.
+    /// Starts a server whose catalog reads the given folders.
     pub(crate) async fn with_programs(
         folders: Folders,
         parts: TenantParts,
@@ -242,7 +242,7 @@ pub(crate) fn api(token: &str, line: &str, body: &str) -> String {
     )
 }
 
-/// Returns a valid `POST /chat` request with this body.
+/// Returns a valid `POST /chat` request with the given body.
 pub(crate) fn post(body: &str) -> String {
     let length = body.len();
     format!(
@@ -251,7 +251,7 @@ pub(crate) fn post(body: &str) -> String {
     )
 }
 
-/// Returns a request without a body, with these header lines.
+/// Returns a request with the given header lines and without a body.
 pub(crate) fn bare(line: &str, headers: &[&str]) -> String {
     let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     format!("{line} HTTP/1.1\r\n{headers}\r\n")

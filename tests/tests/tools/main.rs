@@ -51,8 +51,8 @@ fn job(world: &World) -> Job {
     Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
 }
 
-/// Runs a job with a model that returns these answers. Returns the run's ending and the observation
-/// of each call.
+/// Runs a job with a model that returns the given answers. Returns the run's ending and the
+/// observation of each call.
 async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
     let model = Scripted::new(answers);
     let (report, _) = world.run(&model, &Settings::default(), job(world)).await;

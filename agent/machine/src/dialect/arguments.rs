@@ -20,8 +20,8 @@ pub(super) enum Meaning {
     Done(String),
 }
 
-/// Interprets a call to the function `name`. The returned bool is true if the arguments are
-/// complete.
+/// Interprets a call to the function `name` with the JSON arguments `text`. The returned bool is
+/// true if the arguments are complete.
 pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meaning, bool) {
     match json::arguments(text) {
         Ok(Lenient { value, is_open, .. }) => (interpret_value(name, value, programs), !is_open),
@@ -166,7 +166,7 @@ fn fix(value: Value) -> Meaning {
     }
 }
 
-/// Removes whitespace and a fence around a program.
+/// Removes a code fence and whitespace around a program, and converts its line breaks to `\n`.
 fn trimmed(body: &str) -> String {
     let text = body.replace("\r\n", "\n");
     let bare = text.trim();
@@ -321,14 +321,14 @@ fn word(kind: ParamKind) -> &'static str {
     }
 }
 
-/// Maximum length of a value in a message, in characters.
+/// Maximum length of a value in an error message, in characters.
 const MAX_SHOWN: usize = 60;
 
 /// Converts a value to the text that a program receives.
 ///
 /// # Errors
-/// If the value is a list or an object where a string is expected. The program would otherwise use
-/// its JSON as the string.
+/// If the parameter is a string, and the value is a list or an object. Without this check, the
+/// program would receive JSON text in place of the string.
 fn text(function: &ProgramFunction, param: &Param, value: Value) -> Result<String, String> {
     let (kind, name) = (param.kind, &param.name);
     Ok(match &value {

@@ -239,13 +239,13 @@ impl Reader<'_> {
                 };
                 out.push(unit.and_then(char::from_u32).unwrap_or('\u{fffd}'));
             }
-            // An unknown escape is an unescaped backslash.
+            // A backslash before any other character is kept.
             Some(c) => out.extend(['\\', c]),
         }
         Ok(())
     }
 
-    /// Parses four hex digits.
+    /// Parses four hex digits. Returns `None` if there are fewer.
     fn hex(&mut self) -> Option<u32> {
         let digits = self.text.get(self.at..self.at + 4)?;
         let unit = u32::from_str_radix(digits, 16).ok()?;

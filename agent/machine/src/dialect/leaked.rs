@@ -13,7 +13,7 @@ use crate::message::FunctionCall;
 /// The calls found in an answer.
 pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
-    /// The text before the calls. Never empty.
+    /// The text before the calls, or `None` if there is none.
     pub(super) before: Option<String>,
     /// If true, every call is closed.
     pub(super) is_complete: bool,
@@ -40,7 +40,8 @@ enum Form {
     Named,
 }
 
-/// Finds the calls in an answer that contains no call in the text dialect.
+/// Finds the function calls in an answer that contains no call in the text dialect. Returns `None`
+/// if there are none.
 pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let first = MARKS
         .iter()
@@ -56,6 +57,7 @@ fn before(text: &str, start: usize) -> Option<String> {
 }
 
 /// Reads the calls, starting at the first marker. Whitespace and closing tags may separate them.
+/// Returns `None` if a marker is not followed by a call.
 fn marked(text: &str, start: usize) -> Option<LeakedCalls> {
     let (mut calls, mut at, mut is_complete) = (Vec::new(), start, true);
     while let Some((mark, form)) = mark_at(text, at) {
@@ -76,7 +78,7 @@ fn mark_at(text: &str, at: usize) -> Option<(&'static str, Form)> {
     MARKS.iter().find(|(mark, _)| rest.starts_with(mark)).map(|(mark, form)| (*mark, *form))
 }
 
-/// Skips whitespace, closing tags and commas.
+/// Returns the offset after any whitespace, closing tags, commas and semicolons at `from`.
 fn after_closers(text: &str, from: usize) -> usize {
     let mut at = from;
     loop {
@@ -93,7 +95,8 @@ fn after_closers(text: &str, from: usize) -> usize {
 }
 
 /// Reads calls in JSON: an object, an array, several consecutive objects, or a name followed by its
-/// arguments.
+/// arguments. Returns the calls, the end offset of the last call, and true if all calls are
+/// complete. Returns `None` if there are no calls.
 fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let (mut calls, mut at, mut is_complete) = (Vec::new(), from, true);
     loop {
@@ -138,7 +141,7 @@ fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool
 }
 
 /// Reads a name directly before its arguments: `name{…}` or `name[ARGS]{…}`. Returns the name and
-/// the offset of the arguments.
+/// the offset of the arguments, or `None` if `text` does not begin with a name and its arguments.
 fn name_before(text: &str) -> Option<(&str, usize)> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
     let name = text.get(..end).filter(|name| !name.is_empty())?;
@@ -148,7 +151,8 @@ fn name_before(text: &str) -> Option<(&str, usize)> {
 }
 
 /// Reads the rest of `<function=name>` or `<invoke name="name">`, starting at the name. The
-/// arguments may be JSON or tags.
+/// arguments may be JSON or tags. Returns the call, its end offset, and true if it is complete.
+/// Returns `None` if the name or the JSON is invalid.
 fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let rest = text.get(from..)?;
     let end = rest.find(['>', '\n', '{'])?;
@@ -174,7 +178,7 @@ fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     (!name.is_empty()).then(|| (vec![call(&name, arguments.to_string())], end, is_complete))
 }
 
-/// Reads any number of `<parameter=name>value</parameter>` or `<parameter
+/// Reads parameters in the form `<parameter=name>value</parameter>` or `<parameter
 /// name="name">value</parameter>`.
 fn tags(content: &str) -> Value {
     let mut fields = serde_json::Map::new();

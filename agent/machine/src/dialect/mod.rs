@@ -58,7 +58,7 @@ pub(crate) struct ParsedAnswer {
     /// The model's reason for its action.
     pub(crate) thought: Option<String>,
     pub(crate) intent: Intent,
-    /// The answer as later turns see it.
+    /// The answer as it is recorded in the conversation.
     pub(crate) message: Message,
     /// Notes for the model about the form of its answer.
     pub(crate) notes: Vec<String>,
@@ -91,7 +91,8 @@ impl PlannedCall {
         Self { call, refused: None }
     }
 
-    /// Applies a fix to the last program that failed.
+    /// Returns a call to the last failed program with a fix applied, or a refused call if the fix
+    /// cannot be applied.
     fn fixed(dialect: Dialect, failed: Option<&WrittenProgram>, texts: &[FixText]) -> Self {
         let Some(WrittenProgram { body, args }) = failed else {
             let why = format!(
@@ -170,7 +171,7 @@ impl Dialect {
         }
     }
 
-    /// Replaces the calls in an answer.
+    /// Replaces the calls in an answer with the planned calls.
     pub(crate) fn rewrite_calls(
         self,
         answer: Message,
@@ -183,8 +184,9 @@ impl Dialect {
         }
     }
 
-    /// Translates the messages of a conversation to this dialect. An endpoint rejects messages with
-    /// function calls if the request offers no functions.
+    /// Translates the messages of a conversation to this dialect. In the text dialect, function
+    /// calls become text, because an endpoint rejects messages with function calls if the request
+    /// offers no functions.
     pub(crate) fn translate(self, conversation: Vec<Message>) -> Vec<Message> {
         match self {
             Self::Text => conversation.into_iter().map(text::without_functions).collect(),
@@ -243,7 +245,7 @@ pub(crate) fn add(messages: &mut Vec<Message>, text: &str) {
     }
 }
 
-/// Converts a call to a function call.
+/// Converts a call to a function call of the native dialect.
 fn function_call(id: String, call: &Call, programs: &[ProgramFunction]) -> FunctionCall {
     let (name, arguments) = arguments::from_call(call, programs);
     FunctionCall { id, name, arguments: arguments.into() }

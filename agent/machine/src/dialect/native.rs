@@ -173,7 +173,13 @@ fn merge_fixes(meanings: &mut Vec<(&FunctionCall, Meaning)>) {
 /// Refuses the calls over the limit. If a turn calls an exclusive program, also refuses all other
 /// calls of the turn.
 fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
-    let is_exclusive = |call: &Call| matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name));
+    let is_exclusive = |call: &Call| {
+        matches!(
+            call,
+            Call::Catalog { name, .. }
+                if programs.iter().any(|known| known.exclusive && known.program == *name)
+        )
+    };
     let found = planned.iter().position(|plan| plan.refused.is_none() && is_exclusive(&plan.call));
     let name = found.and_then(|at| planned.get(at)).map(|plan| plan.call.label().to_owned());
     for (at, plan) in planned.iter_mut().enumerate().filter(|(_, plan)| plan.refused.is_none()) {
@@ -193,7 +199,7 @@ fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     }
 }
 
-/// Replaces the calls in an answer. Each call keeps its id.
+/// Replaces the calls in an answer with the planned calls. Each call keeps its id.
 pub(super) fn rewrite_calls(
     answer: Message,
     planned: &[PlannedCall],

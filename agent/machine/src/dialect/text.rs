@@ -40,8 +40,8 @@ pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     from_reading(answer, reading, false, (dialect, context))
 }
 
-/// Converts a reading to a parsed answer. An answer without a call is not marked as complete,
-/// because its text may have been truncated.
+/// Converts a reading to a parsed answer. A plain-text answer is not marked as complete, because
+/// its text may have been truncated.
 pub(super) fn from_reading(
     answer: &ModelAnswer,
     reading: Reading,
@@ -65,7 +65,7 @@ pub(super) fn from_reading(
         }
         Action::Fix { texts } => {
             let planned = PlannedCall::fixed(dialect, context.failed, &texts);
-            // Later turns see the program that was run.
+            // The conversation records the fixed program, which is the one that is run.
             let message = match planned.refused {
                 None => with_thought(thought.as_deref(), &planned.call),
                 Some(_) => retained,
@@ -146,7 +146,7 @@ pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message
     }
 }
 
-/// Writes an answer that contains a thought and a call.
+/// Writes an answer that contains a call, preceded by a thought if there is one.
 pub(super) fn with_thought(thought: Option<&str>, call: &Call) -> String {
     match thought {
         Some(thought) => format!("<reasoning>{thought}</reasoning>\n{}", write_call(call)),

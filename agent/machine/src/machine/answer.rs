@@ -19,8 +19,9 @@ const CALLED: &str = "the correction calls a program, and no program is run any 
 const EMPTY: &str = "the correction is empty";
 
 impl State {
-    /// Reads an answer that consists only of the contract's JSON value, in a turn that requires an
-    /// answer. Text within the value is never read as a call.
+    /// Reads an answer that consists only of a JSON value. Text within the value is never read as a
+    /// call. Returns `None` for any other answer, for a run without an output contract, and for a
+    /// turn that does not require a final answer.
     pub(super) fn read_value(&self, turn: &Turn, answer: &ModelAnswer) -> Option<ParsedAnswer> {
         let must_answer = matches!(turn.purpose, Purpose::Conclude | Purpose::Amend);
         let text = answer.text.trim();

@@ -14,7 +14,8 @@ use crate::{
 };
 
 impl State {
-    /// Asks the model again after an empty answer, unless the step's retries are used up.
+    /// Asks the model again after an empty answer. If the step's retries are used up, gives up the
+    /// pending repair, or ends the run if no repair is pending.
     pub(super) fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
             return self.retry(
@@ -30,7 +31,7 @@ impl State {
         }
     }
 
-    /// Asks the model again after a call in the forced last turn, but only once. After a second
+    /// Asks the model again after a call in a turn that requires the final answer. After a second
     /// call, the run ends without an answer, because the thought that accompanies a call is not
     /// meant for the user.
     pub(super) fn retry_call(&mut self, turn: Turn) -> Vec<Effect> {
@@ -42,7 +43,8 @@ impl State {
     }
 
     /// Asks the model again after an unusable repair, such as a fix whose old text occurs twice. If
-    /// the step's retries are used up, the step ends with the failed program and the reason.
+    /// the step's retries are used up, ends the step with an observation that contains the
+    /// diagnostic and the reason.
     pub(super) fn retry_repair(
         &mut self,
         turn: Turn,
@@ -58,14 +60,14 @@ impl State {
         self.give_up_repair(FailedProgram { diagnostic, ..failed })
     }
 
-    /// Ends the step with the program that does not compile.
+    /// Gives up the repair and ends the step. The observation contains the diagnostic.
     fn give_up_repair(&mut self, failed: FailedProgram) -> Vec<Effect> {
         let FailedProgram { answer, body, args, diagnostic, .. } = failed;
         let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
         self.finish_step((answer, None), &planned, &[], vec![Execution::Rejected { diagnostic }])
     }
 
-    /// Asks the model again, unless the budget is used up.
+    /// Asks the model again, or ends the run if its budget is used up.
     pub(super) fn retry(&mut self, turn: Turn, error: String) -> Vec<Effect> {
         if let Some(ending) = self.over_budget() {
             return self.end(ending);
@@ -88,8 +90,8 @@ impl State {
         vec![self.ask(turn)]
     }
 
-    /// Asks the model and waits for its answer. Requests that apply only to this turn are not added
-    /// to the conversation.
+    /// Returns the effect that asks the model, and makes the run wait for the answer. Instructions
+    /// that apply only to this turn are not added to the conversation.
     pub(super) fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.request();
         if let Some(failed) = &turn.failed_program {
@@ -142,9 +144,9 @@ impl State {
         messages
     }
 
-    /// Returns the user's message as the model sees it, followed by the files of the orientation
-    /// and by the run's nonce. The nonce comes after the prompt and the history, so both are
-    /// byte-for-byte identical in every run of a session.
+    /// Returns the user's message as the model sees it, followed by the orientation and the run's
+    /// nonce. The nonce comes after the prompt and the history, so both are byte-for-byte identical
+    /// in every run of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());

@@ -19,7 +19,7 @@ impl State {
         self.traits.iter().filter(is_due).cloned().collect()
     }
 
-    /// Returns the effect that requests the execution of these programs.
+    /// Returns the effect that runs `programs`.
     pub(super) fn contribute(&self, programs: &[TraitProgram]) -> Effect {
         let messages = self.conversation.get(1..).unwrap_or_default();
         let calls = programs.iter().map(|one| one.call(messages, &self.nonce)).collect();

@@ -170,7 +170,8 @@ impl State {
         let bytes: usize = others().map(|known| known.data.len()).sum();
         if others().count() >= MAX_NUMBER || bytes + artifact.data.len() > MAX_BYTES {
             return Err(format!(
-                "the artifact `{}` is not kept: a run keeps at most {MAX_NUMBER} of together {} MiB",
+                "the artifact `{}` is not kept: a run keeps at most {MAX_NUMBER} of together {} \
+                 MiB",
                 artifact.name,
                 MAX_BYTES >> 20
             ));
@@ -180,7 +181,8 @@ impl State {
         Ok(())
     }
 
-    /// Stores the last program that the model wrote, if it failed, so that a fix can change it.
+    /// Stores the step's last failed inline program, so that the model can fix it later. If all
+    /// inline programs of the step succeeded, clears the stored program.
     pub(super) fn remember_failure(&mut self, planned: &[PlannedCall], executions: &[Execution]) {
         let run = planned.iter().filter(|plan| plan.refused.is_none());
         let written = run.zip(executions).filter_map(|(plan, execution)| match &plan.call {
@@ -194,7 +196,8 @@ impl State {
         };
     }
 
-    /// Returns the number of consecutive steps that had the same calls with the same outputs.
+    /// Records the calls and outputs of a step. Returns the number of consecutive steps, including
+    /// this one, in which the calls and outputs were identical.
     pub(super) fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();
@@ -211,6 +214,10 @@ impl State {
     }
 
     pub(super) fn is_silent(&self, plan: &PlannedCall) -> bool {
-        matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
+        matches!(
+            &plan.call,
+            Call::Catalog { name, .. }
+                if self.programs.iter().any(|known| known.silent && known.program == *name)
+        )
     }
 }

@@ -1,8 +1,8 @@
 //! The loop: think, read, act, observe, end.
 //!
-//! A run is a value, and only [`step`] changes it. [`step`] does no I/O and uses no clock and no
-//! randomness, so the same inputs always lead to the same effects. A run can be replayed from the
-//! journal of its inputs, resumed after a crash, and tested without a network.
+//! Only [`step`] changes the state of a run. It does no I/O and uses no clock and no randomness, so
+//! the same inputs always lead to the same effects. A run can be replayed from the journal of its
+//! inputs, resumed after a crash, and tested without a network.
 
 mod answer;
 mod ask;
@@ -27,8 +27,8 @@ const TRUNCATED: &str = "the answer was cut off before its end";
 
 /// Applies an input to a run. Returns the new state and the effects to perform.
 ///
-/// An input has no effect if the run does not wait for it, such as a late result or any input after
-/// the end.
+/// A result that the run is not waiting for, such as a late one, has no effect. After the end of
+/// the run, no input has an effect.
 ///
 /// ```
 /// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};
@@ -37,7 +37,10 @@ const TRUNCATED: &str = "the answer was cut off before its end";
 /// let (state, effects) = step(state, Input::Begin { message: "6 × 7?".into() });
 /// assert!(matches!(effects.as_slice(), [Effect::Ask(_)]));
 ///
-/// let answer = ModelAnswer { text: "ToolCall::Response(\"42\")".into(), ..ModelAnswer::default() };
+/// let answer = ModelAnswer {
+///     text: "ToolCall::Response(\"42\")".into(),
+///     ..ModelAnswer::default()
+/// };
 /// let (state, effects) = step(state, Input::Answer(answer));
 /// let ending = Ending::Answered { text: "42".into(), data: None };
 /// assert_eq!(effects.last(), Some(&Effect::Finish(ending)));
@@ -102,7 +105,8 @@ impl State {
         vec![Effect::Moderate { message }]
     }
 
-    /// Think: asks the model for its next action, or for the final answer if the steps are used up.
+    /// Starts the next turn: asks the model for its next action, or for the final answer if the
+    /// steps are used up.
     fn next_turn(&mut self) -> Vec<Effect> {
         if let Some(ending) = self.over_budget() {
             return self.end(ending);
@@ -200,8 +204,8 @@ impl State {
         effects
     }
 
-    /// Observe: reports the outcomes of the calls to the model, or asks it to repair a program that
-    /// does not compile.
+    /// Reports the outcomes of the calls to the model, or asks it to repair a program that does not
+    /// compile.
     fn observe(
         &mut self,
         turn: Turn,
@@ -249,7 +253,7 @@ fn refused_repair(turn: &Turn, intent: &Intent) -> Option<(FailedProgram, String
 }
 
 impl State {
-    /// Ends the run with the answer of the forced last turn.
+    /// Ends the run with the final answer that the model gave after the steps were used up.
     fn conclude(&mut self, turn: Turn, answer: Message, text: String) -> Vec<Effect> {
         // An endpoint would reject the next turn of the session if a call had no result.
         let answer =
@@ -257,7 +261,7 @@ impl State {
         self.answered(turn, answer, text, Some(Bound::Steps))
     }
 
-    /// Starts the run if moderation allowed the message, and ends the run otherwise.
+    /// Starts the first turn if moderation allowed the message, and ends the run otherwise.
     fn apply_verdict(&mut self, verdict: Verdict) -> Vec<Effect> {
         let refusal = verdict.refusal().map(str::to_owned);
         let mut effects = vec![Effect::Emit(Event::Moderated { verdict })];

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl State {
-    /// Returns the call to the recall program, if a recall is due.
+    /// Returns the call to the recall program, or `None` if no recall is due.
     pub(super) fn recall_call(&mut self) -> Option<Call> {
         let contract = self.recall.as_ref()?;
         let messages = self.conversation.get(1..).unwrap_or_default();

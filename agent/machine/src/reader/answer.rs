@@ -1,9 +1,9 @@
 //! Reading the final answer in `ToolCall::Response(…)`.
 //!
-//! A final answer may contain anything: quotes, parentheses, code, even calls. It therefore ends at
-//! the first position that closes the call *and* ends its line, outside all brackets, quotes and
-//! fences that the answer itself has opened. If there is no such position, it ends at the last
-//! position that closes the call before the start of a new turn.
+//! A final answer may contain anything: quotes, parentheses, code, even calls. The reader therefore
+//! assumes that the call ends at the first closing parenthesis that ends its line and is outside
+//! all brackets, quotes and fences opened in the answer. If there is no such parenthesis, the call
+//! ends at the last closing parenthesis that could belong to it before a new turn begins.
 
 use super::{
     Note,
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str, at: usize) -> Answer {
     }
 }
 
-/// A position at which the answer could end.
+/// A possible end of the answer.
 #[derive(Clone, Copy)]
 struct Candidate {
     /// End offset of the answer.
@@ -53,8 +53,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Creates a candidate for the closing quote or fence at `end..after`, if it is followed by the
-    /// closing parenthesis or the end of the text.
+    /// Creates a candidate from the closing quote or fence at `end..after`. Returns `None` if
+    /// neither the closing parenthesis nor a new turn nor the end of the text follows.
     fn at(text: &str, end: usize, after: usize) -> Option<Self> {
         let mut next = after_space(text, after);
         if let Some(comma @ (',' | '，')) = char_at(text, next) {
@@ -211,7 +211,7 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     }
 }
 
-/// Reads an answer that is a JSON value. Returns `None` if it is not.
+/// Reads the answer as a JSON value. Returns `None` if it is anything else.
 fn json(text: &str, start: usize) -> Option<Answer> {
     let found = arguments::read(text, start);
     found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })
@@ -245,7 +245,8 @@ fn unquoted(text: &str, start: usize) -> Answer {
     last.unwrap_or(unclosed).into_answer(text, start, |raw| raw.trim().to_owned())
 }
 
-/// Reads an answer after `ToolCall::Response` without parentheses: the rest of the text.
+/// Reads an answer that follows `ToolCall::Response` without parentheses, after a colon or a line
+/// break. The answer extends to the end of the text. Returns `None` if there is no such answer.
 pub(super) fn without_parentheses(text: &str, at: usize) -> Option<String> {
     let next = after_blanks(text, at);
     let inside = match byte(text, next) {

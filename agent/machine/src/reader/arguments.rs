@@ -59,8 +59,8 @@ pub(super) fn read(text: &str, at: usize) -> Arguments {
     })
 }
 
-/// Reads arguments that are written as the fields of a JSON object. The object must have the field
-/// `wanted`.
+/// Reads arguments that are written as the fields of a JSON object. Returns `None` if there is no
+/// such object, or if it lacks the field `wanted`.
 pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Arguments> {
     if byte(text, after_space(text, at)) != b'{' {
         return None;
@@ -75,8 +75,8 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
     Some(Arguments { items, ..found })
 }
 
-/// Returns the offset of the value after `key =` or `key:`. Returns `None` if the text after `=` or
-/// `:` may be something other than a value.
+/// Returns the offset of the value after `key =` or `key:`. Returns `None` if there is no key, or
+/// if the text after it may be something other than a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
     let word = text
         .as_bytes()
@@ -108,7 +108,8 @@ impl Arguments {
         self.items.iter().any(|item| item.form == Form::Bare && is_ellipsis(&item.value))
     }
 
-    /// Returns the value if there is exactly one argument and reading it produced no note.
+    /// Returns the value if there is exactly one argument and reading it produced no note, and
+    /// `None` otherwise.
     pub(super) fn only(&self) -> Option<&str> {
         match self.items.as_slice() {
             [item] if self.note.is_none() => Some(&item.value),
@@ -124,7 +125,7 @@ impl Arguments {
         if self.items.is_empty() { String::new() } else { self.items.remove(index).name() }
     }
 
-    /// Removes and returns the argument with this key.
+    /// Removes and returns the argument with this key, or returns `None` if there is none.
     pub(super) fn take(&mut self, key: &str) -> Option<String> {
         let index = self.items.iter().position(|item| item.key.as_deref() == Some(key))?;
         Some(self.items.remove(index).value)
@@ -160,7 +161,7 @@ impl Item {
 impl Item {
     /// Returns the strings of a fix. A triple-quoted string is code: its escapes are left
     /// unresolved, as in a program. In any other string, escapes are resolved, as in any argument.
-    /// The other reading is stored as an alternative, because models confuse the two.
+    /// The opposite form is stored as the alternative, because models confuse the two.
     fn into_fix_texts(self) -> Vec<FixText> {
         let json = (self.form == Form::Json)
             .then(|| fix::texts_of_json(serde_json::from_str(&self.value).ok()?))
@@ -216,7 +217,7 @@ fn spaced(value: &Value) -> String {
 /// Maximum length of a comment, in bytes.
 const MAX_COMMENT: usize = 200;
 
-/// Returns true if a comment in another language begins at `at` and ends with a line break.
+/// Returns true if a `//` or `#` comment begins at `at` and ends with a line break.
 pub(super) fn is_comment(text: &str, at: usize) -> bool {
     matches!((byte(text, at), byte(text, at + 1)), (b'/', b'/') | (b'#', b' '))
         && text.as_bytes().iter().skip(at).take(MAX_COMMENT).any(|&b| b == b'\n')

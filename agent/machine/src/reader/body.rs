@@ -1,4 +1,4 @@
-//! Reading the program in `ToolCall::Wat(…)`: fenced, quoted or bare.
+//! Reading the fenced, quoted or bare program in `ToolCall::Wat(…)`.
 
 use super::{
     Note,
@@ -145,8 +145,8 @@ fn without_fence_line(source: &str) -> &str {
     }
 }
 
-/// Returns the start of a fence's content: the next line, or the program itself if it begins on the
-/// same line.
+/// Returns the offset at which a fence's content begins: the start of the next line, or the start
+/// of the program if the program begins on the fence's line.
 fn after_info(text: &str, at: usize) -> usize {
     let line = line_end(text, at);
     let info = slice(text, at, line);

@@ -109,7 +109,8 @@ fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
     Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
 }
 
-/// Maximum number of consecutive fixes that are read. The limit keeps the reader's time linear.
+/// Maximum number of consecutive fixes that are read. The limit keeps the reader's running time
+/// linear.
 const MAX_FIXES: usize = 32;
 
 /// Reads a fix. Consecutive fixes are merged into one.

@@ -1,4 +1,5 @@
-//! Finding the header of a call, such as `ToolCall::Wat(`, and the decoration around a call.
+//! Finding the header of a call, such as `ToolCall::Wat(`, and the decoration around a call, such
+//! as Markdown markup.
 
 use super::{
     reasoning,
@@ -47,13 +48,14 @@ pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> 
     None
 }
 
-/// Reads the header that begins at `start`.
+/// Reads the header that begins at `start`. Returns `None` if no header begins there.
 pub(super) fn at_offset(text: &str, start: usize) -> Option<Header<'_>> {
     let (kind, end) = prefixed_kind(text, start)?;
     opened(text, start, kind, end)
 }
 
-/// Reads a header that begins at `start` without `ToolCall::`.
+/// Reads a header without `ToolCall::` that begins at `start`. Returns `None` if no such header
+/// begins there.
 pub(super) fn bare_at_offset(text: &str, start: usize) -> Option<Header<'_>> {
     let (kind, end) = kind_at(text, start)?;
     let header = opened(text, start, kind, end)?;
@@ -165,8 +167,8 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
         || at_offset(text, at).is_some()
 }
 
-/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line.
-/// Everything before `at` has then ended, even if it is not closed.
+/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. A
+/// call, string or fence that is still open then ends at `at`.
 pub(super) fn is_over(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     slice(text, at, next).contains('\n') && is_boundary(text, next)

@@ -31,7 +31,10 @@ use self::{header::Header, reasoning::Tags, text::slice};
 /// ```
 /// use wattle_machine::{Action, read};
 ///
-/// let reading = read("<reasoning>the page</reasoning>\nToolCall::Catalog(\"http_get\", \"https://example.com\"");
+/// let reading = read(
+///     "<reasoning>the page</reasoning>\n\
+///      ToolCall::Catalog(\"http_get\", \"https://example.com\"",
+/// );
 /// assert_eq!(reading.thought.as_deref(), Some("the page"));
 /// assert_eq!(
 ///     reading.action,
@@ -44,8 +47,8 @@ pub fn read(answer: &str) -> Reading {
     }
 }
 
-/// Reads an answer to a request for a corrected program. If the answer contains a fenced program
-/// and no call, the program becomes the call, even if prose surrounds it.
+/// Looks for a corrected program in an answer without a call. If the answer contains a fenced
+/// program, the program becomes the call, even if prose surrounds it.
 pub(crate) fn read_repair(uncalled: Reading) -> Reading {
     uncalled::program_in_prose(uncalled)
 }
@@ -111,7 +114,7 @@ struct FoundCall {
 }
 
 /// Maximum number of mentions that are skipped in the search for a real call. The limit keeps the
-/// reader's time linear even if the answer consists of mentions.
+/// reader's running time linear even if the answer consists of mentions.
 const MAX_MENTIONS: usize = 4;
 
 /// Mentions of calls, such as `ToolCall::Wat(...)`. The first mention is used if there is no real
@@ -137,7 +140,7 @@ fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) ->
 }
 
 /// Finds the call that ends unclosed reasoning: the first call at the start of a line, or else the
-/// last call, if no text follows it.
+/// last call. Returns `None` if the last call is a mere mention or is followed by text.
 fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     let mut at = from;
     let mut last: Option<Header<'_>> = None;
@@ -154,8 +157,8 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     alone.then_some(FoundCall { start: header.start, call })
 }
 
-/// Reads the text before an unmatched closing tag as reasoning. Returns the offset of the rest. The
-/// opening tag is missing if the chat template writes it itself.
+/// Reads the text before an unmatched closing tag as reasoning. Returns the offset of the remaining
+/// text. The opening tag is missing if the chat template writes it instead of the model.
 fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
     let Some(close) = tags.leading_close() else { return 0 };
     let covered = header::next(text, 0, close.start)
@@ -198,7 +201,7 @@ fn filled(thought: &str) -> Option<String> {
     (!thought.is_empty()).then(|| thought.to_owned())
 }
 
-/// Returns the text in `from..limit` without the closing tags of reasoning.
+/// Returns the text in `from..limit` without closing reasoning tags.
 fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String {
     let mut out = String::new();
     let mut at = from;

@@ -101,15 +101,16 @@ pub(super) fn triple_runs(text: &str, quote: Quote) -> impl Iterator<Item = (usi
     })
 }
 
-/// Resolves the escapes in a string's content. In multi-line triple-quoted strings, only escaped
-/// quotes are resolved, because the content is usually code, paths or formulas.
+/// Resolves the escapes in a string's content, unless the string is raw. In a multi-line
+/// triple-quoted string, resolves only escaped triple quotes, because the content is usually code,
+/// paths or formulas.
 pub(super) fn content(raw: &str, quote: Quote) -> String {
     if quote.is_raw {
         raw.to_owned()
     } else if quote.is_triple && raw.trim().contains('\n') {
         code(raw, quote.mark)
     } else {
-        // The content is in typographic triple quotes.
+        // Typographic triple quotes leave two quotes at each end of the content.
         let inner = raw
             .strip_prefix("““")
             .and_then(|raw| raw.strip_suffix("””"))

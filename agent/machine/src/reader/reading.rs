@@ -17,7 +17,8 @@ pub struct Reading {
     pub action: Action,
     /// Notes for the model about the form of its answer.
     pub notes: Vec<Note>,
-    /// The answer without dropped text, as later turns see it. Line breaks are `\n`.
+    /// The answer as it is recorded in the conversation, without dropped text. Line breaks are
+    /// `\n`.
     #[serde(rename = "said")]
     pub retained: String,
 }
@@ -97,7 +98,10 @@ impl Reading {
     ///
     /// ```
     /// let reading = wattle_machine::read("ToolCall::Catalog(\"now\", 1)");
-    /// assert_eq!(reading.to_json().to_string(), r#"{"action":"catalog","thought":null,"name":"now","args":["1"]}"#);
+    /// assert_eq!(
+    ///     reading.to_json().to_string(),
+    ///     r#"{"action":"catalog","thought":null,"name":"now","args":["1"]}"#
+    /// );
     /// ```
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();

@@ -13,7 +13,8 @@ pub(super) struct Tag {
     pub(super) end: usize,
     name: usize,
     closes: bool,
-    /// Index of the matching closing tag, if this is an opening tag.
+    /// Index of the closing tag that matches this opening tag. `None` for a closing tag, and if
+    /// there is no match.
     partner: Option<usize>,
 }
 
@@ -28,12 +29,12 @@ impl Tags {
     }
 
     /// Returns the closing tag of `open`: the next closing tag with the same name, or else the next
-    /// closing tag.
+    /// closing tag with any name.
     pub(super) fn close_of(&self, open: Tag) -> Option<Tag> {
         self.0.get(open.partner?).copied()
     }
 
-    /// Returns the answer's first reasoning tag if it is a closing tag.
+    /// Returns the answer's first reasoning tag if it is a closing tag, and `None` otherwise.
     pub(super) fn leading_close(&self) -> Option<Tag> {
         self.0.first().filter(|tag| tag.closes).copied()
     }

@@ -165,7 +165,8 @@ impl Scanner<'_> {
         length
     }
 
-    /// Returns the end of the program if the line that begins at `at` ends it.
+    /// Returns the end of the program if the line that begins at `at` ends it, and `None`
+    /// otherwise.
     fn line_stop(&mut self, at: usize) -> Option<Scan> {
         let Self { text, until, state, .. } = *self;
         let start = after_blanks(text, at);
@@ -228,7 +229,8 @@ fn ends_call(text: &str, at: usize) -> bool {
         || header::is_boundary(text, next)
 }
 
-/// Returns the end of the program if an inline fence or quote at `at` ends it.
+/// Returns the end of the program if an inline fence or quote at `at` ends it, and `None`
+/// otherwise.
 fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan> {
     let (mark, least) = match until {
         Until::Fence { mark, length } | Until::Quote { mark, length } => (mark, length),

@@ -1,5 +1,5 @@
-//! Panic-free functions on strings and byte offsets. For offsets beyond the end of the string, they
-//! return 0 or an empty string.
+//! Functions on strings and byte offsets. They do not panic if an offset is beyond the end of the
+//! string or within a character.
 
 /// Returns the byte at `at`, or 0 beyond the end of the string.
 pub(super) fn byte(text: &str, at: usize) -> u8 {
@@ -47,7 +47,8 @@ fn is_space(found: char) -> bool {
     found.is_whitespace() || matches!(found, '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 
-/// Returns the offset of the line break that ends the line, or the end of the text.
+/// Returns the offset of the first line break at or after `at`, or the length of the text if there
+/// is none.
 pub(super) fn line_end(text: &str, at: usize) -> usize {
     slice(text, at, text.len()).find('\n').map_or(text.len(), |length| at + length)
 }

@@ -40,12 +40,13 @@ pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Readin
     reading(Action::Response { text: trim_blank_lines(outside).to_owned() }, Vec::new())
 }
 
-/// Maximum number of fences that are searched for a program. The limit keeps the reader's time
-/// linear even if the answer consists of fences.
+/// Maximum number of fences that are searched for a program. The limit keeps the reader's running
+/// time linear even if the answer consists of fences.
 const MAX_FENCES: usize = 8;
 
-/// Uses the first fenced program in the text of an answer as its action, and the text before the
-/// program as the thought.
+/// Returns a reading whose action is the first fenced program in the answer's text. If the model
+/// gave no thought, the text before the program becomes the thought. Returns the reading unchanged
+/// if its text contains no fenced program.
 pub(super) fn program_in_prose(reading: Reading) -> Reading {
     let Action::Response { text } = &reading.action else { return reading };
     let mut at = 0;
@@ -68,7 +69,7 @@ pub(super) fn program_in_prose(reading: Reading) -> Reading {
     reading
 }
 
-/// Reads an answer that consists of a single fenced program.
+/// Reads an answer that consists of a single fenced program. Returns `None` for any other answer.
 fn program(lone: &str) -> Option<(String, Option<Note>)> {
     let (mark, length) = fence(lone, 0)?;
     let found = body::fenced(lone, 0, mark, length);

@@ -9,7 +9,8 @@ use super::{
 };
 
 impl<'a> Parser<'a> {
-    /// Reads the string that starts with `quote`. Returns its raw content.
+    /// Reads the string that starts with `quote`. Returns its raw content, or `None` if a strict
+    /// parser finds no closing quote.
     pub(super) fn string(&mut self, quote: Quote) -> Option<&'a str> {
         let (end, after) = if !self.lenient {
             quote::close(self.text, quote)?
@@ -40,7 +41,7 @@ impl<'a> Parser<'a> {
 
     /// Finds the closing quote of a string that may contain unescaped quotes. The closing quote is
     /// followed by a comma or the closing parenthesis, and is outside of parentheses opened within
-    /// the string.
+    /// the string. Returns the end offsets of the content and of the closing quote.
     fn lenient_close(&mut self, quote: Quote) -> (usize, usize) {
         if self.hopeless {
             return quote::close(self.text, quote)
@@ -98,7 +99,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Ends an unclosed string at `end`, before the closing parenthesis of the call.
+    /// Ends an unclosed string at `end`, or before the call's closing parenthesis if there is one.
+    /// Returns the end offset of the content, and the offset at which parsing continues.
     fn unclosed(&mut self, quote: Quote, end: usize) -> (usize, usize) {
         self.note = Some(Note::UnclosedString);
         let content = without_tail(slice(self.text, quote.inside, end));
@@ -108,7 +110,8 @@ impl<'a> Parser<'a> {
         (inside, rest.find(')').map_or(end, |offset| inside + offset))
     }
 
-    /// Reads the fenced value at the parser's position.
+    /// Reads the fenced value at the parser's position. Returns `None` if a strict parser finds no
+    /// closing fence.
     pub(super) fn fenced(&mut self, mark: u8, length: usize) -> Option<String> {
         let line = line_end(self.text, self.at);
         let marks = char::from(mark).to_string().repeat(length);
@@ -134,7 +137,8 @@ impl<'a> Parser<'a> {
         Some(content.to_owned())
     }
 
-    /// Reads a JSON object or array, or a similar literal in another language.
+    /// Reads a JSON object or array, or a similar literal in another language. Returns `None` if a
+    /// strict parser finds no closing bracket.
     pub(super) fn json(&mut self) -> Option<String> {
         let start = self.at;
         let (mut depth, mut parentheses, mut string, mut before) = (0_usize, 0_usize, 0_u8, b'{');
@@ -165,7 +169,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a value without quotes. The value ends before a comma or parenthesis that is not part
-    /// of it, or at the end of the line.
+    /// of it, or at the end of the line. Returns `None` if a strict parser finds a comment, a
+    /// double quote or a backtick.
     pub(super) fn bare(&mut self) -> Option<String> {
         let start = self.at;
         if !self.lenient && is_comment(self.text, start) {

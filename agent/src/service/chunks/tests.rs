@@ -1,4 +1,4 @@
-//! Tests of the view, with outputs that are split into pieces of every possible size.
+//! Tests of `Chunks` with model outputs that are split into pieces of every possible size.
 
 use super::*;
 

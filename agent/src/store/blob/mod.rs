@@ -49,7 +49,7 @@ const READ: &str = "read";
 /// location without objects.
 const MARKER: &str = "wattle";
 
-/// Maximum number of incomplete files that an object may leave in a folder.
+/// Maximum number of incomplete files that are removed together with an object.
 const MAX_INCOMPLETE: usize = 16;
 
 /// Maximum size of an object, in bytes.
@@ -66,7 +66,7 @@ const PAGE: i64 = 500;
 pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
-    /// The folder, if the location is one.
+    /// The folder, or `None` for a bucket.
     folder: Option<Arc<Path>>,
     shown: Arc<str>,
 }
@@ -100,7 +100,7 @@ impl BlobStore {
     }
 
     fn path(&self, object: &str) -> ObjectPath {
-        // Folders of moderate size.
+        // A folder for each pair of leading characters, so that no folder becomes too large.
         let folder = object.get(..2).unwrap_or_default();
         self.prefix.clone().join(folder).join(object)
     }
@@ -120,7 +120,7 @@ impl BlobStore {
         done.map(drop).map_err(|error| self.failed("write", object, &error))
     }
 
-    /// Reads an object, and checks its content.
+    /// Reads an object, and checks its content against the hash in its name.
     async fn get(&self, object: &str) -> Result<Bytes, Cause> {
         let failed = |error| self.failed(READ, object, &error);
         let found = match self.objects.get(&self.path(object)).await {
@@ -149,7 +149,8 @@ impl BlobStore {
         }
     }
 
-    /// Prepares for a change: marks a new location, and otherwise checks that it is marked.
+    /// Prepares the location for a change. Writes the marker to a new location, and otherwise
+    /// checks that the marker exists.
     async fn enter(&self, is_new: bool) -> Result<(), Cause> {
         if !is_new {
             return self.check_marker().await;
@@ -158,7 +159,7 @@ impl BlobStore {
         written.map(drop).map_err(|error| self.failed("write", MARKER, &error))
     }
 
-    /// Checks that the location is the marked one.
+    /// Checks that the location contains the marker.
     async fn check_marker(&self) -> Result<(), Cause> {
         match self.objects.head(&self.prefix.clone().join(MARKER)).await {
             Ok(_) => Ok(()),
@@ -183,7 +184,7 @@ impl BlobStore {
         }
         if let Some(folder) = &self.folder {
             let path = folder.join(self.path(object).as_ref());
-            // A process that crashed during a write left an incomplete file.
+            // A process that crashed during a write may have left an incomplete file.
             for at in 1..=MAX_INCOMPLETE {
                 if tokio::fs::remove_file(format!("{}#{at}", path.display())).await.is_err() {
                     break;
@@ -226,7 +227,7 @@ impl StoredText {
         }
     }
 
-    /// Returns the name of the object, if there is one.
+    /// Returns the name of the object, or `None` if the text is stored inline.
     pub(super) fn object(&self) -> Option<&str> {
         match self {
             StoredText::Inline(_) => None,
@@ -275,8 +276,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let Some(blobs) = &self.blobs else { return Ok(()) };
         let failed = |cause| self.failed("write", cause);
-        // The location is checked before any object is taken for removal, so an object that is being
-        // removed was in a marked location.
+        // The location is checked before any object is selected for removal, so objects are removed
+        // only from a location with the marker.
         if self.unused_objects(old).await? > 0 {
             let is_new = self.read(has_no_objects).await?;
             blobs.enter(is_new).await.map_err(failed)?;
@@ -285,7 +286,7 @@ impl Store {
         loop {
             let page =
                 move |transaction: &mut Transaction<'_>| take_unused(transaction, &after, old);
-            // An object must not be referred to again after it was removed, also if the machine
+            // No row may refer to an object again after it was removed, even if the machine
             // crashes.
             let (last, objects) = self.db.run(Access::Durable, page).await.map_err(failed)?;
             for object in objects {
@@ -303,7 +304,8 @@ impl Store {
         }
     }
 
-    /// Counts the objects that [`remove_unused_objects`](Store::remove_unused_objects) would remove.
+    /// Counts the objects that [`remove_unused_objects`](Store::remove_unused_objects) would
+    /// remove.
     pub(super) async fn unused_objects(&self, old: i64) -> Result<u64, StoreError> {
         match self.blobs {
             Some(_) => self.read(move |transaction| count_unused(transaction, old)).await,
@@ -396,7 +398,8 @@ impl TenantStore {
         }
     }
 
-    /// Moves a turn's file changes to an object if they are large.
+    /// Moves a turn's file changes to an object if they are large, and returns their stored form.
+    /// Returns `None` if the file changes stay in the turn.
     pub(super) async fn store_files(
         &self,
         turn: &mut Turn,
@@ -435,8 +438,8 @@ async fn off_the_runtime<T: Send + 'static>(
     }
 }
 
-/// Returns the object whose content has this digest, if there is one, and updates the time of its
-/// last use.
+/// Returns the name of the object whose content has this digest, and updates the time of the
+/// object's last use. Returns `None` if there is no such object.
 fn find_content(
     transaction: &mut Transaction<'_>,
     (tenant, _): Owner<'_>,
@@ -450,8 +453,8 @@ fn find_content(
     found.map(|row| row.get(0)).transpose()
 }
 
-/// Returns true if no object of the store was ever uploaded completely, as far as its rows show, so
-/// that the location may be new.
+/// Returns true if the store has no objects, apart from those that are still being uploaded. The
+/// location may then be new, and lack the marker.
 fn has_no_objects(transaction: &mut Transaction<'_>) -> Result<bool, Cause> {
     let query = "SELECT 1 FROM blob WHERE status <> 'uploading' LIMIT 1";
     Ok(transaction.first(query, params![])?.is_none())
@@ -471,9 +474,10 @@ fn count_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<u64, Caus
     Ok(transaction.one(&query, params![old])?.get::<i64>(0)?.cast_unsigned())
 }
 
-/// Updates the status of unreferenced objects that were last used before `old`. Ready objects
-/// become unused. Objects that are already unused, or were never uploaded completely, become
-/// objects to remove. Returns the objects to remove.
+/// Updates the status of unreferenced objects that were last used before `old`, in the page of
+/// objects whose names sort after `after`. Ready objects are marked as unused. Objects that are
+/// already unused, or were never uploaded completely, are marked for removal. Returns the last name
+/// in the page, or `None` if the page is empty, and the objects that are marked for removal.
 fn take_unused(
     transaction: &mut Transaction<'_>,
     after: &str,

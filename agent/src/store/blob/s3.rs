@@ -49,7 +49,7 @@ impl S3Bucket {
         self.region.as_deref().unwrap_or("us-east-1")
     }
 
-    /// Returns the URL of the service. The bucket's name is appended to it.
+    /// Returns the URL of the service, to which the S3 client appends the bucket's name.
     fn endpoint(&self) -> String {
         let amazon = || format!("https://s3.{}.amazonaws.com", self.region());
         self.endpoint.clone().unwrap_or_else(amazon)

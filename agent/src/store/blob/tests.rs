@@ -39,7 +39,7 @@ impl Fixture {
         files.map(|file| file.unwrap().path()).collect()
     }
 
-    /// Adds a run with one turn that changed these files.
+    /// Adds a run with two turns, the second of which changed these files.
     async fn run(&self, id: &str, files: &str) {
         let start = RunStart::new("hello", serde_json::Value::Null);
         let run = RunRecord { session: Some("s".to_owned()), ..RunRecord::new(id, start) };
@@ -64,7 +64,8 @@ impl Fixture {
         self.store.db.run(Access::Write, work).await.unwrap();
     }
 
-    /// Removes all objects without references, regardless of their age.
+    /// Sweeps the unreferenced objects, regardless of their age. Returns the number of removed
+    /// objects.
     async fn sweep(&self) -> u64 {
         let mut removed = 0;
         self.store.remove_unused_objects(i64::MAX, &mut removed).await.unwrap();

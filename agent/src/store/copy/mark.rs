@@ -45,7 +45,7 @@ pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u
     Ok(copied.cast_unsigned())
 }
 
-/// Adds the number of rows copied in this transaction to the marker.
+/// Adds the number of rows copied in this transaction to the marker's count.
 pub(super) fn count(transaction: &mut Transaction<'_>, rows: usize) -> Result<(), DbError> {
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
     transaction.execute("UPDATE copying SET copied = copied + ?1", params![rows]).map(drop)

@@ -1,4 +1,4 @@
-//! Copying of whole stores, within one database engine or from one engine to the other.
+//! Copying whole stores, within one database engine or from one engine to the other.
 //!
 //! ```text
 //! mark the target ─► each table: batch, batch, … ─► compare the hashes of both ─► remove the mark

@@ -17,7 +17,8 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// Limits for small batches, so that each table needs several batches.
 const SMALL: BatchLimits = BatchLimits { rows: 4, bytes: 700 };
 
-/// The tables that are not copied: the version, the marker, locks and cancellation requests.
+/// The tables that are not copied: the version, the marker, the processes that hold locks, the
+/// locks, and the cancellation requests.
 const OTHERS: &[&str] = &["version", "copying", "replica", "hold", "cancellation"];
 
 fn memory() -> Store {
@@ -259,8 +260,8 @@ async fn a_copy_that_fails_at_any_statement_is_continued() {
     continued(false, memory).await;
 }
 
-/// The statements of a batch are the same as in SQLite, so it is enough to kill the copy at each
-/// batch.
+/// A batch executes the same statements as in SQLite, where each statement is tested, so it is
+/// enough to interrupt the copy at each batch.
 #[tokio::test]
 async fn a_copy_that_is_killed_at_any_batch_is_continued_in_postgres() {
     let Some(target) = postgres() else { return };

@@ -41,7 +41,7 @@ use crate::error::Cause;
 pub(in crate::store) enum Access {
     /// The transaction only reads, and sees one consistent state of the database.
     Read,
-    /// The transaction may write. SQLite may lose its changes if the machine crashes soon
+    /// The transaction may write. SQLite may lose the changes if the machine crashes soon
     /// afterwards.
     Write,
     /// The transaction may write, and its changes survive a crash of the machine.
@@ -249,15 +249,15 @@ impl Database {
         done
     }
 
-    /// Notifies all processes that share the database, including this one, on a topic. Does nothing
-    /// for SQLite.
+    /// Sends a notification with `topic` to all processes that share the database, including this
+    /// one. Does nothing for SQLite.
     pub(in crate::store) fn wake(&self, topic: &str) {
         if let Engine::Postgres(postgres) = &self.engine {
             postgres.notices().send(topic);
         }
     }
 
-    /// Returns a receiver of the topics of all notifications from now on, or `None` for SQLite,
+    /// Returns a receiver that yields the topic of each future notification, or `None` for SQLite,
     /// which sends no notifications.
     pub(in crate::store) fn wakes(&self) -> Option<broadcast::Receiver<Arc<str>>> {
         match &self.engine {
@@ -266,8 +266,8 @@ impl Database {
         }
     }
 
-    /// Passes each transaction to `observer` from now on. Only the first observer registered with a
-    /// database is used.
+    /// Reports each finished transaction to `observer` from now on. Only the first observer
+    /// registered with a database is used.
     pub(in crate::store) fn observe(&self, observer: Box<StoreObserver>) {
         drop(self.observer.set(observer));
     }
@@ -281,7 +281,8 @@ impl Database {
         }
     }
 
-    /// Returns the engine if it is SQLite, whose transactions can run on the current thread.
+    /// Returns the engine if it is SQLite, whose transactions can run on the current thread, and
+    /// `None` otherwise.
     pub(in crate::store) fn sqlite(&self) -> Option<&Sqlite> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Some(sqlite),

@@ -94,7 +94,7 @@ pub(in crate::store) struct Row {
     values: Vec<Value>,
 }
 
-/// A selector of a column in a row: its position, counted from 0, or its name.
+/// A selector for a column of a row: the column's position, counted from 0, or the column's name.
 pub(in crate::store) trait Column {
     fn position(&self, names: &[String]) -> Option<usize>;
     fn describe(&self) -> String;

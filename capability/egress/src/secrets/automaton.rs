@@ -1,18 +1,18 @@
 //! A bit-parallel automaton that recognizes the spellings of secrets.
 //!
-//! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three
-//! alignments that it can have within a longer text. Each byte of a pattern may be plain or an
-//! escape ([`Escape`](super::escape::Escape)). The searched text is therefore treated as a graph
+//! A secret has five patterns: its bytes, its hex digits, and its base64 characters at the three
+//! alignments that a secret can have within a longer text. Each byte of a pattern may be plain or
+//! an escape ([`Escape`](super::escape::Escape)). The searched text is therefore treated as a graph
 //! with an edge for each possible decoding of its bytes. A [`Set`] contains the progress of each
-//! pattern at one position. Advancing a set by one byte takes a bounded number of operations on
-//! machine words, regardless of the text.
+//! pattern at one position in the text. Advancing a set by one byte takes a bounded number of
+//! operations on machine words, regardless of the text.
 
 use std::iter::repeat;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// The encoding of a pattern, which determines the bytes that may separate its letters.
+/// The encoding of a pattern. It determines which bytes may separate the pattern's characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Plain,
@@ -21,7 +21,7 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// Returns true if the byte may be between two letters of a pattern. NUL is allowed in every
+    /// Returns true if the byte may be between two characters of a pattern. NUL is allowed in every
     /// pattern, because UTF-16 text contains one beside each ASCII character, and no secret
     /// contains one.
     fn ignores(self, byte: u8) -> bool {
@@ -50,7 +50,8 @@ pub(super) struct Pattern {
     /// The index of each byte's row in `rows`, plus one. The value is 0 if no position accepts the
     /// byte.
     row_of: Box<[u16; 256]>,
-    /// Rows of bits: the positions that accept a byte.
+    /// Bit sets, one row for each byte that a position accepts. A set bit marks a position that
+    /// accepts the row's byte.
     rows: Vec<u64>,
 }
 
@@ -125,7 +126,8 @@ fn patterns(secret: usize, value: &str) -> Vec<Pattern> {
     all
 }
 
-/// Returns the base64 letters that depend only on the value if `shift` bytes (modulo 3) precede it.
+/// Returns the base64 characters that depend on the value alone if `shift` bytes (modulo 3) precede
+/// the value.
 fn inner_base64(value: &str, shift: usize) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(value.as_bytes());
@@ -139,7 +141,7 @@ fn inner_base64(value: &str, shift: usize) -> String {
 pub(super) struct Set {
     /// The bits of all patterns, one pattern after another.
     all: Vec<u64>,
-    /// The bits of matches that started before the last [`Set::age`].
+    /// The bits of matches that started before the last call to [`Set::age`].
     old: Vec<u64>,
     /// The indexes of the patterns with at least one bit set.
     active: Vec<usize>,
@@ -156,13 +158,13 @@ impl Set {
         !self.all.is_empty()
     }
 
-    /// Returns true if an unfinished match started before the last [`Set::age`].
+    /// Returns true if an unfinished match started before the last call to [`Set::age`].
     pub(super) fn has_old(&self, automaton: &Automaton) -> bool {
         let words = self.active.iter().filter_map(|pattern| automaton.patterns.get(*pattern));
         words.flat_map(|pattern| self.old.get(pattern.range())).flatten().any(|word| *word != 0)
     }
 
-    /// Removes the old matches, and marks the others as old.
+    /// Removes the unfinished matches that are marked as old, and marks the others as old.
     pub(super) fn age(&mut self, automaton: &Automaton) {
         let Set { all, old, active } = self;
         active.retain(|pattern| {
@@ -219,14 +221,14 @@ impl Set {
     }
 }
 
-/// The patterns for a list of secrets.
+/// An automaton that recognizes the patterns of a list of secrets.
 #[derive(Debug)]
 pub(super) struct Automaton {
     patterns: Vec<Pattern>,
     /// For each byte, the patterns that start with it.
     starts: Vec<Vec<usize>>,
-    /// A bit for each pair of bytes that may start a match. For most inputs, this table saves most
-    /// of the work.
+    /// A bit for each pair of bytes, which is set if a match may start with the pair. For most
+    /// inputs, this table saves most of the work.
     pairs: Vec<u64>,
     /// The number of machine words in a set.
     words: usize,
@@ -294,7 +296,7 @@ impl Automaton {
         self.starts.get(usize::from(byte)).is_some_and(|patterns| !patterns.is_empty())
     }
 
-    /// Returns false if no match can start with these two bytes.
+    /// Returns false if no match can start with the bytes `first` and `second`.
     pub(super) fn may_begin(&self, first: u8, second: u8) -> bool {
         let pair = usize::from(first) * 256 + usize::from(second);
         self.pairs.get(pair / 64).is_some_and(|word| word >> (pair % 64) & 1 == 1)

@@ -3,7 +3,7 @@
 //!
 //! An escape is parsed byte by byte, so that it may be split between two pieces of a string.
 
-/// Maximum length of an escape in bytes. An entity may have any number of leading zeros.
+/// Maximum length of an escape in bytes. HTML does not limit the leading zeros of a numeric entity.
 pub(super) const MAX_ESCAPE: usize = 160;
 
 /// Maximum length of an entity's name, in bytes.
@@ -81,26 +81,26 @@ impl Unescaped {
     }
 }
 
-/// An incomplete escape.
+/// An incomplete escape. Each variant is described by the text that has been read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Escape {
-    /// After `%`, or after `\` and a digit. Contains the first digit if it was read.
+    /// `%`, or `\` and a digit. Contains the first digit if it has been read.
     Percent(Option<u8>),
-    /// After `\`.
+    /// `\`.
     Backslash,
-    /// After `\u` or `\x`: the number of missing digits, the value so far, and the first half of a
-    /// surrogate pair.
+    /// `\u` or `\x`. Contains the number of missing digits, the value so far, and the first half of
+    /// a surrogate pair.
     Hex { missing: u8, value: u32, high: Option<u32> },
-    /// After `\u{`: the value so far; `any` is true if a digit was read.
+    /// `\u{`. Contains the value so far; `any` is true if a digit has been read.
     Braced { value: u32, any: bool },
-    /// After the first half of a surrogate pair. The flag is true if the `\` of the second half was
+    /// The first half of a surrogate pair. The flag is true if the `\` of the second half has been
     /// read.
     High(u32, bool),
-    /// After `&`.
+    /// `&`.
     Ampersand,
-    /// After `&#`: the base and the value so far; `any` is true if a digit was read.
+    /// `&#`. Contains the base and the value so far; `any` is true if a digit has been read.
     Number { base: u32, value: u32, any: bool },
-    /// After `&` and these letters.
+    /// `&` and the first `length` letters of `name`.
     Name { name: [u8; MAX_NAME], length: usize },
 }
 
@@ -109,7 +109,7 @@ pub(super) enum Escape {
 pub(super) struct Step {
     /// The value of the escape, if it ended before the byte.
     pub(super) before: Option<Unescaped>,
-    /// The value of the escape, if it may end with the byte.
+    /// The value of the escape, if the byte can be its last byte.
     pub(super) with: Option<Unescaped>,
     /// The state of the escape, if it may continue after the byte.
     pub(super) next: Option<Escape>,
@@ -126,7 +126,7 @@ impl Step {
 }
 
 impl Escape {
-    /// Returns the escape that a byte starts.
+    /// Returns the escape that a byte starts, or `None` if no escape starts with it.
     pub(super) fn start(byte: u8) -> Option<Escape> {
         match byte {
             b'%' => Some(Escape::Percent(None)),
@@ -184,7 +184,8 @@ impl Escape {
         }
     }
 
-    /// Returns the value of the escape if the text ends here.
+    /// Returns the value of the escape at the end of the text, or `None` if the escape is
+    /// incomplete.
     pub(super) fn at_end(self) -> Option<Unescaped> {
         // A space ends every escape that can end here.
         self.step(b' ').before

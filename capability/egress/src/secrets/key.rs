@@ -18,13 +18,13 @@ struct Inner {
     value: String,
     bearer: HeaderValue,
     bare: HeaderValue,
-    /// The cleaner for this key.
+    /// The cleaner that replaces this key with [`MARK`].
     cleaner: OnceLock<Cleaner>,
 }
 
 impl ApiKey {
-    /// Creates a key from a string, without surrounding whitespace. Returns `None` if the result is
-    /// empty or not valid in a header.
+    /// Creates a key from a string. Surrounding whitespace is removed. Returns `None` if the result
+    /// is empty or not valid in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let value = text.trim();

@@ -18,7 +18,7 @@ pub struct Mask(Arc<RwLock<Masked>>);
 
 #[derive(Default)]
 struct Masked {
-    /// The values, each with its replacement.
+    /// The keys and secrets to mask, each with its replacement.
     values: Vec<(String, String)>,
     cleaner: Option<(Arc<Spellings>, Cleaner)>,
 }
@@ -71,7 +71,7 @@ impl Mask {
         self.parts().is_some_and(|(spellings, _)| spellings.find([text]).is_some())
     }
 
-    /// Returns true if a string or number in a JSON value contains a key or a secret.
+    /// Returns true if a string, number or field name in a JSON value contains a key or a secret.
     #[must_use]
     pub fn finds_in(&self, value: &Json) -> bool {
         self.parts().is_some_and(|(spellings, _)| is_in(&spellings, value))
@@ -107,8 +107,8 @@ fn is_in(spellings: &Spellings, value: &Json) -> bool {
     }
 }
 
-/// Parses a string that is a JSON array or object, such as the arguments of a call. Its strings may
-/// themselves contain escapes.
+/// Parses a string that contains a JSON array or object, such as the arguments of a call. Returns
+/// `None` for any other string.
 fn nested(text: &str) -> Option<Json> {
     text.trim_start().starts_with(['[', '{']).then(|| serde_json::from_str(text).ok())?
 }

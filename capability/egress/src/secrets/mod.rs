@@ -4,11 +4,11 @@
 //! When the request is sent, the reference is replaced with the value, but only if the secret may
 //! be sent to the requested host. In the response, every spelling of a value is replaced with the
 //! reference again. This applies to all secrets for the requested hosts, and to all secrets that
-//! the run has sent. A request is refused if the program itself wrote the value of a secret into
+//! the run has sent. A request is denied if the program itself wrote the value of a secret into
 //! it. The secrets are kept in a [`Secrets`] store.
 //!
 //! There are three mechanisms, and each finds a value in every spelling:
-//! - for requests, `KnownSecrets::refuse_request` refuses a request that contains a value;
+//! - for requests, `KnownSecrets::refuse_request` denies a request that contains a value;
 //! - for responses, `KnownSecrets::cleaner` replaces values with references;
 //! - for records, a [`Mask`] replaces keys and secrets. The source of a running program is never
 //!   masked.
@@ -54,8 +54,8 @@ const PREFIX: &[u8] = b"${secret:";
 
 /// A store of secrets.
 pub trait Secrets: Send + Sync {
-    /// Returns the secret with a name, or `None` if it does not exist. Fails with `EACCESS` or
-    /// `EREMOTE` if the secret is not available.
+    /// Returns the secret with the given name, or `None` if it does not exist. Fails with `EACCESS`
+    /// or `EREMOTE` if the secret is not available.
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>>;
 
     /// Returns all secrets: the values that no program may write and no response may contain. If
@@ -68,7 +68,7 @@ pub trait Secrets: Send + Sync {
 pub struct SecretList(BTreeMap<String, Result<Secret, String>>);
 
 impl SecretList {
-    /// Creates a list of secrets by name.
+    /// Creates a list from pairs of a name and a secret or an error.
     #[must_use]
     pub fn new(entries: impl IntoIterator<Item = (String, Result<Secret, String>)>) -> Self {
         SecretList(entries.into_iter().collect())
@@ -114,7 +114,7 @@ impl Secrets for SecretChain {
     }
 }
 
-/// The secrets of a store, for the requests of one run.
+/// One run's view of a store of secrets. It keeps track of the secrets that the run has sent.
 pub struct Vault {
     secrets: Arc<dyn Secrets>,
     /// The secrets in the store, which is read on the first request.
@@ -245,7 +245,7 @@ impl Default for Vault {
     }
 }
 
-/// The parts of a request that now contain the values of secrets.
+/// The parts of a request in which references were replaced with the values of secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilledParts {
     /// If true, the body contains a secret.
@@ -301,8 +301,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Replaces the references in a request with values. Marks headers that contain a value as
-    /// sensitive, so that they are not sent to another origin.
+    /// Replaces references in a request with the values of the secrets. Marks each header that
+    /// contains a secret as sensitive, so that it is not sent to another origin.
     pub(crate) async fn fill(&self, request: &mut Request) -> Result<FilledParts, Failure> {
         if memmem::find(request.url.as_bytes(), PREFIX).is_some() {
             let words = "a URL carries no secret: servers and proxies write URLs down; put it \
@@ -357,7 +357,8 @@ impl Vault {
         Ok(any.then_some(out))
     }
 
-    /// Returns the secret with a name, if it may be sent to the URL.
+    /// Returns the secret with the given name, and records that the run sends it. Fails if the
+    /// secret does not exist or may not be sent to the URL.
     async fn secret_for(&self, name: &str, url: &Url) -> Result<Secret, Failure> {
         let denied = |words: String| Failure::new(Code::EACCESS, words);
         let Some(secret) = self.secrets.find(name.to_owned()).await? else {
@@ -373,15 +374,15 @@ impl Vault {
     }
 }
 
-/// Splits a string at the first prefix of a reference, and returns the parts before and after the
-/// prefix.
+/// Splits a string at the first `${secret:`, and returns the parts before and after it. Returns
+/// `None` if the string does not contain it.
 fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memmem::find(text, PREFIX)?;
     Some((text.get(..at)?, text.get(at + PREFIX.len()..)?))
 }
 
-/// Splits the text that follows a prefix into the name in the reference and the rest. Returns
-/// `None` if the reference is incomplete.
+/// Splits the text that follows `${secret:` into the secret's name and the text after the
+/// reference. Returns `None` if the reference is incomplete.
 fn split_name(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text.iter().take(MAX_NAME + 1).position(|byte| *byte == b'}')?;
     let name = std::str::from_utf8(text.get(..end)?).ok().filter(|name| Secret::is_name(name))?;

@@ -175,13 +175,13 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     all
 }
 
-/// Returns the matches of a pattern from left to right, without overlaps. Of overlapping matches,
-/// it selects the one that ends first, and among those that end at the same position, the one that
-/// starts first.
+/// Returns the matches of a pattern from left to right, without overlaps. If matches overlap,
+/// returns the one that ends first or, among several with the same end, the one that starts first.
 fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> Vec<(usize, usize)> {
     let (mut found, mut min_start) = (Vec::new(), 0);
     for end in 1..=text.len() {
-        // The earliest start, for each position of the text and each number of matched letters.
+        // The earliest start of a match, for each position in the text and each number of matched
+        // pattern positions.
         let mut first: Vec<Vec<Option<usize>>> =
             vec![vec![None; pattern.accepts.len() + 1]; end + 1];
         for from in min_start..end {

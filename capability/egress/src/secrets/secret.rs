@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 8 << 10;
 /// Maximum length of a name in bytes.
 pub(super) const MAX_NAME: usize = 64;
 
-/// A secret. It is sent only in requests, and its debug output contains only its name.
+/// A secret. It is sent only in requests, and its debug output does not contain its value.
 #[derive(Clone)]
 pub struct Secret(Arc<Inner>);
 
@@ -27,11 +27,12 @@ struct Inner {
     name: String,
     value: String,
     hosts: Vec<SecretHost>,
-    /// The cleaner for this secret.
+    /// The cleaner that replaces this secret with its reference.
     cleaner: OnceLock<Cleaner>,
 }
 
-/// The reason why a string cannot be a secret. The message does not contain the string.
+/// The error returned if the name or the value of a secret is invalid. The message contains neither
+/// of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(&'static str);
@@ -97,8 +98,8 @@ impl Secret {
     /// from the value.
     ///
     /// # Errors
-    /// If the name contains characters other than letters, digits, `_` and `-`, or the value is too
-    /// short, too long or contains a NUL.
+    /// If the name is empty, too long, or contains characters other than letters, digits, `_` and
+    /// `-`, or if the value is too short, too long or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
         if !Secret::is_name(name) {
             return Err(SecretError(
@@ -127,7 +128,7 @@ impl Secret {
         })))
     }
 
-    /// Returns true if a string can be the name of a secret.
+    /// Returns true if a string is a valid secret name.
     #[must_use]
     pub fn is_name(text: &str) -> bool {
         (1..=MAX_NAME).contains(&text.len())
@@ -145,7 +146,7 @@ impl Secret {
         &self.0.value
     }
 
-    /// Returns true if the secret is for the host and port of a URL, with any scheme.
+    /// Returns true if the secret is for the host and port of a URL, regardless of its scheme.
     pub(crate) fn is_for(&self, url: &Url) -> bool {
         self.0.hosts.iter().any(|entry| entry.matches(url))
     }
@@ -170,13 +171,15 @@ impl Secret {
         ))
     }
 
-    /// Replaces the value in bytes with its reference, in every spelling.
+    /// Replaces each occurrence of the value in a byte string, in any spelling, with the secret's
+    /// reference.
     #[must_use]
     pub fn scrub(&self, bytes: Vec<u8>) -> Vec<u8> {
         self.cleaner().clean(bytes)
     }
 
-    /// Replaces the value in a string with its reference, in every spelling.
+    /// Replaces each occurrence of the value in a string, in any spelling, with the secret's
+    /// reference.
     #[must_use]
     pub fn scrub_text(&self, text: &str) -> String {
         self.cleaner().clean_text(text)

@@ -38,7 +38,8 @@ impl Spellings {
         Spellings { automaton: Arc::new(Automaton::new(values)), markers }
     }
 
-    /// Returns the index of the first secret in a string, which is the concatenation of `parts`.
+    /// Searches the concatenation of `parts`. Returns the index, in the list of secrets, of the
+    /// secret that matches first, or `None` if there is no match.
     pub(super) fn find<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
         if self.automaton.is_empty() {
             return None;
@@ -51,7 +52,7 @@ impl Spellings {
         self.cleaner_of(self.all())
     }
 
-    /// Returns a cleaner for the secrets whose flag is true.
+    /// Returns a cleaner for the secrets whose flag in `wanted` is true.
     pub(super) fn cleaner_of(&self, wanted: Arc<[bool]>) -> Cleaner {
         let idle = self.automaton.is_empty() || !wanted.contains(&true);
         let parts = (Arc::clone(&self.automaton), wanted);

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::automaton::{Automaton, Pattern, Set};
 use super::escape::{Escape, MAX_ESCAPE, Unescaped};
 
-/// Maximum number of bytes that are read before any bytes are output.
+/// Maximum number of bytes that are searched at a time. After each piece, the bytes that cannot be
+/// part of a secret are output.
 const MAX_PIECE: usize = 16 << 10;
 
 /// An incomplete escape.
@@ -62,7 +63,7 @@ pub(super) struct Search {
     young_from: usize,
     /// The earliest possible start of any unfinished match.
     old_from: usize,
-    /// The number of words and bytes that were processed.
+    /// The number of machine words and bytes that were processed so far.
     work: usize,
 }
 
@@ -99,8 +100,8 @@ impl Search {
         self.output(self.position(), markers, out);
     }
 
-    /// Searches a complete text, given in parts. Returns the index of the secret that matches
-    /// first, or `None` if there is no match.
+    /// Searches the concatenation of `parts`. Returns the index, in the list of secrets, of the
+    /// secret that matches first, or `None` if there is no match.
     pub(super) fn first<'a>(mut self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
         let mut settled = Vec::new();
         for piece in parts.into_iter().flat_map(|part| part.chunks(MAX_PIECE)) {
@@ -115,7 +116,7 @@ impl Search {
         self.matches.front().map(|found| found.secret)
     }
 
-    /// Returns the number of words and bytes that were processed so far.
+    /// Returns the number of machine words and bytes that were processed so far.
     #[cfg(test)]
     pub(super) fn work(&self) -> usize {
         self.work
@@ -174,8 +175,8 @@ impl Search {
         self.limit_unfinished(at + 1);
     }
 
-    /// Processes a byte in all open escapes. Follows the escapes that end before the byte, and
-    /// returns those that end with it.
+    /// Processes a byte in all open escapes. Advances the current set by the escapes that end
+    /// before the byte, and returns the escapes that end with it.
     fn step_escapes(&mut self, byte: u8, at: usize) -> Vec<(OpenEscape, Unescaped)> {
         let mut ended = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
@@ -290,7 +291,7 @@ impl Search {
     }
 
     /// Returns the first position, at or after `min_start`, where a match of `pattern` that ends at
-    /// `end` can start.
+    /// `end` can start, or `None` if there is no such position.
     fn start_of(&mut self, pattern: &Pattern, end: usize, min_start: usize) -> Option<usize> {
         let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); pattern.len() + 1];
         reached.last_mut()?.insert(end);

@@ -103,13 +103,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn a_text_in_pieces_is_cleaned_as_the_simple_implementation_cleans_it((set, text, pieces) in text()) {
+    fn a_text_in_pieces_is_cleaned_as_the_simple_implementation_cleans_it(
+        (set, text, pieces) in text(),
+    ) {
         let set = SETS[set];
         let spellings = Spellings::new(set.iter().copied());
         let expected = reference::clean(&text, set);
         let whole = spellings.cleaner().clean(text.clone());
         prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&expected));
-        let (mut stream, mut clean, mut rest) = (spellings.cleaner().stream(), Vec::new(), &text[..]);
+        let (mut stream, mut clean, mut rest) =
+            (spellings.cleaner().stream(), Vec::new(), &text[..]);
         for piece in pieces.iter().cycle() {
             let (now, later) = rest.split_at((*piece).min(rest.len()));
             stream.push(now, &mut clean);

@@ -34,7 +34,7 @@ pub struct Base {
     recovered: Vec<String>,
 }
 
-/// The entry at a path, without following a link.
+/// The entry at a path. If it is a link, the link is not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EntryInfo {
     Absent,
@@ -117,7 +117,8 @@ impl Base {
         self
     }
 
-    /// Returns an error if the path names one of the host's own files.
+    /// Returns an error if the path names one of the host's own files that a run may not use for
+    /// `intent`.
     pub(crate) fn check_host_files(
         &self,
         path: &RunPath,

@@ -18,7 +18,7 @@ pub(crate) trait Disk {
     fn current(&self, path: &RunPath) -> io::Result<CurrentEntry>;
     /// Returns the hash of a file's content, or `None` if the file is larger than [`MAX_COMPARED`].
     fn digest(&self, path: &RunPath) -> io::Result<Option<blake3::Hash>>;
-    /// Hashes a folder and everything in it, as [`Stamp::Tree`] does.
+    /// Returns the hash of a folder and everything in it, for comparison with [`Stamp::Tree`].
     fn tree(&self, path: &RunPath) -> io::Result<blake3::Hash>;
     /// Returns the names of a folder's entries.
     fn names(&self, path: &RunPath) -> io::Result<Vec<String>>;
@@ -26,7 +26,8 @@ pub(crate) trait Disk {
     fn read(&self, path: &RunPath) -> io::Result<Vec<u8>>;
     /// Checks that a file is writable.
     fn check_writable(&self, path: &RunPath) -> io::Result<()>;
-    /// Returns a staging path on the same file system for the entry that will be at `path`.
+    /// Returns a staging path for the entry that will be moved to `path`. Both paths are on the
+    /// same file system.
     fn staging(&self, folder: &RunPath, number: usize, path: &RunPath) -> io::Result<RunPath>;
     /// Creates a file with its content, and syncs it to disk. Fails if `path` exists.
     fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()>;

@@ -2,7 +2,7 @@
 //! one that the run saw, and is restored if it differs.
 //!
 //! A *record* of each such change is written to disk before the change starts. A process that finds
-//! the records of a killed process completes the changes with the same function.
+//! the records of a killed process uses them to complete that process's changes.
 
 use std::io;
 
@@ -82,7 +82,7 @@ impl NewEntry {
 }
 
 impl OldEntry {
-    /// Returns true if the entry that was moved to `staged` is the one that this value describes.
+    /// Returns true if the entry that was moved to `staged` is the one that the run saw.
     fn matches(
         &self,
         disk: &impl Disk,
@@ -156,7 +156,7 @@ impl Record {
         put_back(disk, &set_aside, &self.path)
     }
 
-    /// Moves an entry that another process created back to its path.
+    /// Moves an entry of another process from the staging path back to its original path.
     fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
         if !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);
@@ -166,8 +166,8 @@ impl Record {
             disk.unlink(&self.staged)?;
             return Ok(Outcome::Restored);
         }
-        // Meanwhile, somebody created another entry at the path, and the exchange moved that entry
-        // out.
+        // Meanwhile, another process created an entry at the path, and the exchange moved that
+        // entry to the staging path.
         save(disk, &self.staged, &self.path)
     }
 }
@@ -290,7 +290,8 @@ impl Record {
 }
 
 impl Base {
-    /// Completes the changes of killed processes in this workdir. Returns messages for the user.
+    /// Completes the changes in this workdir that killed processes left unfinished. Returns
+    /// messages for the user.
     pub(crate) fn recover(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for path in self.abandoned_folders().unwrap_or_default() {

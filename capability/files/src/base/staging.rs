@@ -1,5 +1,5 @@
-//! Staging folders, where a process prepares changes. A staging folder is in the root of the
-//! workdir, has a name that runs cannot use, and exists as long as it is needed.
+//! Staging folders, where a process prepares changes. A staging folder has a name that runs cannot
+//! use, and exists as long as it is needed. It is in the root of the workdir, if that is writable.
 //!
 //! The process holds a lock on its staging folder, which the operating system releases when the
 //! process ends. A staging folder without a lock was therefore left behind by a killed process. The
@@ -85,7 +85,8 @@ impl StagingFolder<'_> {
         &self.path
     }
 
-    /// Creates a file that will be at `path`, and returns its staging path.
+    /// Creates a file that will later be moved to `path`. Returns its staging path and the open
+    /// file.
     pub(crate) fn create(&self, path: &RunPath) -> io::Result<(RunPath, File)> {
         let number = self.names.get();
         self.names.set(number + 1);
@@ -96,9 +97,9 @@ impl StagingFolder<'_> {
     }
 }
 
-/// Returns a staging path for an entry that will be at `path`: in the staging folder, or next to
-/// `path` if `path` is on another file system. In the latter case, a link in the staging folder
-/// points to it.
+/// Returns a staging path for an entry that will be moved to `path`: in the staging folder, or next
+/// to `path` if `path` is on another file system. In the latter case, a link in the staging folder
+/// points to the staging path.
 pub(crate) fn staging_path(
     base: &Base,
     folder: &RunPath,

@@ -97,7 +97,7 @@ impl Base {
         self.open_in_place(path, OFlags::empty())?.set_len(size)
     }
 
-    /// Sets the time when a file's content last changed.
+    /// Sets a file's modification time.
     pub(crate) fn set_modified(&self, path: &RunPath, time: SystemTime) -> io::Result<()> {
         self.open_in_place(path, OFlags::empty())?.set_modified(time)
     }
@@ -180,7 +180,8 @@ impl Base {
         }
     }
 
-    /// Returns the permissions that a file's replacement inherits.
+    /// Returns the permissions that a file's replacement inherits, or `None` if the file does not
+    /// exist.
     pub(crate) fn mode(&self, path: &RunPath) -> io::Result<Option<u32>> {
         Ok(self.meta(path)?.map(|meta| meta.mode & INHERITED_MODE))
     }

@@ -8,7 +8,7 @@ use crate::path::{Intent, PathFault, RunPath};
 use crate::printable::printable;
 
 impl FilesError {
-    /// Returns the error for a path that names something outside the workdir.
+    /// Returns the error for a path that is outside the workdir.
     pub(crate) fn outside(intent: Intent, path: &str) -> FilesError {
         FilesError::escape(intent, path, "is")
     }

@@ -1,4 +1,5 @@
-//! Errors from applying an overlay's changes to the base, and from completing interrupted changes.
+//! Errors returned if an overlay's changes cannot be applied to the base, or if interrupted changes
+//! cannot be completed.
 
 use std::fmt;
 use std::io;
@@ -18,7 +19,7 @@ impl FilesError {
         )
     }
 
-    /// Returns the error for an entry that somebody else changed. `now` is its current state, if
+    /// Returns the error for an entry that another process changed. `now` is its current state, if
     /// known.
     pub(crate) fn conflict(path: &RunPath, now: Option<&CurrentEntry>) -> FilesError {
         let now = match now {
@@ -90,19 +91,19 @@ pub struct ApplyError {
     pub failed: Vec<(Change, FilesError)>,
 }
 
-/// Maximum number of changes that the message lists in each group.
+/// Maximum number of failed changes, and of applied changes, that the message lists.
 const MAX_LISTED: usize = 50;
 
 impl ApplyError {
-    /// Returns true if a change failed because somebody else changed the base.
+    /// Returns true if a change failed because another process changed the base.
     #[must_use]
     pub fn has_conflict(&self) -> bool {
         self.failed.iter().any(|(_, reason)| reason.is_conflict())
     }
 }
 
-/// Formats one line with the counts, then one line for each change, failed changes first. Lists at
-/// most 50 changes in each group.
+/// Formats a line with the number of failed changes and the total, then one line for each change,
+/// failed changes first. Lists at most 50 failed and 50 applied changes.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();

@@ -16,7 +16,7 @@ impl FilesError {
     }
 
     /// Returns the error for a path that does not exist. `folder` is the nearest existing folder,
-    /// `names` are some of its entries, and `more` is true if it has others.
+    /// `names` are some of its entries, and `more` is true if it has other entries.
     pub(crate) fn not_found(
         path: &RunPath,
         folder: &RunPath,

@@ -24,8 +24,8 @@ pub struct FilesError {
     cause: Option<io::Error>,
 }
 
-/// The category of an error, for callers that need more than the code, such as a host that returns
-/// an error number to a guest.
+/// The category of an error, for callers that need more detail than the error code, such as a host
+/// that returns an error number to a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Escape,
     /// The entry is neither a file nor a folder: a device, a FIFO or a socket.
     Special,
-    /// The operating system, the guard or the type of the run denies the operation.
+    /// The operating system, the run's guard or a rule of this crate denies the operation.
     Denied,
     /// The path has too many links, or its links form a loop.
     LinkLoop,
@@ -47,7 +47,7 @@ pub enum ErrorKind {
     Exists,
     /// The folder is not empty.
     NotEmpty,
-    /// A file, a folder or a range exceeds a limit.
+    /// The size of a file or the number of entries in a folder exceeds a limit.
     TooLarge,
     /// The overlay or the disk is full.
     Full,
@@ -55,7 +55,7 @@ pub enum ErrorKind {
     BadPath,
     /// The path is too long or too deep, or a name in it is too long.
     PathTooLong,
-    /// Somebody else changed the base since the run read it.
+    /// Another process has changed the base since the run read it.
     Conflict,
     /// The host's file system failed.
     Io,
@@ -97,7 +97,7 @@ impl FilesError {
         self.kind == ErrorKind::NotFound
     }
 
-    /// Returns true if somebody else changed an entry that the operation depends on.
+    /// Returns true if another process changed an entry that the operation depends on.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.kind == ErrorKind::Conflict

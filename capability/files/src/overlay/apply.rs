@@ -1,11 +1,12 @@
 //! Applying the overlay's changes to the base while other processes may also change the base.
 //!
 //! An entry that replaces another is first written to a staging path, before anything is changed.
-//! Each old entry is checked again just before its change. It is then moved out in one atomic step:
-//! an exchange, or a move if the entry is removed. The moved entry is compared with the one that
-//! the run saw, and put back if it differs. A new entry never replaces an existing one. Thus each
-//! file is completely old or completely new, and anything that somebody else wrote stays at its
-//! path, or is moved to a path that is reported.
+//! Each old entry is checked again just before its change. It is then moved to the staging path in
+//! one atomic step: an exchange, or a move if the entry is removed. The moved entry is compared
+//! with the one that the run saw, and put back if it differs. A change that creates an entry never
+//! replaces an entry that another process has since created at the same path. Thus each file is
+//! completely old or completely new, and anything that another process wrote stays at its path, or
+//! is moved to a path that is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -67,7 +68,7 @@ impl Overlay {
             self.layer.clear();
             return Ok(done);
         }
-        // The next attempt must not mistake the applied changes for changes by somebody else.
+        // The next attempt must not mistake the applied changes for changes by another process.
         for basis in applied {
             if let Ok(seen) = base.stamp(&basis) {
                 self.layer.set_seen(&basis, seen);
@@ -76,7 +77,7 @@ impl Overlay {
         Err(ApplyError { done, failed })
     }
 
-    /// Returns the paths that the run may no longer write, because somebody else has meanwhile
+    /// Returns the paths that the run may no longer write, because another process has since
     /// created other parts of a repository.
     fn refused_paths(&self, steps: &[Step]) -> BTreeSet<RunPath> {
         let created = steps
@@ -107,15 +108,16 @@ struct Job {
     step: Step,
     /// The state that the base's entry must have just before the step, or `None` for a new entry.
     expected: Option<Stamp>,
-    /// The record of the change, if the step moves an existing entry out of its path.
+    /// The record of the change, if the step moves an existing entry to the staging path.
     record: Option<Record>,
-    /// The reason why the step is not applied.
+    /// The reason why the step must not be applied, or `None` if it may be.
     refused: Option<FilesError>,
 }
 
 /// Applies steps in three groups: first those that remove nothing, then those that replace an entry
 /// with one of a different type, and finally those that only remove. The last two groups are
-/// applied only if everything before them succeeded. `staging` is an empty staging folder.
+/// applied only if everything before them succeeded. `staging` is an empty staging folder. Returns
+/// each step with its result.
 pub(super) fn apply_steps(
     disk: &impl Disk,
     staging: &RunPath,
@@ -179,7 +181,8 @@ fn group(step: &Step) -> usize {
     }
 }
 
-/// Checks all paths, and writes the replacements to their staging paths.
+/// Checks all paths, writes the replacements to their staging paths, and returns a job for each
+/// step.
 fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
     let (mut before, mut after): (BTreeMap<RunPath, bool>, BTreeMap<RunPath, bool>) =
         Default::default();
@@ -219,8 +222,9 @@ fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
 }
 
 impl Step {
-    /// Returns the state that the base's entry must have. Also returns the record of the change if
-    /// the change moves that entry out of the base.
+    /// Writes the replacement for the base's entry, if there is one, to its staging path. Returns
+    /// the state that the base's entry must have, or `None` for a new entry. Also returns the
+    /// record of the change if the change moves the base's entry to the staging path.
     fn prepare(
         &self,
         disk: &impl Disk,
@@ -323,8 +327,9 @@ impl Step {
     }
 }
 
-/// The files that steps have moved out. A move updates a file's status-change time (`ctime`), which
-/// all hard links to the file share. This does not count as a change by somebody else.
+/// The files that earlier steps have moved to staging paths. A move updates a file's status-change
+/// time (`ctime`), which all hard links to the file share. A hard link whose `ctime` was updated by
+/// such a move is not a conflict.
 #[derive(Default)]
 struct MovedFiles(Vec<FileStamp>);
 
@@ -345,11 +350,11 @@ impl MovedFiles {
     }
 }
 
-/// Moves the new entry to its path, and moves the old one out.
+/// Moves the new entry to its path, and the old one to the staging path.
 ///
-/// If the file system cannot exchange two entries, the old one is moved out first. No entry exists
-/// at the path until the new one is moved in or, if the process is killed before that, until the
-/// base is opened again.
+/// If the file system cannot exchange two entries, the old one is first moved to a temporary path.
+/// No entry exists at the path until the new one is moved in or, if the process is killed before
+/// that, until the base is opened again.
 fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     match disk.exchange(&record.staged, &record.path) {
         Err(cause)
@@ -370,7 +375,8 @@ fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     }
 }
 
-/// Syncs the folders of the applied steps to disk.
+/// Syncs the folders that the applied steps changed to disk. If this fails for a folder, the
+/// results of the steps in that folder become errors.
 fn sync(disk: &impl Disk, results: &mut [(Step, Result<(), FilesError>)]) {
     let mut folders: BTreeMap<RunPath, Option<String>> = BTreeMap::new();
     for (step, result) in results {

@@ -1,8 +1,8 @@
 //! The content of an overlay as a string, so that another process can continue with it. A *delta*
 //! contains the nodes that changed since the previous delta.
 //!
-//! The string is a JSON array of `[path, node]`. The node is null if the overlay no longer has a
-//! node at the path. A path precedes the paths under it, and a node includes all of its
+//! The string is a JSON array of `[path, node]` pairs. The node is null if the overlay no longer
+//! has a node at the path. A path precedes the paths under it, and a node includes all of its
 //! descendants.
 
 use std::collections::BTreeSet;

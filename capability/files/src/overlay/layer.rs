@@ -1,8 +1,10 @@
 //! The layer: an in-memory tree of the entries that the run wrote, moved and removed.
 //!
-//! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder
-//! at its path when the node was created; no entry of the base is visible under an *opaque* folder;
-//! `used` is the total cost of all nodes.
+//! The node of a folder is either *opaque*, and hides all entries of the base under the folder, or
+//! *merged*, and shows them unless other nodes replace or hide them.
+//!
+//! Invariants: every parent of a node is a node; the base had a folder at the path of each merged
+//! folder when the node was created; `used` is the total cost of all nodes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +102,7 @@ impl AsRef<[u8]> for Content {
 /// The result of looking up a path in the layer.
 pub(super) enum Lookup<'a> {
     Node(&'a Node),
-    /// The entry does not exist, even if the base has it.
+    /// The entry does not exist in the run's files, even if it exists in the base.
     Hidden,
     /// The layer has no node. The base's entry is visible.
     Base,
@@ -159,7 +161,7 @@ impl Layer {
         &self.root
     }
 
-    /// Removes all nodes.
+    /// Removes all nodes except the root.
     pub(super) fn clear(&mut self) {
         if let Body::Folder(folder) = &mut self.root.body {
             folder.children.clear();
@@ -181,7 +183,8 @@ impl Layer {
         if matches!(node.body, Body::Gone) { Lookup::Hidden } else { Lookup::Node(node) }
     }
 
-    /// Returns the node at a path, including a node for a removed entry.
+    /// Returns the node at a path, or `None` if the layer has no node there. The node may mark a
+    /// removed entry.
     pub(super) fn node(&self, path: &RunPath) -> Option<&Node> {
         path.names().try_fold(&self.root, |node, name| match &node.body {
             Body::Folder(folder) => folder.children.get(name),
@@ -196,7 +199,7 @@ impl Layer {
         })
     }
 
-    /// Returns true if a folder has an entry with that name, in any letter case.
+    /// Returns true if a folder has an entry called `name`, in any letter case.
     pub(super) fn has_child(&self, folder: &RunPath, name: &str) -> bool {
         let Some(Body::Folder(folder)) = self.node(folder).map(|node| &node.body) else {
             return false;
@@ -206,7 +209,7 @@ impl Layer {
         existing.any(|(child, _)| child.eq_ignore_ascii_case(name))
     }
 
-    /// Returns true if entries of the base are visible in the folder of `path`.
+    /// Returns true if entries of the base are visible in the parent folder of `path`.
     pub(super) fn shows_base(&self, path: &RunPath) -> bool {
         let Some(parent) = path.parent() else { return true };
         match self.lookup(&parent) {
@@ -232,8 +235,8 @@ impl Layer {
         growth == 0 || self.used.saturating_add(growth) <= self.limit
     }
 
-    /// Sets the node at a path and creates missing parents. The first `merged` parents are merged
-    /// folders, and the rest are opaque ones.
+    /// Sets the node at a path and creates missing parents. A parent that is created becomes a
+    /// merged folder if it is one of the first `merged` parents, and an opaque folder otherwise.
     pub(super) fn place(&mut self, path: &RunPath, node: Node, merged: usize) {
         let Some((parent, name)) = path.split() else { return };
         let mut added = node.cost();
@@ -296,7 +299,7 @@ impl Layer {
         }
     }
 
-    /// Sets the state of the base's entry that a node relies on.
+    /// Sets the stamp of the base's entry that the node at `path` relies on.
     pub(super) fn set_seen(&mut self, path: &RunPath, seen: Stamp) {
         if let Some(node) = self.node_mut(path) {
             node.seen = seen;

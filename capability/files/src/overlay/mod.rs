@@ -23,8 +23,8 @@ use crate::tree::{Edit, OpenFile, Tree};
 use layer::{Body, Content, Layer, Lookup, Node};
 use reads::Reads;
 
-/// A tree whose changes are nodes of a [`Layer`]. A node covers, hides or copies an entry of the
-/// base.
+/// A tree whose changes are stored as nodes of a [`Layer`]. A node is a new entry, or replaces or
+/// hides an entry of the base.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     base: Option<Base>,
@@ -46,7 +46,7 @@ impl Overlay {
     }
 
     /// Sets the node at `path`. `size` is the maximum size of its content. `body` creates the
-    /// content only after the size was checked against the limit.
+    /// content only after the size has been checked against the limit.
     fn put(
         &mut self,
         path: &RunPath,
@@ -70,8 +70,8 @@ impl Overlay {
         Err(FilesError::full(path, growth, self.layer.used(), self.layer.limit))
     }
 
-    /// Returns the number of ancestors of `path`, counted from the root, that exist: in the
-    /// overlay's layer, or as visible folders in the base.
+    /// Returns the number of ancestors of `path`, not counting the root, that exist in the layer or
+    /// as visible folders of the base. Returns 0 without a base.
     fn merged_parents(&self, path: &RunPath) -> Result<usize, FilesError> {
         let Some(base) = &self.base else { return Ok(0) };
         let mut merged = 0;
@@ -129,8 +129,8 @@ impl Overlay {
         Ok(())
     }
 
-    /// Reads at most `max` bytes of a file, and its permissions in the base. Returns no bytes if
-    /// the file does not exist.
+    /// Reads at most `max` bytes of a file, and its permissions if it is in the base. Returns no
+    /// bytes if the file does not exist.
     fn copy_up(&mut self, path: &RunPath, max: u64) -> Result<(Vec<u8>, Option<u32>), FilesError> {
         if self.entry(path, Intent::Write)? == EntryInfo::Absent {
             return Ok((Vec::new(), None));
@@ -202,8 +202,8 @@ impl Tree for Overlay {
             let not_covered =
                 |name: &str| folder.is_none_or(|folder| !folder.children.contains_key(name));
             let listed = match base.list(path, max, not_covered) {
-                // Somebody else removed a merged folder from the base. The overlay's own entries in
-                // the folder remain.
+                // Another process removed a merged folder from the base. The overlay's own entries
+                // in the folder remain.
                 Err(cause) if folder.is_some() && is_absent(&cause) => Some(Vec::new()),
                 listed => listed.map_err(|cause| FilesError::io(intent, path, cause))?,
             };
@@ -224,7 +224,7 @@ impl Tree for Overlay {
         let path = folder
             .join(name)
             .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
-        // After an error, the folder of the path is only in the overlay.
+        // If the lookup fails, the folder exists only in the overlay.
         Ok(base.entry(&path).is_ok_and(|entry| entry != EntryInfo::Absent))
     }
 

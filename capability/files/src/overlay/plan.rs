@@ -1,5 +1,5 @@
-//! The plan for applying an overlay. It lists each difference from the base, with the action that
-//! applies it and the state of the base that it relies on.
+//! The plan for applying an overlay. It lists each difference from the base, with the action to
+//! apply and the state of the base that the action relies on.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::error::FilesError;
 use crate::path::{Intent, RunPath};
 use crate::stamp::Stamp;
 
-/// A change and the action to apply it.
+/// A change and the action that applies it.
 pub(super) struct Step {
     pub(super) change: Change,
     pub(super) path: RunPath,
@@ -20,8 +20,8 @@ pub(super) struct Step {
     pub(super) basis: RunPath,
     /// The state of the entry at `basis` when the run saw it.
     pub(super) seen: Stamp,
-    /// If true, an entry of a different type must first be removed from `path` or from one of its
-    /// parent folders.
+    /// If true, an entry of a different type, at `path` or at the path of a parent folder, must be
+    /// removed first.
     pub(super) displaces: bool,
 }
 
@@ -57,8 +57,10 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     /// Adds the differences in a folder. `in_base` is true if the base also has the folder. `cover`
-    /// is the path and the stamp of the folder's topmost opaque ancestor. That stamp covers
-    /// everything under the ancestor. The maximum depth of a path limits the recursion.
+    /// is the path and the stamp of the topmost folder that hides an entry of the base: this
+    /// folder, or one of its ancestors. That stamp covers everything under the topmost folder.
+    /// `cover` is `None` if there is no such folder. The maximum depth of a path limits the
+    /// recursion.
     fn folder(
         &mut self,
         path: &RunPath,
@@ -77,9 +79,12 @@ impl Plan<'_> {
                     .map_err(|cause| FilesError::io(Intent::Write, &path, cause))?,
                 _ => EntryInfo::Absent,
             };
-            // A folder that the run created at an unused path hides nothing. Entries that somebody
-            // else has since created there remain.
-            let hides = matches!(&node.body, Body::Folder(inner) if inner.opaque && node.seen != Stamp::Absent);
+            // A folder that the run created at an unused path hides nothing. Entries that another
+            // process has since created there remain.
+            let hides = matches!(
+                &node.body,
+                Body::Folder(inner) if inner.opaque && node.seen != Stamp::Absent
+            );
             let cover = cover.or(hides.then_some((&path, &node.seen)));
             let (basis, seen) = cover.unwrap_or((&path, &node.seen));
             let same_kind = matches!(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::path::RunPath;
 use crate::stamp::{FileStamp, Stamp};
 
-/// Maximum number of files in each of the two generations.
+/// Maximum number of files in [`Reads::newer`]. When it is full, it replaces [`Reads::older`].
 const GENERATION: usize = 4096;
 
 /// The versions of the last few thousand files that the run read from the base. If the run writes a

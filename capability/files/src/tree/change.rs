@@ -83,7 +83,7 @@ pub(crate) fn create_folders(tree: &mut dyn Tree, path: &RunPath) -> Result<(), 
     tree.create_folder(path)
 }
 
-/// Sets the time when a file's content last changed.
+/// Sets a file's modification time.
 pub(crate) fn set_modified(
     tree: &mut dyn Tree,
     path: &RunPath,
@@ -197,8 +197,8 @@ fn check_empty(tree: &dyn Tree, folder: &RunPath) -> Result<(), FilesError> {
     Err(FilesError::not_empty(folder, &names, more))
 }
 
-/// Checks that an entry exists and is not the root, and returns it. `what` is the past participle
-/// in the error message about the root, such as `removed`.
+/// Checks that an entry exists, is not the root, and contains none of the host's own files. Returns
+/// the entry. `what` is the past participle in the error message about the root, such as `removed`.
 fn check_removable(tree: &dyn Tree, path: &RunPath, what: &str) -> Result<EntryInfo, FilesError> {
     if path.is_top() {
         return Err(FilesError::top(what));

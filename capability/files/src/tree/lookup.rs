@@ -1,4 +1,4 @@
-//! Reading a tree: files, listings, metadata, and the entries near a missing path.
+//! Reading a tree: files, listings, metadata, and suggestions for a path that does not exist.
 
 use super::Tree;
 use crate::ENTRY_LIMIT;
@@ -9,7 +9,7 @@ use crate::host_files::is_host_written;
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
 
-/// Maximum number of folder entries that are searched for similar names to list in an error.
+/// Maximum number of entries in a folder that is searched for similar names.
 const MAX_SEARCHED: usize = 1000;
 /// Maximum number of names that an error lists.
 const MAX_LISTED: usize = 8;
@@ -45,8 +45,8 @@ pub(crate) fn list(tree: &dyn Tree, path: &RunPath) -> Result<Vec<Entry>, FilesE
     Ok(entries.collect())
 }
 
-/// Returns the entries of a folder, as [`Tree::children`] does, without the files that the host
-/// writes in the root of the workdir. Runs can still read those files by name.
+/// Returns the result of [`Tree::children`] without the files that the host writes in the root of
+/// the workdir. Runs can still read those files by name.
 fn shown_children(
     tree: &dyn Tree,
     path: &RunPath,

@@ -21,12 +21,12 @@ use crate::reader::Reader;
 use open_paths::OpenPath;
 pub use resolve::PathGuard;
 
-/// A tree of files.
+/// The files of a run: an overlay, or a base that the run changes directly.
 pub(crate) trait Tree {
     /// Returns the base, or `None` if the tree has none.
     fn base(&self) -> Option<&Base>;
 
-    /// Updates the list of the host's own files. Called at the start of each operation.
+    /// Updates the inodes of the host's own files. Called at the start of each operation.
     fn refresh(&mut self);
 
     /// Looks up an entry without following a link at the end of the path. The folders on the path
@@ -71,8 +71,8 @@ pub(crate) trait Tree {
     /// Creates a link and its missing parent folders.
     fn create_link(&mut self, path: &RunPath, target: &str) -> Result<(), FilesError>;
 
-    /// Sets a file's modification time. The tree must own the file: in an overlay, an edit must
-    /// have copied it there first.
+    /// Sets a file's modification time. In an overlay, the file must have been written or copied
+    /// into the overlay before.
     fn set_modified(&mut self, path: &RunPath, time: SystemTime) -> Result<(), FilesError>;
 
     /// Removes a file, a link or an empty folder.

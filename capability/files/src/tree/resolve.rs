@@ -85,7 +85,7 @@ pub(crate) fn resolve(
 
 /// Rejects an absolute path into a folder of the operating system, such as `/etc/shadow`, unless
 /// the workdir has such a folder. Without this check, the path would name a file in the workdir,
-/// which its author did not mean.
+/// although the author meant a file of the operating system.
 pub(crate) fn check_inside(tree: &dyn Tree, text: &str, intent: Intent) -> Result<(), FilesError> {
     // A leading `//` results from joining a name to the root, as in `$PWD/lib`.
     if !text.starts_with('/') || text.starts_with("//") {
@@ -130,7 +130,7 @@ fn check_access(tree: &dyn Tree, path: &RunPath, intent: Intent) -> Result<(), F
     Ok(())
 }
 
-/// A walk along a path that follows its links.
+/// A walk along a path, which follows the links on the path.
 struct Walk<'a> {
     tree: &'a dyn Tree,
     text: &'a str,

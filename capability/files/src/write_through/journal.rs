@@ -1,5 +1,5 @@
-//! The state of each entry before a write-through run first changed it. It is needed to list the
-//! run's changes.
+//! The state of each entry before a write-through run first changed it. These states are needed to
+//! list the run's changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ pub(super) struct Journal {
     before: BTreeMap<RunPath, Snapshot>,
 }
 
-/// An entry and its content.
+/// The recorded state of an entry.
 #[derive(Debug)]
 enum Snapshot {
     Absent,
@@ -119,7 +119,8 @@ fn snapshot(base: &Base, path: &RunPath, budget: &mut u64) -> Result<Snapshot, F
     read().map_err(|cause| FilesError::io(Intent::Write, path, cause))
 }
 
-/// Returns the hash of a file's content, or `None` if the file is too large or not readable.
+/// Returns the hash of a file's content, and subtracts `size` from the budget. Returns `None` if
+/// `size` exceeds the budget, or the file cannot be read.
 fn digest(base: &Base, path: &RunPath, size: u64, budget: &mut u64) -> Option<blake3::Hash> {
     *budget = budget.checked_sub(size)?;
     let (file, _) = base.open_file(path).ok()?;

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use wattle_files::{Base, Change, ChangeKind, EntryKind, Files};
 
-/// A tree on disk. The names of folders end in `/`, and the content of a link is its target.
+/// The contents of a tree's entries, by path. The path of a folder ends in `/`, and its content is
+/// `None`. The path of a link ends in `@`, and its content is the link's target.
 pub(crate) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Returns everything in a folder on the host.
+/// Returns all entries under a folder on the host.
 pub(crate) fn tree(top: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![top.to_owned()];
@@ -37,7 +38,7 @@ pub(crate) fn tree(top: &Path) -> Tree {
     tree
 }
 
-/// Returns everything that a run sees.
+/// Returns all entries that a run sees.
 pub(crate) fn view(files: &Files) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![String::new()];

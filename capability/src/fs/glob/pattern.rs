@@ -7,7 +7,7 @@ use crate::QUOTED;
 
 /// Maximum length of a pattern, in bytes.
 const MAX_LENGTH: usize = 4_096;
-/// Maximum number of patterns into which the braces of a pattern may expand.
+/// Maximum number of patterns without braces to which one pattern may expand.
 const MAX_ALTERNATIVES: usize = 256;
 
 /// A parsed pattern without braces.
@@ -21,7 +21,7 @@ pub(super) struct Pattern {
 /// The part of a pattern between two slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// A name without wildcards, or a path to a parent folder such as `../..`.
+    /// A name without wildcards, or a path to a parent folder, such as `../..`.
     Name(String),
     /// A name with wildcards.
     Wildcard(Vec<Token>),
@@ -87,7 +87,7 @@ fn braces(text: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Finds the first pair of matching braces with a comma between them. Returns the text before the
-/// braces, the alternatives, and the text after the braces.
+/// braces, the alternatives, and the text after the braces, or `None` if there is no such pair.
 fn first_brace(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     let mut chars = text.char_indices();
     // The offset of each open brace, with the offsets of its commas.

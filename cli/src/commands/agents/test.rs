@@ -11,7 +11,7 @@ use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
 
-/// Runs the examples of the named agents, or of all agents, and prints a line for each example.
+/// Runs the examples of the named agents, or of all agents, and prints their results.
 pub(super) async fn test(args: AgentsTestArgs, outer: Layer) -> Result<Exit, Fault> {
     let AgentsTestArgs { names, model, recorded, json, flags } = args;
     let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;

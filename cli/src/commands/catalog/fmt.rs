@@ -12,8 +12,8 @@ use crate::fault::{Exit, Fault};
 use crate::input;
 use crate::output::{self, visible};
 
-/// Formats every file, or lists those that would change. Continues after a file that cannot be
-/// formatted.
+/// Formats every file or, with `--check`, lists the files that would change. Continues after a file
+/// that cannot be formatted.
 pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;
     let paths = paths(if args.files.is_empty() { config.catalog.value } else { args.files })?;
@@ -45,7 +45,8 @@ fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Formats a file, or formats stdin to stdout. Returns true if the formatted text differs.
+/// Formats a file in place. If `path` is `-`, formats stdin and prints the result. If `check` is
+/// true, writes nothing. Returns true if the formatted text differs from the original.
 fn file(path: &Path, check: bool) -> Result<bool, String> {
     let text = input::text(path).map_err(|fault| fault.to_string())?;
     let formatted =
@@ -85,5 +86,9 @@ fn report(path: &Path, done: &Result<bool, String>, check: bool) -> Result<(), F
 }
 
 fn to_json(path: &Path, done: &Result<bool, String>) -> Json {
-    json!({"file": path, "changed": done.as_ref().is_ok_and(|changed| *changed), "error": done.as_ref().err()})
+    json!({
+        "file": path,
+        "changed": done.as_ref().is_ok_and(|changed| *changed),
+        "error": done.as_ref().err(),
+    })
 }

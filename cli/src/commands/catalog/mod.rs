@@ -135,7 +135,8 @@ fn example_json(example: &Example) -> Json {
         "files": fixtures.files,
         "kv": fixtures.kv,
         "http": fixtures.http.iter().map(|a| json!({
-            "method": a.method, "url": a.url, "status": a.status, "headers": a.headers, "body": a.body,
+            "method": a.method, "url": a.url, "status": a.status,
+            "headers": a.headers, "body": a.body,
         })).collect::<Vec<_>>(),
         "now": fixtures.now,
         "random": fixtures.random,

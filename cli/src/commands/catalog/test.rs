@@ -1,4 +1,4 @@
-//! `wattle catalog test`: runs the examples of programs on their fixtures.
+//! `wattle catalog test`: runs the examples of programs with their fixtures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
     Ok(all)
 }
 
-/// Tests all programs concurrently, and reports them in the given order.
+/// Tests all programs concurrently. Returns the reports in the order of the programs.
 async fn run(host: &Host, all: Vec<Tested>) -> Result<Vec<Report>, Fault> {
     let mut tasks = JoinSet::new();
     for (at, tested) in all.into_iter().enumerate() {
@@ -233,7 +233,11 @@ fn indented(text: &str, column: usize) -> String {
 }
 
 fn to_json(report: &Report) -> Json {
-    let problem = |problem: &Problem| json!({"line": problem.line(), "message": problem.message(), "hint": problem.hint()});
+    let problem = |problem: &Problem| {
+        json!({
+            "line": problem.line(), "message": problem.message(), "hint": problem.hint(),
+        })
+    };
     let example = |(line, result): (usize, &Result<(), ExampleFault>)| {
         let differences = result.as_ref().err().map_or(&[][..], |fault| &fault.differences);
         let differences = differences
@@ -243,7 +247,8 @@ fn to_json(report: &Report) -> Json {
     };
     match &report.tested {
         Err(wrong) => json!({
-            "name": null, "origin": wrong.path(), "ok": false, "problem": problem(wrong), "examples": [],
+            "name": null, "origin": wrong.path(), "ok": false,
+            "problem": problem(wrong), "examples": [],
         }),
         Ok(entry) => {
             let lines = entry.meta().examples.iter().map(|example| example.line);

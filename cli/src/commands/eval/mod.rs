@@ -131,18 +131,21 @@ fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
     approaches
 }
 
-/// Reads earlier attempts to compare with.
+/// Reads the attempts in an earlier results file, for comparison.
 fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
     read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
 }
 
-/// A comparison. If `with_earlier` is true, its first side comes from another results file.
+/// A comparison of two sets of attempts. If `with_earlier` is true, the first set comes from
+/// another results file.
 struct Compared {
     pairing: Pairing,
     with_earlier: bool,
 }
 
-/// Compares each model's attempts with its earlier ones, and its dialects with each other.
+/// Compares the attempts of each contender with those of the same model and approach in `earlier`,
+/// if given. Also compares each model's attempts in the text dialect with those in the native
+/// dialect.
 fn pairings(
     contenders: &[Contender],
     done: &Evaluation,
@@ -254,7 +257,8 @@ fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Faul
     Ok(Answers::Live { model: endpoint_model(setup, model)?, record })
 }
 
-/// Opens a model at the configured endpoint. `None` denotes the default model of its preset.
+/// Creates the client for a model at the configured endpoint. `None` denotes the default model of
+/// the endpoint's preset.
 ///
 /// # Errors
 /// If no endpoint is configured, or a setting is invalid.

@@ -1,6 +1,7 @@
 //! Finding the complete blocks of text that is still being received.
 
-/// Text that is received in pieces. Its complete blocks can be rendered before its end is known.
+/// A splitter for Markdown text that is received in pieces. Complete blocks can be rendered before
+/// the end of the text is known.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     /// The blocks that have been taken.
@@ -8,9 +9,9 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Takes the blocks of `text` that have become complete since the last call. Text that is
-    /// received later does not affect how these blocks are rendered. Takes nothing if `text` does
-    /// not begin with the blocks that were taken earlier.
+    /// Takes and returns the blocks of `text` that have become complete since the last call. Text
+    /// that is received later does not affect how these blocks are rendered. Takes nothing if
+    /// `text` does not begin with the blocks that were taken earlier.
     pub(crate) fn take<'a>(&mut self, text: &'a str) -> &'a str {
         let rest = self.rest(text).unwrap_or_default();
         let blocks = rest.get(..complete(rest)).unwrap_or_default();

@@ -17,8 +17,8 @@ use wrap::{Line, Span, render_line, wrap};
 /// The style of code within a line.
 const CODE: Style = AnsiColor::Cyan.on_default();
 
-/// Renders Markdown for [`styled`](super::styled). No line is wider than `columns`, except in a
-/// table with many columns.
+/// Renders Markdown for [`styled`](super::styled). No line is wider than `columns`, except in code
+/// blocks and in tables with many columns.
 pub(crate) fn render(text: &str, columns: usize) -> String {
     let text = visible(text);
     let options =
@@ -43,7 +43,7 @@ struct Page {
     /// The containers of the open paragraph, outermost first.
     containers: Vec<Container>,
     table: Option<Table>,
-    /// The open code block, with its language.
+    /// The language and the text of the open code block.
     code: Option<(String, String)>,
     /// If true, an empty line separates the next block from the previous one, even in a list.
     separate: bool,
@@ -78,7 +78,7 @@ impl Page {
                 self.block(&[vec![Span::styled("─".repeat(self.room()), DIM)]]);
             }
             Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }, None),
-            // Other markup is shown unchanged.
+            // HTML is shown unchanged.
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text, None),
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.text(&text, Some(CODE))

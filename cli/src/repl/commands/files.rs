@@ -1,4 +1,4 @@
-//! `/files`, `/diff`, `/apply`, `/drop`: commands on the session's changes to files.
+//! `/files`, `/diff`, `/apply`, `/drop`: commands for the session's changes to files.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::repl::Repl;
 use crate::repl::history::delta;
 use crate::repl::session::{Next, Session};
 
-/// Number of unchanged lines around a change.
+/// Number of unchanged lines printed before and after each change.
 const CONTEXT: usize = 3;
 
 /// Lists the changes.
@@ -79,8 +79,9 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
         note("applied", chosen.len());
         return Ok(Next::Go);
     }
-    // The selected changes are applied from a copy of the overlay. The copy has the same records of
-    // what the session has seen, so conflicting changes by others are still detected.
+    // The selected changes are applied from a copy of the overlay. The copy also records the state
+    // of the workdir that the session's changes are based on, so conflicting changes by others are
+    // still detected.
     let part = session.copy()?;
     let all = changes::of(&part)?;
     for change in all.iter().rev().filter(|change| !chosen.contains(change)) {

@@ -1,4 +1,4 @@
-//! The slash commands, one row each.
+//! The table of slash commands, with one row for each.
 
 mod files;
 mod help;
@@ -18,7 +18,8 @@ use crate::fault::{Exit, Fault};
 pub(super) struct Command {
     /// The name, with its slash.
     pub(super) name: &'static str,
-    /// The arguments: `NAME` is required, `[NAME]` optional, and one that ends with `…` repeats.
+    /// The arguments: `NAME` is required, `[NAME]` is optional, and an argument that ends with `…`
+    /// can be repeated.
     pub(super) arguments: &'static str,
     /// The description: an imperative verb and an object.
     pub(super) about: &'static str,
@@ -129,7 +130,7 @@ impl Command {
     }
 }
 
-/// Returns the command with this name.
+/// Returns the command with this name, or `None` if there is none.
 pub(super) fn find(name: &str) -> Option<&'static Command> {
     ALL.iter().find(|command| command.name == name)
 }

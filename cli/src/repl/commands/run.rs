@@ -13,14 +13,14 @@ use crate::repl::Repl;
 use crate::repl::program::OpenProgram;
 use crate::repl::session::{Next, Session};
 
-/// Runs a program of the catalog.
+/// Runs a catalog program.
 pub(super) async fn run(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let (name, arguments) =
         arguments.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
     repl.session.call(name, arguments).await
 }
 
-/// Prints the open program, or begins a new one.
+/// Prints the open program, which consists of the session's earlier inputs, or begins a new one.
 pub(super) async fn wat(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     match arguments.first().map(String::as_str) {
         None if repl.session.open.text().is_empty() => {
@@ -106,8 +106,8 @@ impl Session {
         Ok(&self.last.steps)
     }
 
-    /// Returns the program of a step in the last run. Without a step, returns the last program: the
-    /// session's program if there is one, otherwise the last run's.
+    /// Returns the program of a step in the last run. Without a step, returns the program that last
+    /// ran without the model, or else the last program that the model wrote.
     ///
     /// # Errors
     /// If there is no such program.

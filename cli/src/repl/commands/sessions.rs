@@ -42,7 +42,8 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     Ok(Next::Go)
 }
 
-/// Truncates a conversation after a step of its last exchange.
+/// Truncates a conversation after a step of its last exchange, and appends a message that names the
+/// step.
 fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
     let begin = exchanges(&messages).last().copied().unwrap_or(0);
     let has =
@@ -114,8 +115,8 @@ pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Writes the conversation to a new file: as JSON if its name ends with `.json`, otherwise as
-/// Markdown. Keys and secrets are masked.
+/// Writes the conversation to a new file: as JSON if the name of the file ends with `.json`,
+/// otherwise as Markdown. Keys and secrets are masked.
 pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &repl.session;
     let name = arguments.into_iter().next().unwrap_or_default();
@@ -152,7 +153,7 @@ fn as_markdown(session: &ExportedSession) -> String {
 }
 
 impl Session {
-    /// Prints a summary of a resumed session: its size, its last message, and an unfinished run.
+    /// Prints a summary of a resumed session: its size, its last message, and any unfinished runs.
     ///
     /// # Errors
     /// If the session cannot be read.

@@ -17,13 +17,13 @@ use crate::repl::session::{Next, STEPS, Session};
 /// Estimated number of bytes per token.
 const TOKEN_BYTES: usize = 4;
 
-/// The request for a summary.
+/// The instructions for the model that writes a summary.
 const SUMMARIZE: &str = "You summarize a conversation between a user and an assistant that runs \
                          programs. The summary replaces the conversation. Keep the user's goals, \
                          decisions, results, names of files, and open questions. Leave out \
                          everything else. Write plain text, at most 300 words.";
 
-/// Prints the tokens of each run, and their sum.
+/// Prints the token usage of each run, and the total.
 pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let runs = &repl.session.spent;
     let shown = |usage: Usage| spent(usage).unwrap_or_else(|| "no tokens were counted".to_owned());
@@ -141,7 +141,7 @@ async fn summarize(
     }
 }
 
-/// Returns to the state before the last message, or before `/compact`.
+/// Restores the state before the last message, or before `/compact`.
 pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let Some(state) = session.undo.pop() else { return undo_stored(session).await };
@@ -154,8 +154,8 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Drops the last exchange of a session that an earlier process started. The session's files stay
-/// unchanged.
+/// Drops the last exchange from the stored conversation. This is used if `/undo` has no saved state
+/// left, for example in a resumed session. The session's files stay unchanged.
 async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {

@@ -80,8 +80,8 @@ impl<'s> Draft<'s> {
         self.changes.insert(index, Replacement { source, text: new });
     }
 
-    /// Maps a position to the original source. `count` must be the number of changes that precede
-    /// the position.
+    /// Maps a position in the current source to the original source. `count` must be the number of
+    /// changes that precede the position.
     fn before(&self, at: usize, count: usize) -> usize {
         match count.checked_sub(1).and_then(|last| self.changes.get(last)) {
             Some(change) => change.source.end + (at - change.text.end),
@@ -89,8 +89,8 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// Maps a range to the original source. A position inside a replaced range maps to the whole
-    /// replaced range.
+    /// Maps a range of the current source to the original source. If the range begins or ends
+    /// inside a replaced range, the result includes that whole replaced range.
     pub(crate) fn origin(&self, at: &Range<usize>) -> Range<usize> {
         let count = |offset: usize| {
             self.changes.iter().take_while(|change| change.text.end <= offset).count()

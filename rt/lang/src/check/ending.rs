@@ -10,12 +10,12 @@ use crate::lower::module::Module;
 use crate::lower::program::Program;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Checks a program whose last forms are not closed. The program is accepted if these forms can
-/// only end at the end of the source.
+/// Checks the forms that are not closed at the end of a program. Returns a warning if they can only
+/// end at the end of the source, or `None` if all forms are closed.
 ///
 /// A form is assumed to end before the first following line that is not indented more deeply than
-/// the form. If that line is part of the form, the program is rejected, even if a parenthesis meant
-/// for another form happens to close the form.
+/// the form. If the form nevertheless contains that line, its closing parenthesis is missing before
+/// the line, and the program is rejected.
 pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
     if tree.open.is_empty() {
         return Ok(None);
@@ -80,7 +80,7 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
 ///
 /// # Errors
 ///
-/// If an open form cannot end at the end of the source.
+/// If an unclosed form cannot end at the end of the source.
 pub(crate) fn lacks_code(
     tree: &Tree<'_>,
     program: &Program<'_>,
@@ -101,7 +101,8 @@ pub(crate) fn lacks_code(
     }
     let written = ParsedModule::read(tree, module, host)?;
     if !tree.open.is_empty() {
-        // If several functions are faulty, returns the fault in the first unclosed one.
+        // Returns the first fault about an unclosed form. Other faults in functions are ignored
+        // here.
         let faults = written.walk_helpers().filter_map(|result| match result {
             Err(Stop::Fault(fault)) => Some(fault),
             Err(Stop::Unsupported) | Ok(_) => None,
@@ -122,7 +123,8 @@ pub(crate) fn lacks_code(
 /// Maximum number of faulty functions to examine when searching for an unclosed form.
 const MAX_FAULTS: usize = 16;
 
-/// Returns true if the program's last form shows that the program leaves a value on the stack.
+/// Returns true if the program's last instruction certainly leaves a value on the stack or ends the
+/// program.
 fn plainly_ends(tree: &Tree<'_>, mut body: crate::syntax::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {

@@ -7,7 +7,9 @@ use wast::parser::{self, ParseBuffer};
 use crate::lower::module::Module;
 use crate::syntax::tree::NodeId;
 
-/// Returns the source nodes of the instructions at the given offsets in the encoded module.
+/// Returns the source node of the instruction at each of the given offsets in the encoded module.
+/// The entry for an offset without an instruction is `None`. Returns `None` if the module cannot be
+/// encoded.
 ///
 /// The instructions of a function have the same order in the binary and in the text format, so they
 /// are matched by counting.
@@ -41,15 +43,15 @@ pub(crate) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<
     )
 }
 
-/// Returns the source node of the module text at `offset`.
+/// Returns the source node for which the module text at `offset` was emitted, if any.
 pub(crate) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
     let after = module.marks.partition_point(|(start, _)| *start as usize <= offset);
     let (_, node) = module.marks.get(after.checked_sub(1)?)?;
     Some(*node).filter(|node| *node != NodeId::NONE)
 }
 
-/// Returns, for each offset, the index of the function that contains it, and the index of the
-/// instruction in that function.
+/// Returns, for each offset, the index of the function that contains the offset, and the index of
+/// the instruction in that function. The entry for an offset outside all functions is `None`.
 fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|at| offsets.get(*at));
@@ -81,7 +83,8 @@ fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize
     found
 }
 
-/// Returns the index of the global whose type or initial value contains a byte offset.
+/// Returns the index of the global whose type or initial value contains a byte offset in the
+/// encoded module, or `None` if there is no such global.
 pub(crate) fn global_at(module: &Module, offset: usize) -> Option<usize> {
     let buffer = ParseBuffer::new(&module.text).ok()?;
     let binary = parser::parse::<wast::Wat<'_>>(&buffer).ok()?.encode().ok()?;

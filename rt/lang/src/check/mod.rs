@@ -1,6 +1,7 @@
 //! Auto-fixing of a program, and the search for all of its faults.
 //!
-//! Both work in rounds on a draft: find the first fault, fix it, and find the next one.
+//! Both work in rounds on a draft: find the first fault, fix it, and find the next one. If a fault
+//! has no safe fix, auto-fixing stops, but the search removes the faulty statement and continues.
 
 mod draft;
 pub(crate) mod ending;
@@ -20,7 +21,7 @@ use crate::diagnose::wording::TOO_LARGE;
 use crate::explain;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// Maximum number of fixes to a program.
+/// Maximum number of fixes applied to a program.
 const MAX_FIXES: usize = 64;
 
 /// Maximum total number of bytes read in all rounds. Each round reads the whole program.
@@ -52,7 +53,12 @@ pub struct FixResult {
 /// ```
 /// # use wattle_lang::{Names, Param, Signature, Signatures, Ty};
 /// # let host = Signatures::new([Signature {
-/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, names: Names::Nothing }], results: &[], errors: &[], touches: &[],
+/// #     module: "dbg",
+/// #     name: "log",
+/// #     params: &[Param { name: "ptr", ty: Ty::Str, names: Names::Nothing }],
+/// #     results: &[],
+/// #     errors: &[],
+/// #     touches: &[],
 /// # }]);
 /// let fixed = wattle_lang::fix("(call $dbg.lgo “hello”)", &host);
 /// assert_eq!(fixed.source, "(call $dbg.log \"hello\")");
@@ -101,7 +107,7 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
     }
 }
 
-/// Finds the faults in a program, except those that can be found only after earlier ones are fixed.
+/// Finds the faults in a program, except those that are probably consequences of earlier ones.
 /// Returns at most `limit` diagnostics.
 ///
 /// If the program has a single fault, the result is the diagnostic that [`explain`] returns.
@@ -148,8 +154,9 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns the innermost list that contains a range and can be replaced with `(unreachable)`, which
-/// is valid regardless of the values expected on the stack.
+/// Returns the range of the innermost list that contains a given range and can be replaced with
+/// `(unreachable)`, which is valid regardless of the values expected on the stack. Returns `None`
+/// if there is no such list, or if that list already is `(unreachable)`.
 fn enclosing_statement(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let tree = Tree::read(text).ok()?;
     let mut nodes = tree.top();

@@ -12,7 +12,7 @@ use crate::lower::module::Module;
 use crate::lower::program::Program;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// Finds the first fault in the instructions of a program.
+/// Checks the instructions of a program. The error is the first fault.
 pub(crate) fn first_fault(
     tree: &Tree<'_>,
     program: &Program<'_>,
@@ -24,8 +24,8 @@ pub(crate) fn first_fault(
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Unsupported) | Ok(_) => None,
     };
-    // The functions are in source order, except for the program itself, which comes last. After the
-    // first faulty function, no other function is checked.
+    // The helper functions are in source order, so only the first faulty one matters. The program
+    // itself comes last in the module, but may come earlier in the source.
     let own = written.walk_program().map_or_else(|stop| fault(Err(stop)), |_| None);
     let first = written.walk_helpers().find_map(fault);
     match first.into_iter().chain(own).min_by_key(|fault| fault.span.start) {
@@ -39,8 +39,9 @@ pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
     verify::verified(unverified(fault, source, host), source, host)
 }
 
-/// Builds the diagnostic for a fault, without verifying its fix. If a form is not closed, searches
-/// for the only possible position of its closing parenthesis.
+/// Builds the diagnostic for a fault, without verifying its fix. If an unclosed form has no fix
+/// yet, adds one that inserts the closing parenthesis, provided that only one position makes the
+/// program valid.
 pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
         true => closed_anywhere(source, host),
@@ -81,8 +82,8 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
     valid.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
 }
 
-/// Reports the error of the WAT parser, the cost limits or the validator, at its position in the
-/// source.
+/// Encodes and validates the module. A parse error, an exceeded cost limit or a validation error is
+/// reported at its position in the source.
 fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
     let read = |e: &wast::Error| {

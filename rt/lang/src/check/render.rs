@@ -29,19 +29,20 @@ pub enum Role {
     Added,
 }
 
-/// Maximum width of a line, in terminal columns. If a line is longer, only the part around the
-/// range is shown.
+/// Maximum width of a line, in terminal columns. If a line is wider, only the part around the
+/// diagnostic's range is shown.
 const MAX_WIDTH: usize = 120;
 
-/// Maximum number of lines to show for a range.
+/// Maximum number of lines to show of a diagnostic's range.
 const MAX_LINES: usize = 6;
 
-/// Distance between tab stops.
+/// Distance between tab stops, in columns.
 const TAB: usize = 4;
 
 impl Diagnostic {
-    /// Renders the diagnostic for people: all lines of its range and the changes made by its fix.
-    /// `source` is the text that the diagnostic refers to, and `paint` colours each piece.
+    /// Renders the diagnostic for people: its message, the lines of its range, its hint, and the
+    /// changes that its fix makes. `source` is the text that the diagnostic refers to, and `paint`
+    /// colours each piece.
     ///
     /// ```
     /// use wattle_lang::{Signatures, explain};
@@ -126,8 +127,8 @@ impl Diagnostic {
     }
 }
 
-/// Renders the diagnostic for models: its position, its first line with the range underlined, and
-/// the hint.
+/// Renders the diagnostic for models: its message, its position, its first line with the range
+/// underlined, and its hint.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, total) = (self.position.column as usize - 1, chars(&self.line_text));

@@ -18,7 +18,8 @@ use crate::types::ops;
 /// Maximum number of consecutive fixes at one location.
 const MAX_CHAIN: usize = 8;
 
-/// Maximum number of alternative readings to try.
+/// Maximum number of alternative readings to try. A reading is a change that reinterprets a form
+/// around the fault.
 const MAX_READINGS: usize = 24;
 
 /// Maximum length, in characters, of the code that a hint shows.
@@ -28,10 +29,12 @@ const MAX_SHOWN: usize = 160;
 const MAX_READ_AGAIN: usize = 16 << 10;
 
 /// Returns the diagnostic with its fix if the fixed source is valid at the location of the fix.
-/// Otherwise, replaces the fix with the only valid alternative reading of the source, or removes it
-/// if there is none.
+/// Otherwise, replaces the fix with one that reinterprets an enclosing form, if exactly one such
+/// reading is valid, or else removes the fix. Such a reading also replaces a fix that is not safe.
 ///
-/// If a fix requires further fixes, those are also applied. Faults elsewhere are ignored.
+/// If a fix requires further fixes, those are also applied before the check. Faults elsewhere are
+/// ignored. If the source is in another language and no fix leads to a valid program, returns a
+/// diagnostic that names the language.
 pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
     let own = found.fix.as_ref().and_then(|fix| outcome(&found, fix, source, host, true));
     let is_certain = found.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe);
@@ -162,7 +165,7 @@ fn other_reading(
     None
 }
 
-/// Returns the hint for a fix that moves a closing parenthesis.
+/// Returns the hint for a fix that moves a closing parenthesis, or `None` for any other fix.
 fn moved(fix: &Fix, source: &str) -> Option<String> {
     let [first, second] = fix.edits.as_slice() else { return None };
     let removes = |edit: &Edit| {
@@ -181,8 +184,8 @@ fn moved(fix: &Fix, source: &str) -> Option<String> {
     ))
 }
 
-/// Reports an enclosing form that starts with a name from another language, with the hint for that
-/// name.
+/// Returns a diagnostic about the innermost enclosing form that starts with a name from another
+/// language. Its hint is the hint for that name. Returns `None` if there is no such form.
 fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
     let at = found.span.start as usize;
     let lists = (0..tree.len()).map(NodeId).filter(|node| {
@@ -216,7 +219,8 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the innermost form that contains all differences from `source`.
+    /// Returns the code of the innermost form that contains all differences from `source`, on one
+    /// line and truncated.
     fn form(&self, source: &str) -> String {
         let text = self.text.as_str();
         let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();

@@ -8,7 +8,7 @@ use super::{Count, Measure};
 pub(super) struct Body<'c> {
     count: &'c mut Count,
     frames: Vec<Frame>,
-    /// The use of each local, by index.
+    /// The last uses of each local, by the local's index.
     locals: Vec<Local>,
     /// The locals used so far in the outermost enclosing loop. The next iteration may use them
     /// again.
@@ -38,7 +38,8 @@ impl<'c> Body<'c> {
         body
     }
 
-    /// Computes the cost of the function. Returns `None` if the function cannot be parsed.
+    /// Adds the function's cost to the module's cost. Returns `None` if the function cannot be
+    /// parsed.
     pub(super) fn walk(mut self, body: &FunctionBody<'_>) -> Option<()> {
         let mut declared = 0_u64;
         for group in body.get_locals_reader().ok()? {
@@ -235,7 +236,7 @@ struct Frame {
     results: u64,
     /// The number of the block's first instruction.
     start: usize,
-    /// If true, a branch leads to the end of the block.
+    /// If true, a branch targets the block.
     is_target: bool,
     has_loop: bool,
     set: Tally,

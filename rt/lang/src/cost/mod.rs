@@ -1,10 +1,10 @@
 //! The cost of compiling a module, computed from its binary before the compiler runs.
 //!
 //! The compiler's time and memory are not linear in a module's size. For example, they grow with
-//! the square of the number of values that differ where paths meet, and with the number of locals
-//! times the number of branches. Each such quantity is a [`Measure`] and has a limit. Compiling a
-//! module within all limits takes at most 2 s and 256 MB. A module over a limit is rejected with a
-//! message that names the limit.
+//! the square of the number of values that differ where control-flow paths meet, and with the
+//! number of locals times the number of branches. Each such quantity is a [`Measure`] and has a
+//! limit. Compiling a module within all limits takes at most 2 s and 256 MB. A module over a limit
+//! is rejected with a message that names the limit.
 //!
 //! Counting is linear in the size of the binary. The limits were determined by measurements with
 //! the runtime's engine settings (see `rt/tests/cost.rs`).
@@ -26,7 +26,7 @@ pub enum Measure {
     Types,
     /// Locals that functions declare.
     Locals,
-    /// Globals.
+    /// Globals that the module defines.
     Globals,
     /// Element segments and their entries.
     Elements,
@@ -34,11 +34,11 @@ pub enum Measure {
     TableUses,
     /// Labels in all `br_table` instructions.
     Labels,
-    /// Parameters and results of types, functions and blocks, and values that calls and branches
-    /// pass.
+    /// Parameters and results of function types, functions and blocks, and values that calls and
+    /// branches pass.
     Carried,
-    /// Values that may differ where paths meet: loop parameters, block results, and each local that
-    /// a block or loop sets.
+    /// Values that may differ where control-flow paths meet: loop parameters, block results, and
+    /// each local that a block or loop sets.
     Joined,
     /// The number of branches before the last use of each local, summed over all locals.
     Crossed,
@@ -56,7 +56,7 @@ const fn row(measure: Measure, limit: u64, quick: u64) -> Row {
     Row { measure, limit, quick }
 }
 
-/// The rows, in the order of [`Measure`].
+/// The limits of all measures, in the order of [`Measure`]'s variants.
 const ROWS: [Row; 11] = [
     row(Measure::Instructions, 60_000, 2_000),
     row(Measure::Functions, 1_000, 32),
@@ -123,7 +123,7 @@ impl Cost {
     }
 }
 
-/// Counts the cost of compiling a module.
+/// Computes the cost of compiling a module.
 ///
 /// # Errors
 /// If a measure is over its limit, or if the module cannot be parsed.
@@ -165,7 +165,8 @@ impl Count {
         }
     }
 
-    /// Counts a section or a function. Returns `None` if the section or function cannot be parsed.
+    /// Adds a section or a function to the cost. Returns `None` if the section or function cannot
+    /// be parsed.
     fn take(&mut self, payload: Payload<'_>) -> Option<()> {
         match payload {
             Payload::TypeSection(section) => {

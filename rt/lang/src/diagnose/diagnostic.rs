@@ -59,7 +59,8 @@ impl fmt::Display for Severity {
 /// ```
 /// use wattle_lang::{Diagnostic, Severity};
 /// let source = "(resv $p)\n(i32.div_s (i32.const 1) (i32.const 0))";
-/// let trap = Diagnostic::new(source, Severity::Error, "trap", 10..42, "integer divide by zero", None);
+/// let why = "integer divide by zero";
+/// let trap = Diagnostic::new(source, Severity::Error, "trap", 10..42, why, None);
 /// assert_eq!(
 ///     trap.to_string(),
 ///     "error[trap]: integer divide by zero\n \
@@ -131,7 +132,8 @@ impl Diagnostic {
     ///
     /// ```text
     /// { "severity": "error" | "warning", "code": "unknown-function", "line": 1, "column": 7,
-    ///   "span": { "start": 6, "end": 17, "line": 1, "column": 7, "end_line": 1, "end_column": 18 },
+    ///   "span": { "start": 6, "end": 17,
+    ///     "line": 1, "column": 7, "end_line": 1, "end_column": 18 },
     ///   "message": "…", "hint": "…" | null,
     ///   "fix": null | { "description": "…", "certainty": "safe" | "likely",
     ///                   "edits": [{ "start": 6, "end": 17, "text": "$http.get" }] } }
@@ -140,7 +142,11 @@ impl Diagnostic {
     pub fn to_json(&self) -> serde_json::Value {
         let (at, end) = (self.position, self.end);
         let fix = self.fix.as_ref().map(|fix| {
-            let edit = |edit: &Edit| json!({"start": edit.span.start, "end": edit.span.end, "text": edit.text});
+            let edit = |edit: &Edit| {
+                json!({
+                    "start": edit.span.start, "end": edit.span.end, "text": edit.text,
+                })
+            };
             let edits: Vec<_> = fix.edits.iter().map(edit).collect();
             json!({"description": fix.description, "certainty": fix.certainty, "edits": edits})
         });
@@ -151,7 +157,8 @@ impl Diagnostic {
             "column": at.column,
             "span": {
                 "start": self.span.start, "end": self.span.end,
-                "line": at.line, "column": at.column, "end_line": end.line, "end_column": end.column,
+                "line": at.line, "column": at.column,
+                "end_line": end.line, "end_column": end.column,
             },
             "message": self.message,
             "hint": self.hint,

@@ -11,10 +11,11 @@ use crate::diagnose::truncate::excerpt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The fix produces the only possible reading of the source, which is otherwise invalid. Such a
-    /// fix may be applied without confirmation.
+    /// The invalid source has only one possible interpretation, and the fix produces it. Such a fix
+    /// may be applied without confirmation.
     Safe,
-    /// The fix produces one of several possible readings. The author must decide.
+    /// The invalid source has several possible interpretations, and the fix produces one of them.
+    /// The author must decide.
     Likely,
 }
 
@@ -27,7 +28,7 @@ pub struct Edit {
     pub text: String,
 }
 
-/// Edits that fix a fault. They never change the number of lines, so that positions in later
+/// Edits that fix a fault. They never change the number of lines, so that line numbers in later
 /// diagnostics stay valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
@@ -40,7 +41,7 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// Returns the text with the edits applied.
+    /// Returns the source with the edits applied.
     #[must_use]
     pub fn apply(&self, source: &str) -> String {
         let mut text = String::with_capacity(source.len() + 64);
@@ -80,7 +81,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Inserts text before and after the range of the fault.
+    /// Creates a change that inserts text before and after the range of the fault.
     pub(crate) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
         Change::Wrap(before.into(), after.into())
     }
@@ -88,7 +89,8 @@ impl Change {
 
 impl ProposedFix {
     /// Resolves the fix for a fault with this range. Returns `None` if the fix changes nothing,
-    /// changes the number of lines, or has too many edits.
+    /// changes the number of lines, has too many edits, or has edits that overlap or are outside
+    /// the source.
     pub(crate) fn resolve(self, source: &str, span: &Range<usize>) -> Option<Fix> {
         let cut = |span: &Range<usize>| source.get(span.clone()).unwrap_or("");
         let mut description = None;
@@ -142,7 +144,7 @@ impl ProposedFix {
     }
 }
 
-/// Describes an edit, such as `` `old` → `new` ``.
+/// Describes an edit, as in `` `old` → `new` ``.
 fn change(old: &str, new: &str) -> String {
     match (old.trim(), new.trim()) {
         ("", new) => format!("`{}` added", excerpt(new)),

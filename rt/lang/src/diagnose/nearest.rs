@@ -84,7 +84,8 @@ fn callable(host: &Signatures) -> impl Iterator<Item = &Signature> {
 }
 
 /// Returns a hint with the signatures of the functions that `name` may mean. Considers the host's
-/// functions and `own`, the program's own functions. Returns `None` if no function is similar.
+/// functions and `own`, the program's own functions. If no function is similar, the hint lists the
+/// functions of the capability that `name` begins with. Returns `None` if there are none.
 pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for helper in own {
@@ -130,7 +131,7 @@ pub(crate) fn instructions(name: &str) -> Vec<String> {
 }
 
 /// Returns the only function that `name` can mean, with its `$`, as in `$http.get`. Returns `None`
-/// if there are several such functions, or if the name may be correct.
+/// unless there is exactly one such function.
 pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
     let plain: Vec<&str> = own.iter().map(|helper| helper.trim_start_matches('$')).collect();
     let mut found: Vec<String> = Vec::new();
@@ -145,8 +146,7 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
             SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
         };
         let same = last == known.name && (same_module || module.is_none());
-        // A different word is not a typo. Unless the word is a listed synonym, its meaning is a
-        // guess.
+        // A name whose last part is a known word is not a typo of another function's name.
         let typo = !is_known_word(last, host)
             && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);

@@ -4,8 +4,10 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{around, items, parent, remove};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Rewrites bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10)
-/// …)`, `(each ($x $arr) …)`. `is_called` returns true for the head of a call or a form.
+/// Removes the parentheses around the variable and the range or collection of a loop, as in
+/// `(for ($i 0 10) …)` and `(each ($x $arr) …)`. Rewrites `(let ($x 1) …)` and
+/// `(let (($x 1) ($y 2)) …)` as a `do` with declarations. `is_called` returns true for the head of
+/// a call or a form.
 pub(crate) fn rewrite_bindings(
     tree: &Tree<'_>,
     list: NodeId,
@@ -61,7 +63,8 @@ fn is_binding(tree: &Tree<'_>, list: NodeId, is_called: &dyn Fn(&str) -> bool) -
     tree.node(list).kind == NodeKind::List && tree.atom(*name).is_some_and(|name| !is_called(name))
 }
 
-/// Adds `then` and `else` to `(if C A B)`.
+/// Adds `then` and `else` to `(if C A B)`. If an `if` has more forms and no `else`, replaces `if`
+/// with `when`.
 pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     if all.iter().any(|node| tree.head(*node) == Some("then")) {
@@ -90,7 +93,8 @@ pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     })
 }
 
-/// Removes `in` or `of` between the name and the range of a loop.
+/// Removes a word such as `in` or `of` between the variable of a loop and its range or collection.
+/// A `for` over a collection becomes an `each`.
 pub(crate) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     let [head, _, word, over, ..] = all.as_slice() else { return None };
@@ -107,7 +111,8 @@ pub(crate) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> 
     Some(Change::Edits(edits))
 }
 
-/// Fixes a word that is not a value: `elif` in `cond`, or an operator without parentheses.
+/// Fixes a word that is not a value: removes `elif` from a `cond`, or adds the missing parentheses
+/// around a comparison, as in `(when = $a 1 …)`.
 pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond")
@@ -140,7 +145,7 @@ pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
         {
             Some(Change::Edits(vec![(close.checked_sub(1)?..close, String::new()), closed]))
         }
-        // `(if C A)` and `(else B)` are `(if C A B)`.
+        // `(if C A)` followed by `(else B)` means `(if C A B)`.
         "if" if all.len() == 3 && tree.head(*all.last()?) != Some("else") => {
             let arm = items(tree, other);
             let mut edits = vec![(close.checked_sub(1)?..close, String::new())];

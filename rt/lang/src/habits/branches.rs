@@ -8,7 +8,8 @@ use crate::syntax::tree::{NodeId, NodeKind};
 /// Words that introduce the clause that runs if no other clause matches.
 const OTHERWISE: &[&str] = &[":else", "otherwise", "_", "default", ":default", "t", "#t", "else"];
 
-/// Returns the possible readings of a form with branches.
+/// Returns one change for each possible meaning of a form with branches, of a failure handler, or
+/// of a function definition.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -31,15 +32,15 @@ struct Branch {
     forms: Vec<NodeId>,
 }
 
-/// Rewrites an `if` that contains `elif`, `else if` or other words between its branches as a
-/// `cond`.
+/// Rewrites an `if` as a `cond` if it contains `elif`, `else if` or other words between its
+/// branches.
 fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let mut edits = vec![(tree.span(head), "cond".to_owned())];
     let mut branches: Vec<Branch> = Vec::new();
     let mut nodes = operands.iter().copied().peekable();
     branches.push(Branch { condition: Some(nodes.next()?), forms: Vec::new() });
-    // Words and parentheses to remove.
+    // Removes a word and the spaces after it.
     let drop_word = |edits: &mut Vec<_>, node: NodeId| {
         let span = tree.span(node);
         let rest = tree.source.get(span.end..).unwrap_or("");
@@ -114,7 +115,7 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
     Some(merged(edits))
 }
 
-/// Removes a list's parentheses and as many leading words as `words` says.
+/// Removes a list's parentheses and its first `words` words.
 fn unwrap(
     around: &Around<'_, '_>,
     edits: &mut Vec<(std::ops::Range<usize>, String)>,
@@ -175,7 +176,7 @@ fn clauses(around: &Around<'_, '_>, operands: &[NodeId]) -> Option<Change> {
     Some(Change::Edits(edits))
 }
 
-/// Rewrites `(case X (V …) … (else …))` as a `cond` of comparisons.
+/// Rewrites `(case X (V …) … (else …))` as a `cond` with comparisons.
 fn cases(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -296,7 +297,7 @@ fn function(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Optio
         .then(|| Change::Edits(vec![(tree.span(head), "fn".to_owned())]))
 }
 
-/// Rewrites `(let $f (lambda ($x) …))` as a function.
+/// Rewrites `(let $f (lambda ($x) …))` as a function declared with `fn`.
 fn named_function(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [name, value] = operands else { return None };
@@ -317,8 +318,8 @@ fn named_function(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) ->
     ]))
 }
 
-/// Rewrites a condition that consists of several words: `(when A && B …)`, `(when not A …)`,
-/// `(while $i < 3 …)`.
+/// Adds the missing parentheses around a condition of several words, as in `(when A && B …)`,
+/// `(when not A …)` and `(while $i < 3 …)`.
 fn condition(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     if !matches!(tree.atom(head)?, "when" | "unless" | "while" | "until" | "if") {

@@ -9,13 +9,14 @@ use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Namespaces whose functions only compute. Functions in all other namespaces access something
-/// outside the program, so a wrong namespace in a call to one of them is not corrected.
+/// outside the program, so a call into one of those namespaces is never redirected to another
+/// namespace.
 const PURE: &[&str] = &["arr", "date", "html", "json", "map", "math", "str", "url"];
 
 /// Words that mean the length of a value.
 const LENGTH: &[&str] = &["length", "len", "size", "count"];
 
-/// Returns the changes for the possible readings of an atom that is not a value, such as
+/// Returns one change for each possible meaning of an atom that is not a value, such as
 /// `$s.length`, `!$a` or `$x++`.
 pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
@@ -66,7 +67,8 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
     all
 }
 
-/// Returns the function or form that a name without a dot means when it is the head of a call.
+/// Returns the function or form that a name without a dot means when it is the head of a call, if
+/// any.
 fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let own = format!("${name}");
     if around.own.contains(&own.as_str()) {
@@ -78,8 +80,8 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     head(name, around.host).map(str::to_owned)
 }
 
-/// Returns the possible readings of a name that is directly followed by a list, such as `len($s)`,
-/// `$s.trim()` or `$a[0]`. The node is the name, the list, or the form that contains both.
+/// Returns one change for each possible meaning of a name that is directly followed by a list, such
+/// as `len($s)`, `$s.trim()` or `$a[0]`. `node` is the name or the list.
 pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     let tree = around.tree;
     let siblings = match parent(tree, node) {
@@ -94,7 +96,9 @@ pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
     pairs.filter_map(|pair| pair_of(around, pair)).next().unwrap_or_default()
 }
 
-/// Returns the possible readings of two adjacent nodes, or `None` if there is space between them.
+/// Returns one change for each possible meaning of a name that is directly followed by a list, or
+/// of a list that is directly followed by a method. Returns `None` if the two nodes of `pair` are
+/// neither, or if their meaning is unknown.
 fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let tree = around.tree;
     let [name, list] = pair else { return None };
@@ -150,15 +154,15 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     Some(vec![rewrite(format!("{meant}{space}"))])
 }
 
-/// Returns the form or host function that corresponds to a dotted name, such as one from another
-/// language.
+/// Returns the form or host function that a dotted name means, if any. The name may come from
+/// another language.
 fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
     let known = around.host.get(name).map(|_| name.to_owned());
     known.or_else(|| head(name, around.host).map(str::to_owned))
 }
 
-/// Returns the possible readings of a list as an infix update, a method call, or a call in another
-/// namespace.
+/// Returns one change for each possible meaning of a list as an infix update, a method call, or a
+/// call in another namespace.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     if let [only] = nodes
@@ -273,8 +277,8 @@ fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Rewrites `($x += 1)`, `($x = 1)`, `(set $x += 1)`, `(set $x = 1)`, and the same updates without
-/// parentheses.
+/// Rewrites an update with an infix operator, such as `($x += 1)`, `(set $x += 1)` or
+/// `(set $x = 1)`. Adds the missing parentheses around the value in `(set $x $a + 1)`.
 fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     if let [set, target, a, sign, b] = nodes
@@ -311,7 +315,8 @@ fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Cha
     Some(Change::Edits(vec![(start..end, format!("{operator} {name} "))]))
 }
 
-/// Rewrites a line without parentheses, such as `$x += 1`, `x = 5` or `return 0`.
+/// Rewrites a line without parentheses, such as `$x += 1`, `x = 5` or `return 0`, as a form. Turns
+/// an import into a comment.
 pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
     let tree = around.tree;
     if parent(tree, node).is_some() {

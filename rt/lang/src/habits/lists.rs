@@ -134,7 +134,7 @@ pub(crate) fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change>
     Some(Change::Edits(edits))
 }
 
-/// Rewrites `(+= $x 1)` and `(inc $x)` as a `set`.
+/// Rewrites an update such as `(inc $x)` or `(incf $x 2)` as a `set`.
 fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
     let [first, target, rest @ ..] = items else { return None };
     let target_name = tree.name(*target)?;

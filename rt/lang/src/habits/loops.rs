@@ -12,7 +12,7 @@ enum Over {
     Items(String),
 }
 
-/// Returns the possible readings of a loop or a binding form.
+/// Returns one change for each possible meaning of a loop or a binding form.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -39,8 +39,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     change.into_iter().collect()
 }
 
-/// Rewrites the header of a loop: a name, words such as `in`, and the range or the items, all of
-/// which may be in parentheses.
+/// Rewrites the header of a loop as that of a `for` or an `each`. The header consists of a name,
+/// words such as `in`, and the range or the items, and may be in parentheses.
 fn header(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -70,7 +70,7 @@ fn header(
     Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
 }
 
-/// Rewrites `(for ($i 0) (< $i 3) (+= $i 1) …)`.
+/// Rewrites `(for ($i 0) (< $i 3) (+= $i 1) …)` as `(for $i 0 3 1 …)`.
 fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [first, test, step, _, ..] = operands else { return None };
@@ -101,7 +101,7 @@ fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<C
     Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
 }
 
-/// Rewrites `(for-each (lambda ($x) …) $a)`.
+/// Rewrites `(for-each (lambda ($x) …) $a)` as `(each $x $a …)`.
 fn applied(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [function, over] = operands else { return None };
@@ -172,7 +172,7 @@ fn over(
     (!plain && head != "loop").then(|| Some((Over::Items(text(from)?), from + 1)))?
 }
 
-/// Rewrites `(let [a 1 b 2] …)` and `(let (a 1 b 2) …)` as declarations.
+/// Rewrites `(let [a 1 b 2] …)` and `(let (a 1 b 2) …)` as `(do (let $a 1) (let $b 2) …)`.
 fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let target = *operands.first()?;
@@ -199,8 +199,8 @@ fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Opti
     Some(Change::Edits(edits))
 }
 
-/// Rewrites a C-style loop, `(for (let i = 0; i < 3; i++) …)`, in the source text. There is no tree
-/// to work on, because `;` begins a comment.
+/// Rewrites a C-style loop, `(for (let i = 0; i < 3; i++) …)`, on the line that contains the offset
+/// `at`. Works on the source text instead of the tree, because `;` begins a comment.
 pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
     let start = source.get(..at)?.rfind('\n').map_or(0, |at| at + 1);
     let line = source.get(start..)?.lines().next()?;

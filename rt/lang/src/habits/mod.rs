@@ -50,7 +50,8 @@ pub(crate) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
 /// Maximum number of unknown names to compare with the known functions.
 const MAX_UNKNOWN: usize = 64;
 
-/// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.
+/// Returns a fault for the first call or string in the syntax of another language, such as
+/// `str.len(x)` or `f"…"`, if there is one.
 pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut unknown = 0;
     for before in tree.touching_atoms() {
@@ -123,7 +124,8 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 }
 
 /// Fixes an instruction with missing operands if it has only one possible meaning. Removes a `drop`
-/// without a value, makes a `return` return 0, or sets missing optional arguments to 0.
+/// without a value, makes a `return` return 0, or adds the missing optional arguments of a call,
+/// each with the number that represents a missing value.
 pub(crate) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,

@@ -88,7 +88,8 @@ const HEADS: &[(&str, &str)] = &[
     ("||", "or"),
 ];
 
-/// Returns the form or function that corresponds to a name from another language.
+/// Returns the form or function that corresponds to a name from another language, or `None` if
+/// there is none in this language or on this host.
 pub(crate) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     let (_, meant) = HEADS.iter().find(|(known, _)| *known == name)?;
     let function = meant.trim_end_matches('?');
@@ -101,7 +102,8 @@ const HINTS: &[(&str, &str)] = &[
     ("and-then", "write the forms one after another: a call that fails ends the program"),
     (
         "apply",
-        "write a loop: `(each $x $a (+= $sum $x))`; `min`, `max` and `+` take their operands one by one",
+        "write a loop: `(each $x $a (+= $sum $x))`; `min`, `max` and `+` take their operands one \
+         by one",
     ),
     ("assert", "write `(unless C (fail ETRFM \"why\"))`"),
     ("async", "calls wait for their results: write them without it"),
@@ -157,7 +159,7 @@ const HINTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the hint for a name from another language.
+/// Returns the hint for a name from another language, if there is one.
 pub(crate) fn hint(name: &str) -> Option<&'static str> {
     HINTS.iter().find(|(known, _)| *known == name).map(|(_, hint)| *hint)
 }

@@ -5,8 +5,9 @@ use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
-/// Returns the possible readings of a list in the notation of another language: with an operator
-/// between its operands, or with operands that its head does not accept in this language.
+/// Returns one change for each possible meaning of a list in the notation of another language: with
+/// an operator between its operands, or with operands that its head does not accept in this
+/// language.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let found = choice(around, nodes)
         .or_else(|| membership(around, nodes))
@@ -34,7 +35,8 @@ fn arrow(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     is_arrow.then(|| Change::Edits(vec![(span, text.to_owned())]))
 }
 
-/// Returns the source of a condition: one operand, or an operator between two operands.
+/// Returns the source of a condition that consists of one operand, or of an operator between two
+/// operands. Returns `None` for any other nodes.
 fn condition(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     match nodes {
         [one] => Some(around.text(*one).to_owned()),
@@ -51,7 +53,7 @@ fn condition(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// Rewrites `(C ? A : B)` and `(A if C else B)`.
+/// Rewrites `(C ? A : B)` and `(A if C else B)` as `(if C A B)`.
 fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let position = |word: &str| nodes.iter().position(|node| around.tree.atom(*node) == Some(word));
     let (test, a, b) = match (position("?"), position(":"), position("if"), position("else")) {
@@ -68,7 +70,7 @@ fn choice(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(if {test} {} {})", around.text(*a), around.text(*b)))
 }
 
-/// Rewrites `(A in B)` and `(A not in B)`.
+/// Rewrites `(A in B)` as `(has B A)`, and `(A not in B)` as `(not (has B A))`.
 fn membership(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let word = |node: &NodeId| around.tree.atom(*node);
     match nodes {
@@ -82,7 +84,7 @@ fn membership(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// Rewrites `("{} items".format A)` and `(", ".join ARR)`.
+/// Rewrites `("{} items".format A)` as a `fmt`, and `(", ".join ARR)` as a call to `str.join`.
 fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
     let [text, method, rest @ ..] = nodes else { return None };
@@ -98,7 +100,8 @@ fn method_of_text(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     }
 }
 
-/// Rewrites `(< A B C)`. B must be an atom, because the result evaluates it twice.
+/// Rewrites `(< A B C)` as `(and (< A B) (< B C))`. B must be an atom, because the result evaluates
+/// it twice.
 fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let [head, a, b, c] = nodes else { return None };
     let head = around.tree.atom(*head)?;
@@ -111,8 +114,8 @@ fn chained(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(and ({head} {a} {b}) ({head} {b} {c}))"))
 }
 
-/// Rewrites `(+= (at X I) N)`. Neither X nor I may be a list, because the result evaluates both
-/// twice.
+/// Rewrites `(+= (at X I) N)` as a `put`. Neither X nor I may be a list, because the result
+/// evaluates both twice.
 fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     let tree = around.tree;
     let [head, item, value] = nodes else { return None };
@@ -132,8 +135,7 @@ fn update_of_item(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<String> {
     Some(format!("(put {of} {index} ({operator} (at {of} {index}) {}))", around.text(*value)))
 }
 
-/// Rewrites `(fn $f (param $x i32) (result i32) …)`, which declares parameters in the syntax of
-/// WAT.
+/// Rewrites `(fn $f (param $x i32) (result i32) …)`, which is WAT syntax, as `(fn $f ($x) …)`.
 fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [head, _, rest @ ..] = nodes else { return None };
@@ -150,7 +152,7 @@ fn params_of_wat(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     Some(Change::Edits(vec![(first.start..last.end, format!("({})", names.join(" ")))]))
 }
 
-/// Rewrites `(fn $f ($x: int $y: str) …)`, where types follow colons.
+/// Rewrites `(fn $f ($x: int $y: str) …)` as `(fn $f (($x int) ($y str)) …)`.
 fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let outer = parent(tree, list)?;
@@ -168,7 +170,7 @@ fn typed_params(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Opti
     (!edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// Rewrites `'("a" "b")`, a quoted list.
+/// Rewrites a quoted list, `'("a" "b")`, as `(arr "a" "b")`.
 fn quoted_list(around: &Around<'_, '_>, nodes: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let pair = nodes.windows(2).find(|pair| {

@@ -1,4 +1,4 @@
-//! Programs in another language.
+//! Detection of programs in another language.
 
 /// A language in which a program was written by mistake, and the line that reveals it.
 pub(crate) struct Pasted {
@@ -31,7 +31,8 @@ pub(crate) fn language(source: &str) -> Option<Pasted> {
     found
 }
 
-/// Returns the language to which a line certainly belongs.
+/// Returns the language in which a line is certainly written, or `None` if the language is
+/// uncertain.
 fn of_line(line: &str) -> Option<&'static str> {
     let first = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
     let rest = line.get(first.len()..).unwrap_or("").trim_start();

@@ -21,7 +21,7 @@ pub(crate) struct Readings {
 /// `None` for any other name.
 pub(crate) type FormLookup = fn(&str) -> Option<bool>;
 
-/// A program that contains a fault.
+/// A program with a fault, and the functions and forms that it may call.
 pub(super) struct Around<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
     pub(super) host: &'a Signatures,
@@ -81,7 +81,7 @@ pub(crate) fn readings(
     all
 }
 
-/// Returns the outermost node that starts at an offset, or else the innermost one that contains it.
+/// Returns the innermost node that contains an offset, if any.
 fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
     let contains = |node: &NodeId| {
         let span = tree.span(*node);
@@ -104,7 +104,8 @@ impl Around<'_, '_> {
         self.tree.text(node)
     }
 
-    /// Returns the name of the variable that a node names or may mean, with its `$`.
+    /// Returns the name of the variable that a node names or may mean, with its `$`, or `None` if
+    /// the node cannot be a name.
     pub(super) fn variable(&self, node: NodeId) -> Option<String> {
         let text = self.tree.atom(node)?;
         let plain = text.strip_prefix('$').unwrap_or(text);
@@ -152,7 +153,8 @@ impl Around<'_, '_> {
         }
     }
 
-    /// Returns the line breaks between two nodes, or a space if there are none.
+    /// Returns the whitespace between two nodes if it contains a line break, or else a single
+    /// space.
     pub(super) fn gap(&self, before: NodeId, after: NodeId) -> &str {
         let (start, end) = (self.tree.span(before).end, self.tree.span(after).start);
         let between = self.tree.source.get(start..end).unwrap_or("");

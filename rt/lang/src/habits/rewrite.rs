@@ -4,13 +4,14 @@ use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::syntax::tree::{NodeId, Tree};
 
-/// Returns the nodes of a list.
+/// Returns the direct children of a list.
 pub(crate) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
     let mut nodes = tree.children(list);
     std::iter::from_fn(|| nodes.next(tree)).collect()
 }
 
-/// Replaces the head of a list.
+/// Returns the change that replaces the head of a list, or `None` if the list does not begin with
+/// an atom.
 pub(crate) fn replace_head(
     tree: &Tree<'_>,
     list: NodeId,
@@ -20,7 +21,7 @@ pub(crate) fn replace_head(
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
-/// Replaces a WAT `call` to a host function with a call by name.
+/// Returns the change that replaces a WAT `call` to a host function with a call by name.
 pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
     let items = items(tree, call);
     let first = *items.first()?;
@@ -33,7 +34,7 @@ pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature)
     Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
 }
 
-/// Replaces a list with one of its nodes.
+/// Returns the change that replaces a list with one of its nodes.
 pub(crate) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
     let (outer, inner) = (tree.span(list), tree.span(inner));
     Change::Edits(vec![
@@ -42,7 +43,7 @@ pub(crate) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -
     ])
 }
 
-/// Removes the parentheses of a list.
+/// Returns the change that removes the parentheses of a list.
 pub(crate) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
     let span = tree.span(list);
     Change::Edits(vec![
@@ -51,7 +52,7 @@ pub(crate) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
     ])
 }
 
-/// Swaps two nodes.
+/// Returns the change that swaps two nodes.
 pub(crate) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
     Change::Edits(vec![
         (tree.span(a), tree.text(b).to_owned()),
@@ -59,7 +60,7 @@ pub(crate) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
     ])
 }
 
-/// Removes a node and the whitespace after it.
+/// Returns the change that removes a node and the spaces and tabs after it.
 pub(crate) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     let span = tree.span(node);
     let rest = tree.source.get(span.end..).unwrap_or("");
@@ -67,7 +68,7 @@ pub(crate) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     Change::Edits(vec![(span.start..span.end + blanks, String::new())])
 }
 
-/// Inserts text before and after a node.
+/// Returns the edits that insert text before and after a node.
 pub(crate) fn around(
     tree: &Tree<'_>,
     node: NodeId,
@@ -78,12 +79,12 @@ pub(crate) fn around(
     vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
 }
 
-/// Returns the list that contains a node.
+/// Returns the list that contains a node, or `None` for a top-level node.
 pub(crate) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     tree.parent(node)
 }
 
-/// Returns the previous sibling of a node.
+/// Returns the previous sibling of a node, if any.
 pub(crate) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let mut nodes = parent(tree, node).map_or(tree.top(), |list| tree.children(list));
     let mut last = None;
@@ -93,7 +94,7 @@ pub(crate) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     last
 }
 
-/// Returns the next sibling of a node.
+/// Returns the next sibling of a node, if any.
 pub(crate) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let list = parent(tree, node);
     tree.after(node)

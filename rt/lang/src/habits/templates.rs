@@ -1,4 +1,4 @@
-//! Forms of other languages that correspond to several forms in this language.
+//! Forms of other languages that need more than a new name to become valid in this language.
 
 use super::readings::Around;
 use crate::Code;
@@ -7,8 +7,8 @@ use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Forms with a fixed number of operands: the name, the number of operands, and the replacement, in
-/// which `{0}` to `{2}` are placeholders for the operands. If a name has several replacements, at
-/// most one of them may be valid in a given program.
+/// which `{0}` to `{2}` are placeholders for the operands. If a name has several replacements, the
+/// one that makes the program valid is used.
 const TEMPLATES: &[(&str, usize, &str)] = &[
     ("zero?", 1, "(= {0} 0)"),
     ("pos?", 1, "(> {0} 0)"),
@@ -103,7 +103,8 @@ const IN_PLACE: &[(&str, &str)] = &[
 const PRINT: &[&str] =
     &["print", "println", "console.log", "console.error", "echo", "puts", "display", "say"];
 
-/// Returns the possible readings of a list whose head is a name from another language.
+/// Returns one change for each possible meaning of a list whose head is a name from another
+/// language.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
@@ -132,7 +133,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     all
 }
 
-/// Fills a template. Line breaks between consecutive operands are kept.
+/// Fills the operands into a template. Line breaks between consecutive operands are kept.
 fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> String {
     let mut text = template.to_owned();
     for (at, pair) in operands.windows(2).enumerate() {
@@ -188,7 +189,9 @@ fn in_place(
     ]))
 }
 
-/// Rewrites `(print A B)`, `(printf "…" A)`, `(out "a" $b)` and `(out "a" + $b)`.
+/// Rewrites forms that output several values, such as `(print A B)`, `(out "a" $b)` and
+/// `(out "a" + $b)`, as an `out` with a template or with one joined string. Replaces `printf` with
+/// `out` or `fmt`.
 fn output(
     around: &Around<'_, '_>,
     first: NodeId,
@@ -295,7 +298,7 @@ fn threaded(
     Some(around.write(list, text))
 }
 
-/// Rewrites `(string A B …)` as a form that joins the operands.
+/// Rewrites `(string A B …)` as a call to `str.cat`.
 fn joined(
     around: &Around<'_, '_>,
     list: NodeId,
@@ -309,7 +312,8 @@ fn joined(
     Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
 }
 
-/// Rewrites a `catch` whose call comes first, or that contains a handler after its call.
+/// Moves the names of a `catch` before its call, or moves a handler that follows the call into a
+/// `when` after the `catch`.
 fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let is_call = |node: &NodeId| tree.node(*node).kind == NodeKind::List;

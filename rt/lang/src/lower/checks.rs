@@ -1,6 +1,6 @@
-//! Checks for arithmetic and arrays. A failed check calls a function in the module, which ends the
-//! program with a message. Such a function has no source, so the failure is reported at the
-//! position of the call.
+//! Run-time checks, such as those for integer overflow and array bounds. A failed check calls a
+//! function in the module, which ends the program with a message. Such a function has no source, so
+//! the failure is reported at the position of the call.
 
 use super::flow::Flow;
 use super::output::Wat;
@@ -8,7 +8,8 @@ use super::{LowerResult, LoweredFunc, Lowering, TRAP};
 use crate::syntax::tree::NodeId;
 use crate::types::ops::Val;
 
-/// The message of a failed check. `{a}` and `{b}` are replaced with two numbers.
+/// A run-time check, identified by its failure message. In the message, `{a}` and `{b}` are
+/// replaced with two numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     message: String,
@@ -18,7 +19,7 @@ pub(crate) struct Check {
 
 impl<'s> Lowering<'_, 's> {
     /// Returns code that ends the program with a message if `test` is not 0. In the message, `{a}`
-    /// and `{b}` are replaced with two integers of type `val`.
+    /// and `{b}` are replaced with the integers `a` and `b`, which have type `val`.
     pub(crate) fn trap_if(
         &mut self,
         form: NodeId,

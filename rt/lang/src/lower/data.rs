@@ -42,7 +42,7 @@ impl<'s> StaticData<'s> {
         address
     }
 
-    /// Returns the first address after the data, a multiple of 16.
+    /// Returns the address after the data, rounded up to a multiple of 16.
     pub(crate) fn end(&self) -> u32 {
         (BASE + clamp(self.bytes.len())).next_multiple_of(16)
     }

@@ -11,7 +11,7 @@ pub(crate) struct FnParam<'s> {
     /// The name, with its `$`.
     pub(crate) name: &'s str,
     pub(crate) node: NodeId,
-    /// The type, if the function declares it.
+    /// The declared type. `None` if the type is inferred.
     pub(crate) declared: Option<Type>,
 }
 

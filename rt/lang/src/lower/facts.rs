@@ -44,7 +44,8 @@ struct FnFacts {
     params: Vec<Fact<Decided>>,
     /// The type of the result.
     result: Fact<Decided>,
-    /// If true, a call may fail, so the function returns an error code after its result.
+    /// If true, a call to the function may fail, so the function returns an error code after its
+    /// result.
     is_fallible: Fact<bool>,
 }
 
@@ -67,14 +68,14 @@ impl<T> Fact<T> {
         &self.value
     }
 
-    /// Changes the value. `change` returns false if it leaves the value unchanged. Returns true if
-    /// the value changed and the previous one had been read.
+    /// Changes the value with `change`, which returns false if it leaves the value unchanged.
+    /// Returns true if the value changed and the previous one had been read.
     fn change(&mut self, change: impl FnOnce(&mut T) -> bool) -> bool {
         change(&mut self.value) && self.was_read.get()
     }
 
-    /// Sets the value. Returns true if it differs from the previous value and that value had been
-    /// read.
+    /// Sets the value. Returns true if the new value differs from the previous one and the previous
+    /// one had been read.
     pub(super) fn set(&mut self, value: T) -> bool
     where
         T: PartialEq,
@@ -93,7 +94,7 @@ impl<T> Fact<T> {
 }
 
 impl Facts {
-    /// Creates the facts before the first round.
+    /// Creates the facts for the first round. No types are known yet.
     pub(crate) fn new(program: &Program<'_>) -> Facts {
         let fns = program.funcs.iter().map(|func| FnFacts {
             params: vec![Fact::default(); func.fn_params.as_ref().map_or(0, Vec::len)],
@@ -120,13 +121,13 @@ impl Facts {
         self
     }
 
-    /// Returns the type of a function's parameter.
+    /// Returns the type of a function's parameter, if known, and the argument that determined it.
     pub(crate) fn param(&self, at: usize, nth: usize) -> Decided {
         *self.fns.get(at)?.params.get(nth)?.read()
     }
 
     /// Returns the type that earlier arguments determined for a function's parameter. Called when
-    /// the argument is a number literal: if the result is `None`, the literal determines the type.
+    /// the current argument is a number literal, which determines the type if the result is `None`.
     pub(crate) fn param_so_far(&self, at: usize, nth: usize) -> Decided {
         let param = self.fns.get(at)?.params.get(nth)?;
         param.value.and_then(|_| *param.read())
@@ -134,7 +135,7 @@ impl Facts {
 
     /// Joins the type of a function's parameter with that of an argument: `join` receives the
     /// current type and returns the new one. The argument itself must not depend on the current
-    /// type.
+    /// type. Returns the new type.
     pub(crate) fn join_param<E>(
         &mut self,
         (at, nth): (usize, usize),
@@ -149,7 +150,7 @@ impl Facts {
         Ok(joined.0)
     }
 
-    /// Returns the type of a function's result.
+    /// Returns the type of a function's result, if known, and the value that determined it.
     pub(crate) fn result(&self, at: usize) -> Decided {
         *self.fns.get(at)?.result.read()
     }
@@ -189,27 +190,28 @@ impl Facts {
         }
     }
 
-    /// Returns true if functions use the program's variable declared by a node.
+    /// Returns true if a function uses the program's variable that `node` declares.
     pub(crate) fn is_shared(&self, node: NodeId) -> bool {
         self.shared.read().contains(&node)
     }
 
-    /// Records that a function uses the program's variable declared by a node.
+    /// Records that a function uses the program's variable that `node` declares.
     pub(crate) fn share(&mut self, node: NodeId) {
         self.is_stale |= self.shared.change(|nodes| nodes.insert(node));
     }
 
-    /// Returns true if `append` may extend the variable declared by a node in place.
+    /// Returns true if `append` may extend in place the variable that `node` declares.
     pub(crate) fn is_growing(&self, node: NodeId) -> bool {
         self.growing.read().contains(&node)
     }
 
-    /// Records that `append` may extend the variable declared by a node in place.
+    /// Records that `append` may extend in place the variable that `node` declares.
     pub(crate) fn grow(&mut self, node: NodeId) {
         self.is_stale |= self.growing.change(|nodes| nodes.insert(node));
     }
 
-    /// Returns the types that a WAT variable was set to in earlier rounds.
+    /// Returns the types of the values that a WAT variable was set to in earlier rounds, or `None`
+    /// if no values were recorded.
     pub(crate) fn local(&self, key: (usize, usize)) -> Option<LocalType> {
         self.locals.get(&key).copied()
     }
@@ -219,8 +221,8 @@ impl Facts {
         self.is_stale = true;
     }
 
-    /// Adds the types that WAT variables are set to. A variable that was previously set to a
-    /// different type becomes [`Mixed`](LocalType::Mixed).
+    /// Adds the types of the values that WAT variables are set to. A variable that was previously
+    /// set to a value of a different type becomes [`Mixed`](LocalType::Mixed).
     pub(crate) fn add_locals(&mut self, sets: BTreeMap<(usize, usize), LocalType>) {
         for (key, found) in sets {
             match self.locals.get_mut(&key) {

@@ -24,8 +24,8 @@ impl<'s> Lowering<'_, 's> {
         self.fail_if(form, tested)
     }
 
-    /// Generates instructions that fail if `test` is not 0, as those of
-    /// [`end_on_error`](Self::end_on_error) do for an error code. The hidden variable for error
+    /// Generates instructions that do nothing if `test` is 0. Otherwise, they jump to the enclosing
+    /// handler or, if there is none, return the stored error code. The hidden variable for error
     /// codes must already contain the code.
     fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
         if let Some(handler) = self.func.handlers.last_mut() {

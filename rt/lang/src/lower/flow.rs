@@ -30,7 +30,8 @@ impl Want {
         .filter(|val| *val != Val::Any)
     }
 
-    /// Returns the type that a number literal gets.
+    /// Returns the type that a number literal gets. Returns `None` if the expected value does not
+    /// determine it.
     pub(crate) fn number(self) -> Option<Type> {
         match self {
             Want::Val(val) => Some(Type::of_wat(val)),
@@ -41,7 +42,7 @@ impl Want {
     }
 }
 
-/// The context of a node.
+/// The context in which a node is lowered. It determines the values that the node may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
     /// A sequence. No value is expected.
@@ -133,7 +134,7 @@ impl<'s> Lowered<'s> {
         Lowered { droppable: true, ..self }
     }
 
-    /// Sets the code to begin on a new line if `line` is true.
+    /// Makes the code begin on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Lowered<'s> {
         Lowered { wat: self.wat.on_line(line), ..self }
     }

@@ -16,13 +16,14 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Maximum number of functions whose lowering waits for another function in one round.
+/// Maximum number of functions that wait at the same time while the functions that they call are
+/// lowered.
 const MAX_WAITING: usize = 48;
 
 /// Initial capacity of a function's scope for variables declared by forms.
 const SPARE_VARIABLES: usize = 4;
 
-/// The kind of a function.
+/// The kind of a function. It determines how the function returns an error code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FuncKind {
     /// The program.
@@ -43,8 +44,8 @@ pub(crate) struct Loop {
     pub(crate) next: usize,
 }
 
-/// A handler of failures: a block that a failure inside it exits, so that the failure does not end
-/// the current function.
+/// A block that handles failures. A failure inside the block exits the block instead of ending the
+/// current function.
 #[derive(Clone, Debug)]
 pub(crate) struct Handler {
     pub(crate) label: String,
@@ -59,15 +60,15 @@ pub(crate) struct FuncState<'s> {
     pub(crate) at: usize,
     pub(crate) kind: FuncKind,
     pub(crate) scope: Scope<'s>,
-    /// The variables declared by expansions.
+    /// The hidden variables that generated code uses.
     pub(crate) hidden: Vec<(String, Val)>,
-    /// The number of names that expansions have generated.
+    /// The number of names generated so far.
     pub(crate) names: usize,
-    /// If true, an expansion uses the variable for error codes.
+    /// If true, generated code uses the hidden variable for error codes.
     pub(crate) uses_code: bool,
-    /// The enclosing loops of forms, innermost last.
+    /// The enclosing loops that forms create, innermost last.
     pub(crate) loops: Vec<Loop>,
-    /// The enclosing handlers of failures, innermost last.
+    /// The enclosing failure handlers, innermost last.
     pub(crate) handlers: Vec<Handler>,
     /// The number of open flat blocks.
     pub(crate) flat: usize,
@@ -130,7 +131,7 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Warns about functions that are never used.
+    /// Warns about functions declared with `fn` that are never used.
     pub(super) fn warn_of_unused(&mut self) {
         let program = self.program;
         let last = program.funcs.len().saturating_sub(1);
@@ -292,14 +293,14 @@ impl<'s> Lowering<'_, 's> {
         globals
     }
 
-    /// Returns the result type of a function declared with `fn`, and the node that determined the
-    /// type.
+    /// Returns the result type of a function declared with `fn`, if known, and the node that
+    /// determined the type.
     pub(crate) fn result(&self, at: usize) -> Option<(Type, NodeId)> {
         self.facts.result(at)
     }
 
-    /// Joins the type of a returned value with the common type of the values that the current
-    /// function returned so far.
+    /// Joins the type of a returned value with the common type of the values returned earlier in
+    /// the current function.
     pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
         let at = self.func.at;
         if ty == Type::Any {
@@ -416,7 +417,7 @@ impl<'s> Lowering<'_, 's> {
         self.tree.atom(node).and_then(crate::syntax::literal::number_type).is_some()
     }
 
-    /// Returns the name of the global for a shared variable.
+    /// Returns a generated name for a variable that functions share or that redeclares a name.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
         self.label(name.trim_start_matches('$'), number)
     }
@@ -431,7 +432,7 @@ fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type,
     }
 }
 
-/// Returns the name of a type in the module. A type that is not yet known is an i32.
+/// Returns the WAT name of a type, which is `i32` if the type is not yet known.
 fn wat_name(val: Val) -> &'static str {
     if val == Val::Any { "i32" } else { val.name() }
 }

@@ -2,8 +2,8 @@
 //!
 //! A variable that is the target of `append` has a companion variable, which holds the address of
 //! the string if no other variable refers to the string, and 0 otherwise. While the two variables
-//! are equal, `str.append` may change the string in place. If the variable is read in a way that
-//! may keep the address, the companion is set to 0, so the next `append` copies the string.
+//! are equal, `str.append` may change the string in place. If the string variable is read in a way
+//! that may keep the address, the companion is set to 0, so the next `append` copies the string.
 
 use super::forms;
 use super::forms::call::Callee;
@@ -20,8 +20,8 @@ const READERS: [&str; 15] = [
 ];
 
 impl<'s> Lowering<'_, 's> {
-    /// Returns code that reads a variable. `form` is the form of which the variable is an operand,
-    /// if any.
+    /// Returns code that reads a variable. If the variable is an operand of a form, `form` is that
+    /// form.
     pub(crate) fn read_variable(
         &mut self,
         from: NodeId,
@@ -67,7 +67,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Wat::sequence(list, pieces))
     }
 
-    /// Returns the companion of a variable that grows in place.
+    /// Returns the companion of a variable that grows in place, or `None` for any other variable.
     fn companion(&mut self, variable: &Resolved<'s>) -> Option<Resolved<'s>> {
         let node = variable.node.filter(|node| self.facts.is_growing(*node))?;
         let name = self.companion_name(node);

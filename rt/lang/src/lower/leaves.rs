@@ -108,7 +108,7 @@ impl Lowering<'_, '_> {
 }
 
 impl Leaves {
-    /// Returns the kind of value that a form with two arms leaves.
+    /// Returns the kind of value that a form leaves if its two arms leave `self` and `other`.
     fn or(self, other: Leaves) -> Leaves {
         match (self, other) {
             (Leaves::Nothing, _) | (_, Leaves::Nothing) => Leaves::Nothing,

@@ -73,7 +73,7 @@ impl<'s> Locals<'s> {
     ) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
-        // The names that precede their type.
+        // Starts at the first name whose type has not been read yet.
         let mut names = nodes;
         while let Some(node) = nodes.next(tree) {
             if tree.name(node).is_some() {
@@ -103,7 +103,8 @@ impl<'s> Locals<'s> {
     }
 }
 
-/// Rewrites a declaration with an initial value as a declaration and a `local.set`.
+/// Returns the change that splits a declaration with an initial value into a declaration and a
+/// `local.set`. Returns `None` for any other declaration.
 fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
     let items = rewrite::items(tree, list);
     let [_, name, ty, last] = items.as_slice() else { return None };

@@ -1,7 +1,7 @@
 //! Lowering of a program to WAT. Types are inferred at the same time, one function after another.
 //!
 //! A list's head determines how the list is lowered: as a form (`forms`), as a call to a function
-//! by name (`forms::call`), or as a WAT instruction (`plain`). Each produces a piece of [`Wat`]
+//! by name (`forms::call`), or as a WAT instruction (`plain`). The result is a piece of [`Wat`]
 //! with the [type](Type) of its value.
 //!
 //! The types of a function's parameters and result are inferred from its calls and its body, so a
@@ -59,11 +59,12 @@ use crate::types::ops::Val;
 /// The result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
 
-/// Maximum number of rounds. Each round determines the types of at least one more function in a
-/// chain of calls.
+/// Maximum number of times that a program is lowered. Each round determines the types of at least
+/// one more function in a chain of calls.
 const MAX_ROUNDS: usize = 12;
 
-/// The host function that the checks of forms call to end a program with a message.
+/// The host function that generated checks, such as those for overflow, call to end a program with
+/// a message.
 pub const TRAP: &str = "sys.trap";
 
 /// The host function that the form `fail` calls with its code and reason.
@@ -73,7 +74,8 @@ pub const FAIL: &str = "sys.fail";
 pub(crate) struct LoweredProgram<'s> {
     /// The types, globals, tables and element segments.
     pub(crate) items: Vec<Wat<'s>>,
-    /// The functions in source order. The last one is the program.
+    /// The functions that checks call, then the program's functions in source order, then the
+    /// program itself.
     pub(crate) funcs: Vec<LoweredFunc<'s>>,
     pub(crate) imports: Vec<Signature>,
     pub(crate) warnings: Vec<Fault>,
@@ -119,24 +121,24 @@ pub(crate) fn program<'s>(
     Err(Fault::new(span, wording::types::unsettled()))
 }
 
-/// The state of one round.
+/// The state of one round of lowering.
 pub(crate) struct Lowering<'a, 's> {
     pub(crate) tree: &'a Tree<'s>,
     pub(crate) program: &'a Program<'s>,
     pub(crate) host: &'a Signatures,
-    /// The types of WAT's functions and globals.
+    /// The WAT types of the program's functions and globals.
     pub(crate) types: Types<'s>,
     /// The facts known so far.
     pub(crate) facts: Facts,
     /// The checks that the program needs, in order of first use.
     checks: Vec<Check>,
-    /// The types that WAT variables are set to in this round.
+    /// The types of the values that WAT variables are set to in this round, by function and index.
     sets: BTreeMap<(usize, usize), LocalType>,
     imports: Vec<Signature>,
     warnings: Vec<Fault>,
     /// The first fault caused by a type that is not yet known.
     unresolved: Option<Box<Fault>>,
-    /// Facts derived from the program's words.
+    /// Facts derived from the program's atoms.
     pub(crate) words: &'a Words<'a, 's>,
     /// The current function.
     pub(crate) func: FuncState<'s>,
@@ -146,9 +148,9 @@ pub(crate) struct Lowering<'a, 's> {
     begun: Vec<bool>,
     /// For each function, true if lowered code refers to it.
     used: Vec<bool>,
-    /// The functions that have been lowered.
+    /// For each function, its lowered code, or `None` if it has not been lowered yet.
     done: Vec<Option<LoweredFunc<'s>>>,
-    /// The program's variables, once the program is lowered.
+    /// The program's variables. Empty until the program is lowered.
     main: Scope<'s>,
 }
 
@@ -211,8 +213,8 @@ impl<'a, 's> Lowering<'a, 's> {
         })
     }
 
-    /// Lowers a node: a list, a literal, or the value of a name or number. Any other node is
-    /// printed unchanged, and the WAT parser rejects it.
+    /// Lowers a node: a list, a literal, a name or a number. Any other node is printed unchanged,
+    /// and the WAT parser rejects it.
     pub(crate) fn node(&mut self, node: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
         let line = self.tree.node(node).starts_line;
         let lowered = match self.tree.node(node).kind {
@@ -229,7 +231,7 @@ impl<'a, 's> Lowering<'a, 's> {
         Ok(lowered.on_line(line))
     }
 
-    /// Lowers a list.
+    /// Lowers a list as a form, a call by name or an instruction.
     pub(crate) fn list(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
         if self.tree.text(list).starts_with('[') {
             let span = self.tree.span(list);
@@ -262,7 +264,7 @@ impl<'a, 's> Lowering<'a, 's> {
         self.plain(list, head, known.instruction, context)
     }
 
-    /// Returns the bytes of a literal.
+    /// Returns the bytes of a string literal. Adds a warning if they are not valid UTF-8.
     pub(crate) fn text_value(&mut self, node: NodeId) -> LowerResult<Cow<'s, [u8]>> {
         let text = self.tree.text(node);
         let start = self.tree.span(node).start;
@@ -294,7 +296,7 @@ impl<'a, 's> Lowering<'a, 's> {
         self.warnings.push(*Fault::new(self.tree.span(node), message));
     }
 
-    /// Builds a fault at a node.
+    /// Returns a fault at a node as an error.
     pub(crate) fn fault<T>(&self, node: NodeId, message: wording::Message) -> LowerResult<T> {
         Err(Fault::new(self.tree.span(node), message))
     }
@@ -336,12 +338,13 @@ impl<'a, 's> Lowering<'a, 's> {
         self.func.names
     }
 
-    /// Returns the name of a label, which is different from every name in the source.
+    /// Returns a generated name, such as that of a label. It is different from every name in the
+    /// source.
     pub(crate) fn label(&self, name: &str, number: usize) -> String {
         format!("{}{name}{number}", self.prefix())
     }
 
-    /// Declares a hidden variable for an expansion, and returns its name.
+    /// Declares a hidden variable for generated code, and returns its name.
     pub(crate) fn hidden(&mut self, name: &str, number: usize, val: Val) -> String {
         let name = self.label(name, number);
         self.func.hidden.push((name.clone(), val));

@@ -17,14 +17,14 @@ pub(crate) struct Module {
     pub(crate) imports: Vec<Signature>,
     pub(crate) heap_base: u32,
     pub(crate) warnings: Vec<Fault>,
-    /// The source node of each piece of the text, in ascending order of offset. Empty unless
-    /// requested.
+    /// The offset and the source node of each piece of the text, in ascending order of offset.
+    /// Empty unless requested.
     pub(crate) marks: Vec<(u32, NodeId)>,
     /// The flow at the end of the program's body.
     pub(crate) flow: Flow,
     /// The range of the program's items and functions in the text.
     pub(crate) body: std::ops::Range<usize>,
-    /// The end of the program's function in the text.
+    /// The offset in the text of the closing parenthesis of the program's function.
     end: usize,
 }
 
@@ -82,7 +82,7 @@ impl Module {
     }
 }
 
-/// Writes `(import "str" "len" (func $str.len (param i32) (result i32)))`.
+/// Writes an import, such as `(import "str" "len" (func $str.len (param i32) (result i32)))`.
 fn write_import(text: &mut String, import: &Signature) {
     let (module, name) = (import.module, import.name);
     let parts = ["  (import \"", module, "\" \"", name, "\" (func $", module, ".", name];

@@ -10,7 +10,7 @@ use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 
-/// Maximum nesting of the text. Expansions nest deeper than the forms themselves.
+/// Maximum nesting of the text. The code generated for forms is nested more deeply than the forms.
 const MAX_DEPTH: usize = 640;
 
 /// Maximum length of the text, in bytes. Even if each byte of a program of the maximum length is
@@ -33,7 +33,8 @@ pub(crate) struct Wat<'s> {
     from: NodeId,
     /// If true, the piece starts a new line.
     line: bool,
-    /// The bounds of the integer that the piece leaves, if they cannot be derived from the piece.
+    /// The bounds of the integer that the piece leaves on the stack. `None` if they are unknown or
+    /// can be derived from the piece.
     pub(super) known: Option<Box<Range>>,
     pub(super) kind: Kind<'s>,
 }
@@ -133,7 +134,7 @@ impl<'s> Wat<'s> {
         Wat { known: known.map(Box::new), ..self }
     }
 
-    /// Sets the piece to start on a new line if `line` is true.
+    /// Makes the piece start on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Wat<'s> {
         Wat { line: self.line || line, ..self }
     }
@@ -150,7 +151,7 @@ impl<'s> Wat<'s> {
         }
     }
 
-    /// Returns the value of an integer constant.
+    /// Returns the value of the piece if it is an integer constant, or `None` otherwise.
     pub(crate) fn constant(&self) -> Option<i64> {
         match &self.kind {
             Kind::List(head, items) if items.is_empty() => {
@@ -161,7 +162,7 @@ impl<'s> Wat<'s> {
         }
     }
 
-    /// Changes the first item of a list.
+    /// Applies `change` to the first item of a list.
     pub(crate) fn change_first(mut self, change: impl FnOnce(Wat<'s>) -> Wat<'s>) -> Wat<'s> {
         if let Kind::List(_, items) = &mut self.kind
             && let Some(first) = items.first_mut()
@@ -192,7 +193,7 @@ pub(crate) struct Printer<'a, 's> {
     tree: &'a Tree<'s>,
     pub(super) out: String,
     pub(super) data: StaticData<'s>,
-    /// The source node of each piece in `out`, if requested.
+    /// The offset and the source node of each piece in `out`. `None` unless requested.
     pub(super) marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
 }
@@ -356,7 +357,8 @@ impl<'a, 's> Printer<'a, 's> {
         self.out.push(')');
     }
 
-    /// Prints the end of a function, and returns the position of that end in the text.
+    /// Prints the closing parenthesis of a function. Returns the offset of that parenthesis in the
+    /// text.
     pub(super) fn close(&mut self) -> usize {
         self.depth = self.depth.saturating_sub(1);
         let end = self.out.len();

@@ -1,4 +1,5 @@
-//! The pieces for consecutive nodes. Nodes that are printed unchanged need no pieces.
+//! The [`Wat`] pieces for consecutive nodes. While all nodes so far are lists that are printed
+//! unchanged, no pieces are stored.
 
 use super::output::Wat;
 use crate::syntax::tree::{NodeId, Nodes, Tree};
@@ -12,7 +13,7 @@ pub(crate) struct Pieces<'s> {
 }
 
 impl<'s> Pieces<'s> {
-    /// Creates the pieces for nodes that are not lowered yet.
+    /// Creates an empty collection for the pieces of `nodes`, which are not lowered yet.
     pub(crate) fn of(nodes: Nodes) -> Pieces<'s> {
         Pieces { nodes, changed: None }
     }
@@ -56,7 +57,8 @@ pub(crate) fn are_unchanged(tree: &Tree<'_>, mut nodes: Nodes, pieces: &[Wat<'_>
         && nodes.next(tree).is_none()
 }
 
-/// Returns the pieces for lists that are printed unchanged, up to a node.
+/// Returns a piece for each list before the node `end`, or for each list if `end` is `None`. The
+/// lists are printed unchanged.
 fn lists<'s>(
     tree: &Tree<'_>,
     mut nodes: Nodes,

@@ -14,7 +14,7 @@ use crate::types::Type;
 use crate::types::instruction::Instruction;
 use crate::types::ops::{Immediate, Val};
 
-/// An instruction's name and immediates in the module.
+/// An instruction's name and immediates, as printed in the module.
 pub(super) enum Words<'s> {
     /// Words of the source that are printed unchanged.
     Source(Nodes),
@@ -154,8 +154,8 @@ impl<'s> Lowering<'_, 's> {
         lowered.map(Some)
     }
 
-    /// Returns true if the nodes are the operands of a `return` in the program, and the only
-    /// operand is a string.
+    /// Returns true if the current function is the program itself and `nodes`, the operands of its
+    /// `return`, consist of exactly one string.
     fn returns_text(&self, mut nodes: Nodes) -> bool {
         let tree = self.tree;
         let operand = nodes.next(tree);
@@ -413,8 +413,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(())
     }
 
-    /// Lowers a reference to a function to a word. If the reference is printed unchanged, the word
-    /// is its source text.
+    /// Lowers a function reference to a word. If the reference is printed unchanged, the word is
+    /// its source text.
     fn function_word(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
         let changed = self.function(node)?;
         Ok(changed.unwrap_or_else(|| Wat::words(node, self.tree.text(node))))

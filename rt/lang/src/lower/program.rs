@@ -1,4 +1,4 @@
-//! The parts of a program: its body and its items.
+//! The parts of a program: its items, its functions and its body.
 
 use super::declaration::{self, FnParam};
 use crate::NameMap;
@@ -25,7 +25,7 @@ pub(crate) struct Program<'s> {
 
 /// A function.
 pub(crate) struct Func<'s> {
-    /// The `(func …)` list, or `None` for a body without one.
+    /// The `(func …)` or `(fn …)` list, or `None` for a body without one.
     pub(crate) node: Option<NodeId>,
     /// The name, with its `$`.
     pub(crate) name: Option<&'s str>,
@@ -40,7 +40,7 @@ pub(crate) struct Func<'s> {
 }
 
 impl<'s> Program<'s> {
-    /// Returns the names of the program's functions.
+    /// Returns the names of the program's functions, including the names that its imports define.
     pub(crate) fn names(&self) -> Vec<&'s str> {
         self.defined.keys().chain(self.aliases.keys()).copied().collect()
     }
@@ -96,7 +96,7 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
 /// The functions of a program, and the start of its body.
 struct FoundFuncs<'s> {
     funcs: Vec<NodeId>,
-    /// The function that is exported as `run`.
+    /// The name of the function that is exported as `run`.
     exported_run: Option<&'s str>,
     /// The first form that is not an item.
     body_form: Option<NodeId>,
@@ -158,10 +158,10 @@ impl<'s> Program<'s> {
     }
 }
 
-/// Returns the function that is the program, or `None` if the program consists of forms outside
+/// Returns the function that contains the program's instructions, or `None` if they are outside
 /// functions.
 fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, Box<Fault>> {
-    // One function may be both named and exported as the program, but two functions may not.
+    // Only one function may be named `$run` or exported as `run`. It may be both.
     if let Some(second) =
         found.funcs.iter().filter(|func| is_run(tree, **func, found.exported_run)).nth(1)
     {
@@ -199,7 +199,8 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     Ok(inside)
 }
 
-/// Returns the function that is the program, if there are no forms outside functions.
+/// Returns the function to run if there are no forms outside functions: the one that is named or
+/// exported as `run`, or the only function.
 fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Option<NodeId> {
     funcs.iter().copied().find(|func| is_run(tree, *func, exported)).or(match funcs {
         [only] => Some(*only),
@@ -207,7 +208,7 @@ fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Opti
     })
 }
 
-/// Returns true if a function is named or exported as the program.
+/// Returns true if a function is named `$run` or exported as `run`.
 fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -225,8 +226,8 @@ fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     false
 }
 
-/// Returns the function that a field such as `(export "name" (func $f))` exports under the name
-/// `as_name`.
+/// Returns the name of the function that a field such as `(export "name" (func $f))` exports under
+/// the name `as_name`.
 fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
     let mut nodes = tree.children(field);
     nodes.next(tree);
@@ -462,7 +463,8 @@ impl<'s> Func<'s> {
         Ok(())
     }
 
-    /// Creates the message for a function inside a form of the body, which is probably not closed.
+    /// Creates the message for a function inside a form of the body. That form probably lacks its
+    /// closing parenthesis.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
         let mut nodes = self.body;
         let mut around = None;

@@ -4,7 +4,7 @@
 use super::output::{Kind, Wat};
 use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 
-/// The smallest and the largest value that an integer can have.
+/// The bounds of an integer's value: the smallest and the largest possible value.
 pub(crate) type Range = (i64, i64);
 
 /// Maximum depth to which code is searched for bounds.
@@ -61,7 +61,7 @@ impl Wat<'_> {
     }
 }
 
-/// Returns the bounds of `a OP b` if no result wraps around.
+/// Returns the bounds of `a OP b`, or `None` if a result might wrap around.
 pub(crate) fn of_operation(name: &str, a: Range, b: Range) -> Option<Range> {
     let (least, largest) = match name {
         "i32.add" => (a.0.checked_add(b.0)?, a.1.checked_add(b.1)?),
@@ -101,7 +101,8 @@ fn is_comparison(name: &str) -> bool {
     )
 }
 
-/// The forms that set variables, each with the number of leading operands that may be the variable.
+/// The forms that set variables, each with the number of leading operands that may name a variable
+/// to set.
 const SETTERS: [(&str, usize); 9] = [
     ("*=", 1),
     ("+=", 1),

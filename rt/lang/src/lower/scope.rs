@@ -14,7 +14,7 @@ use crate::types::Type;
 /// Maximum number of variables in a function, which is the engine's limit.
 const MAX_VARIABLES: usize = 50_000;
 
-/// The kind of a variable's declaration.
+/// The construct that declares a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Declared {
     /// A parameter.
@@ -28,7 +28,7 @@ pub(crate) enum Declared {
 /// A parameter or variable.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable<'s> {
-    /// The name in the source, with its `$`.
+    /// The name in the source, with its `$`. `None` for an unnamed WAT parameter or local.
     pub(crate) name: Option<&'s str>,
     /// The name in the module. It differs from the name in the source if the source declares that
     /// name with several types, or if functions share the variable.
@@ -40,8 +40,8 @@ pub(crate) struct Variable<'s> {
     /// The node that declares the variable.
     pub(crate) node: NodeId,
     pub(crate) declared: Declared,
-    /// If true, this is a variable of the program that a function uses. It is a global in the
-    /// module.
+    /// If true, the variable belongs to the program and is used by a function. It is a global in
+    /// the module.
     pub(crate) shared: bool,
     /// The bounds of the variable's value in the code being lowered, if known.
     pub(crate) range: Option<Range>,

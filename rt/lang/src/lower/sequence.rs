@@ -40,7 +40,7 @@ impl<'s> Lowering<'_, 's> {
         let mut droppable = false;
         // For each open flat block, true if it has a result.
         let mut open: Vec<bool> = Vec::new();
-        // The types of the values that the previous call left on the stack, top one last.
+        // The types of the values that the previous call left on the stack, topmost last.
         let mut pending: Vec<Type> = Vec::new();
         while let Some(node) = nodes.next(tree) {
             let line = tree.node(node).starts_line;
@@ -79,7 +79,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered { wat: pieces.into_sequence(from), flow, ty, droppable })
     }
 
-    /// Records the type of the variable that a `local.set` without an operand pops from the stack.
+    /// Records the type of the value that a `local.set` without an operand pops from the stack.
     fn record_pop(&mut self, node: NodeId, pending: &mut Vec<Type>) {
         let tree = self.tree;
         let mut nodes = tree.children(node);

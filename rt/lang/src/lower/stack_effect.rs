@@ -171,7 +171,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Reads an instruction whose name determines its effect.
+    /// Reads the immediates of an instruction whose name determines its operands and results.
+    /// Returns the instruction's effect.
     fn operation(&self, op: &Op, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
         match op.immediate {

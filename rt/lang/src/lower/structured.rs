@@ -52,7 +52,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(BlockHead { label, types, results: ty.map(|ty| ty.results.len()) })
     }
 
-    /// Returns the result types of a block. `nodes` must start at its label or type.
+    /// Returns the result types of a block. `nodes` must start at its label or type. Returns `None`
+    /// if the block has parameters or an unsupported type.
     fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
         let tree = self.tree;
         if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
@@ -146,7 +147,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered { wat, flow: taken.then(out.flow), ty: out.ty, droppable: false })
     }
 
-    /// Lowers the operands before `(then …)`. Returns them, their number, and the `(then …)`.
+    /// Lowers the operands before `(then …)`. Returns the lowered operands, their number, and the
+    /// node of `(then …)`.
     fn conditions(
         &mut self,
         list: NodeId,
@@ -211,8 +213,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Returns true if an `if` starts with the name of a variable that is its condition, directly
-    /// before `(then …)`. Any other name is its label.
+    /// Returns true if an `if` starts with the name of a variable, directly followed by `(then …)`.
+    /// The variable is then the condition. Any other name at the start of an `if` is a label.
     fn is_named_condition(&mut self, mut nodes: Nodes) -> bool {
         let tree = self.tree;
         let Some(name) = nodes.next(tree).and_then(|node| tree.name(node)) else { return false };

@@ -1,4 +1,5 @@
-//! Fixes for names that are not variables. They may be malformed declarations or calls.
+//! Fixes for names that are not variables. Such a name may be part of a malformed declaration or
+//! call.
 
 use super::Lowering;
 use super::forms;
@@ -8,7 +9,8 @@ use crate::habits::rewrite;
 use crate::types::Type;
 
 impl Lowering<'_, '_> {
-    /// Returns the change that turns a bare name into a call to the function without parameters.
+    /// Returns the change that turns a bare name into a call, if the name is that of a host
+    /// function without parameters.
     pub(super) fn bare_call(&self, name: &str) -> Option<Change> {
         let name = name.trim_end_matches('?');
         let known = self.host.get(name)?;
@@ -29,7 +31,9 @@ impl Lowering<'_, '_> {
         Some(Change::Edits(vec![(self.tree.span(node), format!("{name}{space}{ty}"))]))
     }
 
-    /// Returns the change that declares a local that is set with `local.set` but not declared.
+    /// Returns the change that declares the local `name`, which is set with `local.set` or
+    /// `local.tee` but not declared. Returns `None` if the local is never set, or if the name is
+    /// probably a misspelling of a known variable.
     pub(super) fn declare_set_local(&self, name: &str) -> Option<Change> {
         let tree = self.tree;
         if nearest::certain(name, self.func.scope.names()).is_some() {
@@ -50,7 +54,7 @@ impl Lowering<'_, '_> {
         None
     }
 
-    /// Returns the line of a form that declares a variable with this name.
+    /// Returns the line of the first form in the program that declares a variable with this name.
     pub(super) fn declared_later(&self, name: &str) -> Option<u32> {
         let tree = self.tree;
         let mut nodes = tree.top();

@@ -52,7 +52,7 @@ impl<'s> Lowering<'_, 's> {
                 };
                 return Ok(Lowered { ty, ..out });
             }
-            // For WAT instructions, the walk over the module reports a more precise fault.
+            // For WAT instructions, `check::walk` reports a more precise fault.
             Flow::Net(_) if self.is_plain(node) => {
                 let ty = want.val().map_or(Type::Any, Type::of_wat);
                 return Ok(Lowered { ty, ..Lowered::unknown(out.wat) });
@@ -68,8 +68,8 @@ impl<'s> Lowering<'_, 's> {
         }
     }
 
-    /// Converts a value to a type if the conversion is lossless: a number to a string, or an int to
-    /// a long or a float.
+    /// Converts a value to a type if the conversion is lossless, such as that of a number to a
+    /// string, or of an int to a long or a float. Otherwise, returns a fault.
     pub(crate) fn convert(
         &mut self,
         form: NodeId,
@@ -118,8 +118,9 @@ impl<'s> Lowering<'_, 's> {
         self.words.raw() && found.is_int()
     }
 
-    /// Returns code that converts a number to a string. An integer is converted to decimal, and a
-    /// float to the given number of digits or, if none is given, to its shortest form.
+    /// Returns code that converts a number to a string. An integer is formatted in decimal, and a
+    /// float with `digits` digits after the decimal point or, if `digits` is `None`, in its
+    /// shortest form.
     pub(crate) fn number_text(
         &mut self,
         from: NodeId,
@@ -154,8 +155,8 @@ impl<'s> Lowering<'_, 's> {
         self.operand(None, node, want)
     }
 
-    /// Lowers an atom, like [`bare`](Lowering::bare). `form` is the form of which the atom is an
-    /// operand, if any.
+    /// Lowers an atom, like [`bare`](Lowering::bare). If the atom is an operand of a form, `form`
+    /// is that form.
     fn operand(
         &mut self,
         form: Option<NodeId>,
@@ -208,7 +209,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Some(Lowered::one(Wat::list(node, [val.name(), ".const ", text].concat(), []), ty)))
     }
 
-    /// Returns true if a node is a WAT instruction.
+    /// Returns true if a node is a folded WAT instruction other than `if`.
     fn is_plain(&self, node: NodeId) -> bool {
         self.tree.head(node).is_some_and(|head| {
             forms::form(head).is_none_or(|_| !forms::applies(self.tree, node, head))
@@ -324,11 +325,11 @@ fn is_code_name(text: &str) -> bool {
     rest.len() > 1 && is_upper(rest) || text.contains('_') && Code::meant(text).is_some()
 }
 
-/// The common value of a form's branches.
+/// The branches of a form, with the common type of their values.
 pub(crate) struct Join<'s> {
     /// The constraint on the value, or `None` if the branches leave no value.
     want: Option<Want>,
-    /// The branches, each with its source node.
+    /// The branches, each with its source node, its head (such as `then`, or empty) and its code.
     branches: Vec<(NodeId, &'s str, Lowered<'s>)>,
     /// The common type so far, and the branch that determined it.
     found: Option<(Type, NodeId)>,

@@ -19,9 +19,10 @@ pub(crate) struct Resolved<'s> {
     pub(crate) ty: Type,
     /// If true, the variable is a global of the module.
     pub(crate) is_global: bool,
-    /// The node that declares the variable, unless it is a WAT global.
+    /// The node that declares the variable. `None` for a WAT global or a hidden variable.
     pub(crate) node: Option<NodeId>,
-    /// The index of the variable, if it belongs to the current function.
+    /// The index of the variable in the current function's scope. `None` if it is not in that
+    /// scope.
     pub(crate) at: Option<usize>,
     /// The bounds of the variable's value, if known.
     pub(crate) range: Option<Range>,
@@ -43,14 +44,14 @@ impl<'s> Resolved<'s> {
 
 impl<'s> Lowering<'_, 's> {
     /// Resolves a name to a variable of the current function, a variable of the program (if the
-    /// function is declared with `fn`), or a WAT global.
+    /// function is declared with `fn`), or a WAT global. Returns `None` if the name is unknown.
     pub(crate) fn resolve(&mut self, name: &str) -> Option<Resolved<'s>> {
         if let Some(at) = self.func.scope.find(name) {
             return self.variable(at);
         }
         if self.func.kind == FuncKind::Fn {
             let last = self.done.last().is_some_and(Option::is_some);
-            // This is the program, if its lowering has begun.
+            // The state of the program, if its lowering has begun.
             let running = self.outer.iter().rev().find(|state| state.kind == FuncKind::Run);
             let running = running.filter(|_| !last);
             let scope = running.map_or(&self.main, |state| &state.scope);

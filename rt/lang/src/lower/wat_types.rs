@@ -16,7 +16,7 @@ pub(crate) struct FuncType {
     pub(crate) results: Vec<Val>,
 }
 
-/// A global.
+/// The type of a global.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Global {
     pub(crate) ty: Val,
@@ -110,7 +110,8 @@ impl<'s> Types<'s> {
         Some(whole)
     }
 
-    /// Reads `(type $t)`, `(param …)` and `(result …)` lists, up to the first other node.
+    /// Reads `(type $t)`, `(param …)` and `(result …)` lists, up to the first other node. Returns
+    /// the type that they describe, or `None` if lowering does not support the type.
     pub(crate) fn signature(&self, tree: &Tree<'s>, nodes: &mut Nodes) -> Option<FuncType> {
         let mut whole = FuncType::default();
         let mut named = None;
@@ -130,7 +131,8 @@ impl<'s> Types<'s> {
     }
 }
 
-/// Adds the types of a `(param …)` or `(result …)` list to `whole`.
+/// Adds the types of a `(param …)` or `(result …)` list to `whole`. Returns `None` if lowering does
+/// not support one of the types, or if there are too many.
 fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
     let mut nodes = tree.children(list);
     let to = match nodes.next(tree).and_then(|head| tree.atom(head)) {

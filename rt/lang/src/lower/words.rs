@@ -1,11 +1,11 @@
-//! Facts about a program that are derived from its words before it is lowered.
+//! Facts about a program that depend only on its atoms.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use crate::syntax::tree::Tree;
 
-/// Facts that are derived from the words of a program on first use.
+/// Facts about a program, each derived from the program's atoms when it is first needed.
 pub(crate) struct Words<'a, 's> {
     tree: &'a Tree<'s>,
     prefix: OnceCell<String>,
@@ -41,7 +41,8 @@ impl<'a, 's> Words<'a, 's> {
     }
 }
 
-/// Returns true if a word is the name of an instruction that reads or writes memory.
+/// Returns true if a word names a WAT instruction that accesses memory, or the host function that
+/// allocates memory.
 fn accesses_memory(word: &str) -> bool {
     let bytes = word.as_bytes();
     let is_access = |(at, byte): (usize, &u8)| {

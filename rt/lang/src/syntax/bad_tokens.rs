@@ -71,8 +71,8 @@ fn block_end(source: &str, at: usize) -> Option<usize> {
 /// Maximum length of a map to rewrite, in bytes.
 const MAX_MAP: usize = 4 << 10;
 
-/// Rewrites `{"a": 1, "b": 2}`, `{"a" 1}` and `{a: 1}` as a `map`. The values may be strings,
-/// numbers, variables and forms.
+/// Returns the edits that rewrite `{"a": 1, "b": 2}`, `{"a" 1}` or `{a: 1}` as a `map` form. The
+/// values may be strings, numbers, variables and forms. Returns `None` for any other braces.
 fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, String)>> {
     let rest = source.get(at + 1..)?;
     let mut edits = vec![(at..at + 1, "(map ".to_owned())];
@@ -126,7 +126,8 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
     None
 }
 
-/// Rewrites a template such as `` `hello ${name}` `` with `fmt`.
+/// Returns the change that rewrites a template such as `` `hello ${name}` `` with `fmt`. Returns
+/// `None` if an inserted value is neither a name nor a form.
 fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     let (mut text, mut values, mut rest) = (String::new(), String::new(), inner);
     while let Some(at) = rest.find("${") {
@@ -152,8 +153,8 @@ fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     Some(Change::Edits(vec![(start..end, format!("(fmt {}{values})", quoted(&text)))]))
 }
 
-/// Replaces typographic quotes around a string with straight ones. Both quotes must be on the same
-/// line.
+/// Returns the change that replaces typographic quotes around a string with straight ones. Returns
+/// `None` unless both quotes are on the same line.
 fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let closing: &[char] = match opening {
         '“' | '„' | '‟' | '”' => &['”', '“', '"'],
@@ -168,8 +169,8 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
 
-/// Returns the fault for an atom that is a comment in the syntax of another language, or a string
-/// in another kind of quotes.
+/// Returns the fault for an atom that begins a comment in the syntax of another language, or a
+/// string in another kind of quotes. Returns `None` for any other atom.
 pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
     let message = match atom.chars().next()? {
@@ -241,9 +242,9 @@ fn inside_atom(c: char) -> bool {
     !c.is_whitespace() && c != ')' && c != '('
 }
 
-/// Proposes a position for the missing closing quote of the string at `start`.
+/// Returns the change that adds the missing closing quote of the string at `start`.
 ///
-/// The position is before the closing parentheses at the end of the line. Returns `None` unless
+/// The quote is added before the closing parentheses at the end of the line. Returns `None` unless
 /// these parentheses close exactly the lists that the line opens.
 pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);

@@ -6,8 +6,8 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Checks that no form with an empty body is followed by more deeply indented lines. Returns
-/// warnings about other forms that are followed by such lines.
+/// Checks that no form with an empty body is followed by lines that are indented more than the
+/// form. Returns a warning for each form of several lines that is followed by such lines.
 pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     let mut warnings = Vec::new();
     for list in tree.lists_on_lines() {
@@ -59,13 +59,14 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     tree.text(list).contains('\n').then_some(false)
 }
 
-/// Returns the next node in the same list.
+/// Returns the next node in the list that contains `node`, or `None` if `node` is the last one.
 fn next_sibling(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let next = tree.after(node).next(tree)?;
     (tree.parent(next) == tree.parent(node)).then_some(next)
 }
 
-/// Returns true if a node starts a line and is indented more than a list that also starts a line.
+/// Returns true if `next` starts a line and is indented more than `list`, which must also start a
+/// line.
 fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
     tree.node(next).starts_line && column(tree, next) > column(tree, list)
 }
@@ -85,8 +86,9 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
     line.len() - line.trim_start_matches([' ', '\t']).len()
 }
 
-/// Returns the change that closes a list later, after the next siblings that are indented more than
-/// its line.
+/// Returns the change that moves a list's closing parenthesis after the following siblings that are
+/// indented more than the line on which the list starts. Returns `None` if there are no such
+/// siblings, or if the list does not end with `)`.
 pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let close = tree.span(list).end;
     let is_round = tree.source.get(close.checked_sub(1)?..close) == Some(")");
@@ -101,8 +103,9 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
 }
 
-/// Returns the changes that close a list before one of its nodes. The node must start a line and
-/// the list must not, which suggests that the node belongs to an enclosing form.
+/// Returns the change that closes a list before `node`, one of its children. Returns no change
+/// unless the node starts a line and the list does not, which suggests that the node belongs to an
+/// enclosing form.
 pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
     let Some(list) = tree.parent(node) else { return Vec::new() };
     let mut nodes = tree.children(list);

@@ -27,7 +27,7 @@ pub(crate) struct Token {
     pub(crate) end: u32,
     /// If true, the token is the first on its line.
     pub(crate) starts_line: bool,
-    /// If true, the token is an atom that contains a dot, and not a quoted character.
+    /// If true, the token is an atom that contains a dot and is not a quoted character.
     pub(crate) dotted: bool,
 }
 
@@ -36,8 +36,8 @@ pub(crate) struct Token {
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     at: usize,
-    /// The first `"…"` that contains a line break. If quotes do not match, this string may be the
-    /// cause.
+    /// The offset of the first `"…"` that contains a line break. If quotes do not match, this
+    /// string may be the cause.
     pub(crate) first_long: Option<u32>,
 }
 
@@ -103,8 +103,8 @@ impl<'s> Lexer<'s> {
         Ok(None)
     }
 
-    /// Reads a token that starts with a special name byte: an atom, or a string after `r`. Skips a
-    /// code fence and returns `None` for it.
+    /// Reads a token that starts with a special name byte: an atom or a raw string. If the token is
+    /// a code fence, skips it and returns `None`.
     #[inline(never)]
     fn special(
         &mut self,
@@ -191,7 +191,8 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// Skips `(; … ;)`, which nests. Returns true if it contains a line break.
+    /// Skips a block comment, `(; … ;)`. Block comments nest. Returns true if the comment contains
+    /// a line break.
     #[inline(never)]
     fn skip_block_comment(&mut self, start: usize) -> Result<bool, Box<Fault>> {
         let bytes = self.source.as_bytes();
@@ -219,7 +220,8 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + 2, wording::unclosed_comment()))
     }
 
-    /// Returns the end of the quoted character that starts at `start`, such as `'#'`.
+    /// Returns the end of the quoted character that starts at `start`, such as `'#'`. Returns
+    /// `None` if there is no valid quoted character.
     fn character_end(&self, start: usize) -> Option<usize> {
         let mut chars = self.rest(start).char_indices().skip(1);
         let (_, first) = chars.next()?;

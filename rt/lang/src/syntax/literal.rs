@@ -1,12 +1,12 @@
-//! Literals: the escapes of strings, and numbers.
+//! Literals: numbers, quoted characters, and strings with escapes.
 
 use std::borrow::Cow;
 
 use crate::diagnose::wording::{self, Fault};
 use crate::types::ops::Val;
 
-/// Decodes a literal. `inner` is the content between the quotes, which starts at byte `start` of
-/// the source.
+/// Decodes the escapes in a literal. `inner` is the text between the quotes, which starts at byte
+/// `start` of the source.
 ///
 /// Supports the escapes of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, including
 /// surrogate pairs. In a block (`"""`), a backslash that does not begin an escape is kept.
@@ -40,8 +40,8 @@ fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<F
     Ok(Cow::Owned(bytes))
 }
 
-/// Decodes the escape after a backslash. Returns the number of bytes read, or `None` if there is no
-/// valid escape.
+/// Decodes the escape after a backslash, and appends the result to `out`. Returns the number of
+/// bytes read, or `None` if there is no valid escape.
 fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
     let mut bytes = rest.bytes();
     let plain = match bytes.next()? {
@@ -64,7 +64,8 @@ fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
     Some(1)
 }
 
-/// Decodes `u{…}` or `uXXXX`.
+/// Decodes `u{…}`, `uXXXX` or a surrogate pair, `uXXXX\uXXXX`. Returns the character and the number
+/// of bytes read, or `None` if the escape is invalid.
 fn unicode(rest: &str) -> Option<(char, usize)> {
     if let Some(digits) = rest.strip_prefix("u{") {
         let digits = digits.get(..digits.find('}')?)?;
@@ -102,8 +103,8 @@ pub(crate) fn number_type(text: &str) -> Option<Val> {
     [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
 }
 
-/// Returns true if a string is a number of this type. Unusual notations for floats are left to the
-/// WAT parser.
+/// Returns true if a string is a number literal of this type. Also returns true for unusual
+/// notations of floats, which only the WAT parser checks.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = digits.starts_with(|c: char| c.is_ascii_digit());
@@ -132,7 +133,7 @@ fn is_integer(text: &str, bits: u32) -> bool {
         && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
 }
 
-/// Parses an atom as an index, such as the index of a local.
+/// Parses an atom as an index, such as the index of a local. Returns `None` if it is not an index.
 pub(crate) fn index(text: &str) -> Option<usize> {
     let (radix, digits) = match text.strip_prefix("0x") {
         Some(digits) => (16, digits),
@@ -144,8 +145,8 @@ pub(crate) fn index(text: &str) -> Option<usize> {
     usize::from_str_radix(&digits.replace('_', ""), radix).ok()
 }
 
-/// Returns the value of an integer of at most 64 bits. A number that fits only in an unsigned
-/// integer becomes negative.
+/// Parses an integer literal. Returns `None` if the text is not an integer or its value does not
+/// fit in a signed 64-bit integer.
 pub(crate) fn integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -160,7 +161,7 @@ pub(crate) fn integer(text: &str) -> Option<i64> {
 }
 
 /// Decodes a string literal, including its quotes, that starts at byte `start` of the source. A
-/// string after `r` contains no escapes.
+/// string with the prefix `r` contains no escapes.
 pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
     let raw = text.starts_with('r');
     let open = if block { 3 } else { 1 } + usize::from(raw);
@@ -172,7 +173,8 @@ pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]
     }
 }
 
-/// Returns the code point of a quoted character, such as `'#'` or `'\n'`.
+/// Returns the code point of a quoted character, such as `'#'` or `'\n'`. Returns `None` for any
+/// other text.
 pub(crate) fn character(text: &str) -> Option<u32> {
     let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
     let value = decode(inner, 0, false).ok()?;

@@ -11,7 +11,7 @@ pub(crate) const MAX_SOURCE: usize = 1 << 20;
 /// stack usage.
 pub(crate) const MAX_DEPTH: usize = 256;
 
-/// The kind of a node.
+/// The kind of a node. `Text` is a string in quotes, and `Block` is a string in triple quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeKind {
     List,
@@ -26,7 +26,7 @@ pub(crate) enum NodeKind {
 pub(crate) struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// No node. This is the origin of generated code.
+    /// No node. Generated code has this value as its origin.
     pub(crate) const NONE: NodeId = NodeId(u32::MAX);
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Node {
     /// If true, walks over a body skip the node, because it belongs to the module or to a
     /// function's header. [`Tree::lift`] sets it.
     pub(crate) lifted: bool,
-    /// If true, the node is an atom that contains a dot, and not a quoted character.
+    /// If true, the node is an atom that contains a dot and is not a quoted character.
     pub(crate) dotted: bool,
     pub(crate) start: u32,
     pub(crate) end: u32,
@@ -156,7 +156,7 @@ impl<'s> Tree<'s> {
             .map(|(at, _)| NodeId(clamp(at)))
     }
 
-    /// Returns the atoms that are directly followed by another node, in source order.
+    /// Returns the atoms that are followed by another node without a space, in source order.
     pub(crate) fn touching_atoms(&self) -> impl Iterator<Item = NodeId> {
         let touches = |pair: &[Node]| match pair {
             [atom, node] => atom.kind == NodeKind::Atom && atom.end == node.start,
@@ -183,7 +183,7 @@ impl<'s> Tree<'s> {
         })
     }
 
-    /// Returns the source of a node.
+    /// Returns the source text of a node.
     pub(crate) fn text(&self, id: NodeId) -> &'s str {
         let node = self.node(id);
         self.source.get(node.start as usize..node.end as usize).unwrap_or("")
@@ -205,7 +205,8 @@ impl<'s> Tree<'s> {
         self.atom(id).filter(|text| text.starts_with('$'))
     }
 
-    /// Returns the first atom of a list: `call` in `(call $f)`.
+    /// Returns the head of a list: `call` in `(call $f)`. Returns `None` if the node is not a list,
+    /// or if the list does not start with an atom.
     pub(crate) fn head(&self, list: NodeId) -> Option<&'s str> {
         if self.node(list).kind != NodeKind::List {
             return None;
@@ -218,7 +219,7 @@ impl<'s> Tree<'s> {
         Nodes { at: list.0 + 1, end: self.node(list).next }
     }
 
-    /// Returns the list that contains a node.
+    /// Returns the list that directly contains a node, or `None` if the node is at the top level.
     pub(crate) fn parent(&self, id: NodeId) -> Option<NodeId> {
         Some(self.node(id).parent).filter(|parent| *parent != NodeId::NONE)
     }
@@ -228,8 +229,8 @@ impl<'s> Tree<'s> {
         list < node && node.0 < self.node(list).next
     }
 
-    /// Returns all nodes after a node, up to the end of the source. Only the first of them can be a
-    /// sibling of the node.
+    /// Returns an iterator over the nodes that follow a node and its descendants, up to the end of
+    /// the source: first the node's next siblings, then the nodes after its enclosing lists.
     pub(crate) fn after(&self, id: NodeId) -> Nodes {
         Nodes { at: self.node(id).next, end: clamp(self.nodes.len()) }
     }
@@ -239,19 +240,19 @@ impl<'s> Tree<'s> {
         Nodes { at: 0, end: clamp(self.nodes.len()) }
     }
 
-    /// Returns the siblings from one node to another.
+    /// Returns the siblings from `first` to `last`, inclusive.
     pub(crate) fn range(&self, first: NodeId, last: NodeId) -> Nodes {
         Nodes { at: first.0, end: self.node(last).next }
     }
 
-    /// Marks a node as lifted: walks over the body that contains it skip it.
+    /// Marks a node as lifted, so that walks over the enclosing body skip the node.
     pub(crate) fn lift(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id.0 as usize) {
             node.lifted = true;
         }
     }
 
-    /// Returns the range of a node, in bytes.
+    /// Returns the byte range of a node in the source.
     pub(crate) fn span(&self, id: NodeId) -> std::ops::Range<usize> {
         let node = self.node(id);
         node.start as usize..node.end as usize

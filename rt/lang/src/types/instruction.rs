@@ -31,7 +31,8 @@ pub(crate) enum Instruction {
     Unreachable,
     /// An instruction whose name determines its operands and results.
     Op(Op),
-    /// A part of a block, a function or an item, such as `(result i32)`.
+    /// The keyword of a part of a block, function or module item, such as `result` in
+    /// `(result i32)`.
     Part,
 }
 

@@ -29,7 +29,7 @@ pub(crate) enum Type {
     Numbers(Elem),
     /// An i32 of unknown kind, such as the result of a WAT instruction.
     I32,
-    /// A WAT value without a type in the language.
+    /// A value of a WAT type that has no equivalent in the language.
     Wat(Val),
     /// A value whose type is not yet known, or an unreachable value.
     Any,
@@ -52,7 +52,7 @@ impl Elem {
     /// All element types.
     pub(crate) const ALL: [Elem; 4] = [Elem::Int, Elem::Long, Elem::Float, Elem::Byte];
 
-    /// Returns the name of the array's type.
+    /// Returns the name of the array type with this element type, such as `ints`.
     pub(crate) const fn plural(self) -> &'static str {
         match self {
             Elem::Int => "ints",
@@ -80,7 +80,7 @@ impl Elem {
         }
     }
 
-    /// Returns the instructions that load and store an element.
+    /// Returns the names of the instructions that load and store an element, in this order.
     pub(crate) const fn access(self) -> (&'static str, &'static str) {
         match self {
             Elem::Int => ("i32.load", "i32.store"),
@@ -106,7 +106,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of a WAT value.
+    /// Returns the type of a value that has the given WAT type.
     pub(crate) const fn of_wat(val: Val) -> Type {
         match val {
             Val::I32 => Type::I32,
@@ -118,7 +118,7 @@ impl Type {
     }
 
     /// Parses the name of a type in a declaration: `int`, `long`, `float`, `str`, `arr`, `map`, an
-    /// array of numbers, or a WAT value type.
+    /// array of numbers, or a WAT value type. Returns `None` for any other name.
     pub(crate) fn from_name(name: &str) -> Option<Type> {
         Some(match name {
             "int" => Type::Int,
@@ -168,7 +168,7 @@ impl Type {
         }
     }
 
-    /// Returns the name of the type in a declaration.
+    /// Returns the name that declarations use for the type.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Type::Int | Type::Bool | Type::Code => "int",
@@ -183,7 +183,7 @@ impl Type {
         }
     }
 
-    /// Returns the namespace whose functions take a value of this type.
+    /// Returns the namespace whose functions take values of this type, or `None` if there is none.
     pub(crate) const fn module(self) -> Option<&'static str> {
         match self {
             Type::Str => Some("str"),
@@ -198,7 +198,7 @@ impl Type {
         matches!(self, Type::Int | Type::Bool | Type::Code)
     }
 
-    /// Returns true if the type is a number.
+    /// Returns true for a number type: an int, a bool, an error code, a long or a float.
     pub(crate) const fn is_number(self) -> bool {
         self.is_int() || matches!(self, Type::Long | Type::Float)
     }
@@ -208,7 +208,8 @@ impl Type {
         matches!(self, Type::I32 | Type::Any)
     }
 
-    /// Returns true if a number of this type can be converted to the other type without loss.
+    /// Returns true if a number of this type can be converted to `other` without loss, or if
+    /// `other` is [vague](Type::is_vague).
     pub(crate) fn widens_to(self, other: Type) -> bool {
         other == Type::Str
             || other.is_vague()

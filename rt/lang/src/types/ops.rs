@@ -98,9 +98,9 @@ pub(crate) enum Immediate {
     None,
     /// A number of this type.
     Number(Val),
-    /// Optional `offset=` and `align=`.
+    /// An optional memory index, `offset=` and `align=`.
     Memory,
-    /// Optional indices of memories.
+    /// Optional memory indices.
     Memories,
 }
 
@@ -175,7 +175,8 @@ const OTHERS: &[(&str, &[Val], &[Val])] = &[
     ("memory.copy", &[Val::I32, Val::I32, Val::I32], &[]),
 ];
 
-/// Instructions that the walk handles individually.
+/// Names of instructions for which [`op`] returns `None`, and the keywords `then`, `else` and
+/// `end`.
 const SPECIAL: &[&str] = &[
     "block",
     "loop",
@@ -236,7 +237,8 @@ pub(crate) fn op(name: &str) -> Option<Op> {
     }
 }
 
-/// Derives an instruction from its name.
+/// Derives the operands, results and immediate of an instruction from its name. Returns `None` if
+/// the name does not determine them.
 fn described(name: &str) -> Option<Op> {
     let of = |pops, pushes, immediate| Some(Op { pops, pushes, immediate, compares: false });
     if let Some((_, pops, pushes)) = OTHERS.iter().find(|(known, ..)| *known == name) {
@@ -278,7 +280,8 @@ fn described(name: &str) -> Option<Op> {
     }
 }
 
-/// Returns the usual conversion from one type to another.
+/// Returns the usual instruction that converts a number of type `from` to type `to`, or `None` if
+/// there is no such instruction.
 pub(crate) fn conversion(from: Val, to: Val) -> Option<&'static str> {
     Some(match (from, to) {
         (Val::I32, Val::I64) => "i64.extend_i32_s",
@@ -330,9 +333,9 @@ pub(crate) const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
-/// Returns the only instruction that an unknown name can mean. The name may be outdated or lack a
-/// sign suffix. If the suffix is missing, the signed instruction is meant, as it is by the
-/// operators.
+/// Returns the only instruction that an unknown name can mean, or `None` if there is no such
+/// instruction. The name may be outdated or lack a sign suffix. A name without the suffix stands
+/// for the signed instruction, just as the operator `/` divides signed numbers.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
     if LOOSE.contains(&name) {
@@ -360,7 +363,7 @@ const SIGNED: &[&str] = &[
     "i64.shr_s",
 ];
 
-/// Formats types as a list.
+/// Formats types as a comma-separated list.
 pub(crate) fn list_types(types: &[Val]) -> String {
     types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
 }

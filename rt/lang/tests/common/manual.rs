@@ -1,4 +1,4 @@
-//! The host functions of the manual, parsed from `docs/capabilities.md`.
+//! The host functions that the manual describes, parsed from `docs/capabilities.md`.
 
 use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
 
@@ -29,7 +29,8 @@ fn kept_text(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }
 
-/// Reads a line such as `Arguments: h array, i i32.`
+/// Parses the arguments or results in a line such as `Arguments: h array, i i32.` `label` is the
+/// start of the line.
 fn params(section: &str, label: &str) -> &'static [Param] {
     let line = section.lines().find_map(|line| line.strip_prefix(label)?.strip_suffix('.'));
     let one = |text: &str| {
@@ -44,7 +45,7 @@ fn params(section: &str, label: &str) -> &'static [Param] {
     kept(line.map(|line| line.split(',').map(one).collect()).unwrap_or_default())
 }
 
-/// Reads a line such as `Errors: EBOUND (out of bounds).`
+/// Parses the error codes in a line such as `Errors: EBOUND (out of bounds).`
 fn errors(section: &str) -> &'static [Code] {
     let line = section.lines().find_map(|line| line.strip_prefix("Errors:"));
     let words = line.unwrap_or("").split([' ', ',', '(', ')', '.', '`']);

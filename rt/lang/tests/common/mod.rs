@@ -3,12 +3,17 @@
 use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
 
 macro_rules! host {
-    ($($module:ident . $name:ident ($($param:ident : $pty:ident),*) -> ($($result:ident : $rty:ident),*) $([$($error:ident),+])?;)*) => {
+    ($(
+        $module:ident . $name:ident ($($param:ident : $pty:ident),*)
+            -> ($($result:ident : $rty:ident),*) $([$($error:ident),+])?;
+    )*) => {
         &[$(Signature {
             module: stringify!($module),
             name: stringify!($name),
             params: &[$(Param { name: stringify!($param), ty: Ty::$pty, names: Names::Nothing }),*],
-            results: &[$(Param { name: stringify!($result), ty: Ty::$rty, names: Names::Nothing }),*],
+            results: &[
+                $(Param { name: stringify!($result), ty: Ty::$rty, names: Names::Nothing }),*
+            ],
             errors: &[$($(Code::$error),+)?],
             touches: &[],
         }),*]

@@ -13,7 +13,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Joins another state into this one, and returns true if this one grew.
+    /// Joins another state into this one. Returns true if this one grew, or `None` if the effort is
+    /// used up.
     fn join(&mut self, other: &State, effort: &mut Effort) -> Option<bool> {
         let mut grew = false;
         let own = self.locals.iter_mut().chain(&mut self.carried);
@@ -23,7 +24,7 @@ impl State {
         Some(grew)
     }
 
-    /// Returns a copy of the state.
+    /// Copies the state, and spends the effort that the copy costs.
     fn copy(&self, effort: &mut Effort) -> Option<State> {
         effort.spend(1 + self.locals.len() + self.carried.len())?;
         Some(self.clone())
@@ -92,7 +93,7 @@ pub(super) fn walk(walk: &mut Walk<'_, '_>, body: usize) -> Option<()> {
     Some(())
 }
 
-/// Returns true for a WebAssembly proposal whose operators the walk supports.
+/// Expands to `true` for a WebAssembly proposal whose operators the walk supports.
 macro_rules! is_supported_proposal {
     (mvp) => {
         true
@@ -115,7 +116,10 @@ macro_rules! is_supported_proposal {
 }
 
 macro_rules! define_is_supported {
-    ($(@$proposal:ident $op:ident $({ $($arg:ident: $ty:ty),* })? => $visit:ident ($($arity:tt)*))*) => {
+    ($(
+        @$proposal:ident $op:ident $({ $($arg:ident: $ty:ty),* })?
+            => $visit:ident ($($arity:tt)*)
+    )*) => {
         /// Returns true if the walk supports the operator.
         fn is_supported(operator: &Operator<'_>) -> bool {
             match operator {
@@ -260,7 +264,7 @@ impl Body<'_, '_, '_> {
         Some(self.stack.split_off(self.stack.len().checked_sub(count)?))
     }
 
-    /// Pops values from the stack, and pushes unknown ones.
+    /// Pops `pops` values from the stack, and pushes `pushes` unknown values.
     fn replace(&mut self, pops: usize, pushes: usize) -> Option<()> {
         self.take(pops)?;
         self.walk.effort.spend(pushes)?;
@@ -366,7 +370,8 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Makes a joined state the current one, with the stack truncated to `height`.
+    /// Makes `state` the current state: replaces the locals, truncates the stack to `height`, and
+    /// pushes the carried values.
     fn resume(&mut self, height: usize, state: State) {
         self.locals = state.locals;
         self.stack.truncate(height);
@@ -401,15 +406,15 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Records that the end of a block is reached. This also applies to a loop: execution continues
-    /// after it.
+    /// Records that execution reaches the end of a block and continues after it. A loop ends in the
+    /// same way, because only a branch repeats it.
     fn fall_through(&mut self) -> Option<()> {
         let state = self.state(self.frames.last()?.results)?;
         merge(&mut self.frames.last_mut()?.end, state, &mut self.walk.effort)
     }
 }
 
-/// Returns the offset and the width of a store.
+/// Returns the offset and the width of a store, or `None` for any other operator.
 fn written(operator: &Operator<'_>) -> Option<(u64, u64)> {
     use Operator as O;
     Some(match operator {

@@ -12,7 +12,7 @@ const MAX_WIDTH: u64 = 8;
 /// The memory that a program may write to, besides memory that the host allocated for it.
 #[derive(Default)]
 pub(super) struct Writes {
-    /// The start and the end of each written range, which is at most [`MAX_WIDTH`] long.
+    /// The start and the end of each written range. A range has at most [`MAX_WIDTH`] bytes.
     ranges: BTreeSet<(u64, u64)>,
     anywhere: bool,
 }

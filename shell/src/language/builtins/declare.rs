@@ -41,7 +41,8 @@ impl Variable {
 }
 
 impl Interpreter {
-    /// Returns a command that recreates a variable, in the form of `declare -p`.
+    /// Returns a command that recreates a variable, in the form of `declare -p`, or `None` if the
+    /// variable does not exist.
     pub(crate) fn declaration(&self, name: &str) -> Option<String> {
         let variable = self.variables.get_itself(name)?;
         let letters = variable.letters();

@@ -33,7 +33,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    /// Changes the working folder. Returns an error message on failure.
+    /// Changes the working directory. Returns an error message on failure.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
         if let Err(fault) = self.check_inside(path, false).await {
             return Ok(Err(fault.about(path)));

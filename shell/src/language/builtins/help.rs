@@ -28,7 +28,7 @@ impl Interpreter {
     }
 }
 
-/// Returns a list of all builtins and commands, for people and models.
+/// Returns the output of `help` without arguments, which lists all builtins and the given commands.
 pub(crate) fn help(mut commands: Vec<String>) -> String {
     commands.sort_unstable();
     let builtins: Vec<&str> = builtin_table::names().collect();

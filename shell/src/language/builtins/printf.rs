@@ -81,7 +81,7 @@ impl Interpreter {
 }
 
 impl Output {
-    /// Applies the format once. Removes the arguments that it consumes from `rest`.
+    /// Applies the format once, and removes the consumed arguments from `rest`.
     fn format_once(&mut self, format: &str, rest: &mut &[String]) {
         let mut chars = format.chars().peekable();
         let mut plain = String::new();
@@ -150,7 +150,7 @@ impl Output {
         self.bytes.extend(escape::unescape(&plain, Dialect::Format).0);
     }
 
-    /// Formats the next argument by a directive.
+    /// Formats the next argument according to a directive.
     fn directive(&mut self, directive: &Directive, kind: char, rest: &mut &[String]) {
         let text = match kind {
             's' => truncated(next(rest).unwrap_or_default(), directive.precision),
@@ -305,8 +305,8 @@ fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
     zeros_before(sign, digits, width)
 }
 
-/// Joins a sign and digits, with zeros between them up to a width. The standard library's
-/// formatting is not used because it panics at widths over 65,535.
+/// Joins a sign and digits. Pads the digits with leading zeros to a length of `width`. The standard
+/// library's formatting is not used because it panics at widths over 65,535.
 fn zeros_before(sign: &str, digits: &str, width: usize) -> String {
     [sign, &"0".repeat(width.saturating_sub(digits.len())), digits].concat()
 }
@@ -362,7 +362,7 @@ fn scientific(value: f64, precision: usize) -> String {
     }
 }
 
-/// Removes trailing zeros of the fraction.
+/// Removes trailing zeros from the fraction of a number.
 fn trimmed(text: &str) -> String {
     let (digits, exponent) =
         text.split_once('e').map_or((text, None), |(digits, exponent)| (digits, Some(exponent)));

@@ -7,7 +7,7 @@ use crate::errno::Errno;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::stream::{Stream, StreamKind};
 
-/// Options and names of `read`.
+/// Options of `read`, and the names of the variables that it sets.
 struct ReadOptions {
     raw: bool,
     array: Option<String>,
@@ -106,7 +106,7 @@ impl Interpreter {
         Ok(status)
     }
 
-    /// Reads a line of standard input for `select`, or returns `None` at the end of the input.
+    /// Reads a line from standard input for `select`, or returns `None` at the end of the input.
     pub(crate) async fn read_line(&mut self) -> Flow<Option<String>> {
         let Some(stream) = self.descriptors.open.get(&0).cloned() else { return Ok(None) };
         let options = ReadOptions { raw: true, ..ReadOptions::default() };
@@ -280,8 +280,9 @@ fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
     Ok(options)
 }
 
-/// Reads up to the delimiter. Reads a pipe byte by byte, because the bytes after the delimiter
-/// belong to the next reader.
+/// Reads a line up to the delimiter. Returns the line, and whether the delimiter or the input's end
+/// terminated it. Reads a pipe byte by byte, because the bytes after the delimiter belong to the
+/// next reader.
 async fn read_line(
     stream: &Stream,
     options: &ReadOptions,

@@ -8,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter};
 const BINARY: [&str; 14] =
     ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
 
-/// The arguments of a test, with the current position.
+/// The arguments of a test, and the parser's position in them.
 struct Words {
     list: Vec<String>,
     at: usize,

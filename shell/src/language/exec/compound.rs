@@ -6,7 +6,7 @@ use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 
 impl Interpreter {
-    /// Runs a compound command, without its redirections.
+    /// Runs a compound command, without applying its redirections.
     pub(super) async fn compound(&mut self, kind: &Kind) -> Flow {
         match kind {
             Kind::Group(list) => self.list(list).await,

@@ -15,9 +15,9 @@ type Words = Peekable<std::vec::IntoIter<String>>;
 /// The options of `sh` and `bash` that choose the script.
 #[derive(Clone, Copy, Default)]
 struct ShellOptions {
-    /// If true, the first operand is the script.
+    /// If true (`-c`), the first operand is the source of the script.
     command: bool,
-    /// If true, the script is the standard input.
+    /// If true (`-s`), the script is read from standard input.
     from_input: bool,
 }
 
@@ -120,7 +120,7 @@ impl Interpreter {
         }
     }
 
-    /// Returns the message for an unknown command, with a hint or the names most similar to it.
+    /// Returns the message for an unknown command, with a hint or the most similar names.
     pub(crate) fn not_found(&self, name: &str) -> String {
         let plain = name.rsplit('/').next().unwrap_or(name);
         if let Some((_, hint)) =
@@ -282,7 +282,8 @@ impl Interpreter {
         }
     }
 
-    /// Runs `sh` or `bash` on a script file, on the script of `-c`, or on standard input.
+    /// Runs `sh` or `bash` with a script from a file, from the argument of `-c`, or from standard
+    /// input.
     pub(super) async fn run_shell(
         &mut self,
         words: Vec<String>,
@@ -302,8 +303,9 @@ impl Interpreter {
         self.run_in(shell, text).await
     }
 
-    /// Parses the options of `sh` or `bash`, up to the first operand. Returns a status if the shell
-    /// must end after the options.
+    /// Parses the options of `sh` or `bash`, up to the first operand. If the shell must exit
+    /// without running a script, after `--version` or an invalid option, returns its exit status
+    /// instead.
     async fn shell_options(
         &mut self,
         shell: &mut Interpreter,

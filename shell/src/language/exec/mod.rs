@@ -80,8 +80,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Handles a failure that no construct checks: runs the trap `ERR`, and ends the shell under
-    /// `set -e`.
+    /// Handles the failure of a command whose status is not checked by a condition: runs the `ERR`
+    /// trap, and exits the shell if `set -e` is in effect.
     async fn handle_failure(&mut self) -> Flow {
         let status = self.last.status;
         if let Some(action) = self.definitions.traps.get("ERR").cloned()
@@ -155,8 +155,8 @@ impl Interpreter {
         ran
     }
 
-    /// Takes a slot for a shell that runs in parallel. Puts the shell one nesting level deeper, on
-    /// a new stack.
+    /// Takes a slot for a shell that runs in parallel. Prepares the shell to run one nesting level
+    /// deeper, on a new stack.
     fn slot_for(&mut self, shell: &mut Interpreter) -> Flow<Slot> {
         shell.execution.stack_level = 0;
         if let Err(jump) = shell.enter_level() {

@@ -1,5 +1,5 @@
 //! Execution of pipelines. The stages run in parallel, each in its own shell. The status of a
-//! pipeline is that of its last stage.
+//! pipeline is that of its last stage or, under `set -o pipefail`, of its last stage that failed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -123,8 +123,8 @@ impl Interpreter {
     }
 }
 
-/// Waits until one of the running stages ends. Returns its index and its result, or `None` if all
-/// stages have ended.
+/// Waits until one of the running stages ends. Returns its index and its result, which is `None` if
+/// the stage panicked. Returns `None` if all stages have ended.
 async fn next_ended(
     tasks: &mut [Option<Task<StageResult>>],
 ) -> Option<(usize, Option<StageResult>)> {

@@ -31,7 +31,8 @@ pub(super) fn expand(parts: &[Part], max: usize) -> Option<Vec<Vec<Part>>> {
     Some(words.into_iter().map(parts_of).collect())
 }
 
-/// Expands the braces of tokens.
+/// Expands the braces in a sequence of tokens. Returns `None` if the result has more than `max`
+/// words.
 fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Token>>> {
     let mut words = vec![Vec::new()];
     let mut at = 0;
@@ -77,7 +78,8 @@ enum Alternative {
     Range(Range),
 }
 
-/// Parses the braces that open at `at`. Returns their alternatives and the index after them.
+/// Parses the braces that open at `at`. Returns their alternatives and the index after them, or
+/// `None` if they are not a brace expansion.
 fn alternatives(tokens: &[Token], at: usize) -> Option<(Vec<Alternative>, usize)> {
     let mut depth = 0_u32;
     let mut commas = Vec::new();

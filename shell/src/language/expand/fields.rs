@@ -144,7 +144,7 @@ impl Fields {
         self.empty_list = before.empty_list;
     }
 
-    /// Returns the finished fields.
+    /// Ends the open field and returns all fields.
     pub(super) fn finish(mut self) -> Vec<Vec<Fragment>> {
         self.end_field();
         self.done
@@ -162,10 +162,10 @@ pub(super) fn text(field: Vec<Fragment>) -> String {
 /// The quoting context in which parts of a word are expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoting {
-    /// Outside quotes.
+    /// Parts outside quotes.
     Unquoted,
-    /// Inside double quotes.
+    /// Parts inside double quotes.
     Quoted,
-    /// In the word of an unquoted `${x:-word}`: its plain text is split like an expanded value.
+    /// Parts of `word` in an unquoted `${x:-word}`. Plain text is split like an expanded value.
     Operand,
 }

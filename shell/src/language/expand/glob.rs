@@ -147,7 +147,7 @@ impl Search<'_> {
     }
 
     /// Matches `**`: the folder and all of its subfolders. At the end of a pattern, `**` also
-    /// matches files.
+    /// matches files. Returns false if too many names were examined.
     fn walk_all(&mut self, path: &str, rest: &[Component], folder_only: bool) -> bool {
         if !rest.is_empty() && !self.walk(path, rest, folder_only) {
             return false;

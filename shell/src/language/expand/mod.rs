@@ -1,5 +1,5 @@
 //! Word expansion: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing,
-//! in the order of bash.
+//! in the same order as in bash.
 
 mod brace;
 mod fields;
@@ -227,7 +227,7 @@ impl Interpreter {
         }
     }
 
-    /// Evaluates an arithmetic expression. An invalid one ends the shell, as in bash.
+    /// Evaluates an arithmetic expression. If it is invalid, the shell exits, as in bash.
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
         match super::arithmetic::evaluate(text, self, 0) {
             Ok(value) => Ok(value),
@@ -235,7 +235,7 @@ impl Interpreter {
         }
     }
 
-    /// Reports an error and ends the shell with status 1.
+    /// Reports an error. Returns the jump that exits the shell, with status 1.
     pub(crate) async fn fail(&mut self, message: &str) -> Jump {
         self.report(message).await;
         self.last.status = 1;

@@ -120,8 +120,8 @@ impl Interpreter {
         })
     }
 
-    /// Reports that a required variable is not set, and ends the shell with the same status as
-    /// bash.
+    /// Reports that a required variable is not set. Returns the jump that exits the shell, with the
+    /// same status as in bash.
     async fn missing(&mut self, message: &str) -> Jump {
         self.report(message).await;
         self.last.status = if self.options.errexit { 1 } else { 127 };
@@ -137,7 +137,7 @@ impl Interpreter {
         self.parts(&word.parts, quoting, out).await
     }
 
-    /// Adds values to `out`. Splits or joins them, or adds each as one field.
+    /// Adds values to `out`: split, joined, or each as one field, depending on the quoting.
     fn emit(&mut self, values: Values, quoted: bool, out: &mut Fields) {
         match values {
             Values::One(Some(text)) if quoted => out.quoted(&text),

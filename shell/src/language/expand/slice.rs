@@ -77,8 +77,8 @@ impl Interpreter {
     }
 }
 
-/// Resolves an offset, which counts from the end if it is negative. Returns `None` if it is before
-/// the start.
+/// Converts an offset to an index. A negative offset counts from the end. Returns `None` if the
+/// offset lies before the start.
 fn from_end(size: usize, offset: i64) -> Option<usize> {
     let size = i64::try_from(size).unwrap_or(i64::MAX);
     let from = if offset < 0 { size.checked_add(offset)? } else { offset };

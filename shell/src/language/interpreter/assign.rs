@@ -11,7 +11,7 @@ use crate::language::setting::{ArrayElement, Setting, SettingValue};
 use crate::language::variables::{AssignError, Value, is_name, past};
 
 impl Interpreter {
-    /// Performs an assignment. Reports a failure and ends the shell, as bash does.
+    /// Performs an assignment. If it fails, reports the error and exits the shell, as bash does.
     pub(crate) async fn assign(&mut self, setting: Setting) -> Flow {
         match self.try_assign(setting).await? {
             Ok(()) => Ok(()),
@@ -180,7 +180,7 @@ impl Interpreter {
     }
 }
 
-/// Failure of an assignment.
+/// The reason why an assignment failed: the variable cannot be set, or an expression is invalid.
 enum AssignFailure {
     Variable(AssignError),
     Arithmetic(String),

@@ -5,11 +5,11 @@
 pub(crate) enum Jump {
     /// `break`, out of this many loops.
     Break(u32),
-    /// `continue` with the next iteration of the loop this many levels up.
+    /// `continue` with the next iteration of an enclosing loop. The innermost loop is number 1.
     Continue(u32),
     /// `return`, out of a function or a sourced script.
     Return,
-    /// The end of the shell. Its status is already set.
+    /// The exit of the shell. Its status is already set.
     Exit,
 }
 

@@ -10,7 +10,8 @@ use crate::errno::{Errno, Fault};
 use crate::language::paths;
 
 impl Interpreter {
-    /// Runs an operation on the run's files, on a thread that may block.
+    /// Runs an operation on the run's files. Unless the files are in memory, the operation runs on
+    /// a thread where blocking is allowed.
     pub(crate) async fn on_files<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Files>) -> Result<T, Fault> + Send + 'static,
@@ -27,7 +28,8 @@ impl Interpreter {
         paths::absolute(&self.folders.current, path)
     }
 
-    /// Checks that a path, as the user wrote it, does not lead outside the run's files.
+    /// Checks that an absolute path, as the user wrote it, does not lead outside the run's files. A
+    /// relative path is not checked here, but when it is used.
     pub(crate) async fn check_inside(&self, path: &str, write: bool) -> Result<(), Fault> {
         if !path.starts_with('/') {
             return Ok(());
@@ -61,7 +63,8 @@ impl Interpreter {
         }
     }
 
-    /// Writes an error message to standard error, with the number of the current line.
+    /// Writes an error message to standard error. The message starts with the number of the current
+    /// line, unless that is the first line.
     pub(crate) async fn report(&self, message: &str) {
         let text = if self.execution.line > 1 {
             format!("line {}: {message}\n", self.execution.line)

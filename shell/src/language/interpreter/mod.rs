@@ -20,7 +20,7 @@ use super::variables::Variables;
 use crate::stream::Stream;
 use state::{Definitions, Descriptors, Execution, Folders, LastCommand, Lifecycle, Parameters};
 
-/// Number of steps after which a shell lets other tasks run.
+/// Number of commands and loop iterations after which a shell lets other tasks run.
 const YIELD_INTERVAL: u64 = 64;
 
 /// A shell. A clone is a subshell: its changes do not affect the original.
@@ -74,7 +74,7 @@ const LOGIN_ENVIRONMENT: [(&str, &str); 9] = [
 ];
 
 impl Interpreter {
-    /// Creates a shell with the given descriptors. Its working folder is the root.
+    /// Creates a shell with the given descriptors. Its working directory is the root.
     pub(crate) fn new(run: Arc<Run>, descriptors: BTreeMap<u32, Stream>) -> Interpreter {
         let variables = Variables::new(Arc::clone(&run.ledger));
         let mut interpreter = Interpreter {
@@ -140,7 +140,7 @@ impl Interpreter {
         }
     }
 
-    /// Ends the whole script because it exceeds a limit.
+    /// Ends the whole script because it exceeds a limit. Returns the jump that exits this shell.
     pub(crate) fn exceed(&mut self, message: String) -> Jump {
         self.run.end(message);
         self.last.status = 125;
@@ -160,8 +160,9 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Yields to other tasks every [`YIELD_INTERVAL`] steps, so that a loop of builtins can be
-    /// cancelled. Returns [`Jump::Exit`] if the script has been terminated.
+    /// Counts a command or loop iteration, and yields to other tasks after every [`YIELD_INTERVAL`]
+    /// of them, so that a loop of builtins can be cancelled. Returns [`Jump::Exit`] if the script
+    /// has been terminated.
     pub(crate) async fn checkpoint(&mut self) -> Flow {
         if self.run.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1 {
             tokio::task::yield_now().await;

@@ -38,10 +38,10 @@ pub(crate) struct Descriptors {
     pub(crate) persistent: Vec<u32>,
 }
 
-/// The working folder, and the folders that `pushd` remembers.
+/// The working directory, and the folders that `pushd` remembers.
 #[derive(Clone, Default)]
 pub(crate) struct Folders {
-    /// The working folder: an absolute path in the run's files.
+    /// The working directory: an absolute path in the run's files.
     pub(crate) current: String,
     /// Folders remembered by `pushd`, most recent first.
     pub(crate) stack: Vec<String>,
@@ -52,11 +52,12 @@ pub(crate) struct Folders {
 pub(crate) struct LastCommand {
     /// `$?`
     pub(crate) status: u8,
-    /// Status of the previous command substitution. A command that only assigns returns it.
+    /// Status of the previous command substitution. A command that consists only of assignments
+    /// returns this status.
     pub(crate) substitution_status: u8,
     /// `$_`
     pub(crate) word: String,
-    /// If true, the host ended the previous command because of a limit.
+    /// If true, the host ended the previous command in a way that also ends its pipeline.
     pub(crate) killed: bool,
 }
 
@@ -75,8 +76,8 @@ pub(crate) struct Execution {
     pub(crate) depth: u32,
     /// Nesting depth of commands on the current task's host stack.
     pub(crate) stack_level: u32,
-    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. While it is not
-    /// 0, `set -e` has no effect.
+    /// Number of enclosing constructs that check for failure, such as `if` and `&&`. While it is
+    /// not 0, `set -e` has no effect.
     pub(crate) errexit_suspended: u32,
 }
 
@@ -86,7 +87,8 @@ pub(crate) struct Execution {
 pub(crate) struct Lifecycle {
     /// The instant from which `SECONDS` is counted.
     pub(crate) started: Instant,
-    /// If true, this shell is a stage, a subshell or a job, and does not read more lines.
+    /// If true, this is not the shell of a session, but a stage, a subshell, a job or a nested
+    /// shell. It exits if a command writes to a pipe without a reader.
     pub(crate) subshell: bool,
     /// If true, `exit` ended the shell.
     pub(crate) exited: bool,

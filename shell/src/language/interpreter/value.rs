@@ -6,7 +6,8 @@ use super::Interpreter;
 use crate::language::variables::Text;
 
 impl Interpreter {
-    /// Returns the value of a variable or a special parameter. For an array, returns element 0.
+    /// Returns the value of a variable or a special parameter, or `None` if it is unset. For an
+    /// array, returns element 0.
     pub(crate) fn value(&mut self, name: &str) -> Option<String> {
         let mut chars = name.chars();
         match (chars.next(), chars.next()) {

@@ -95,8 +95,8 @@ impl Parser {
         found
     }
 
-    /// Consumes a reserved word. Fails if another word comes next. `opened` is the enclosing
-    /// construct and its line.
+    /// Consumes a reserved word. Fails if another word comes next. `opened` is the word that starts
+    /// the enclosing construct, with its line number.
     pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> ParseResult<()> {
         if self.keyword(word) {
             return Ok(());
@@ -204,7 +204,13 @@ impl Parser {
                 _ => break,
             }
             let word = self.word()?;
-            let first = simple.words.iter().all(|word| matches!(word, Argument::Word(word) if word.plain().is_some_and(|name| matches!(name, "command" | "builtin"))));
+            let first = simple.words.iter().all(|word| {
+                matches!(
+                    word,
+                    Argument::Word(word)
+                        if word.plain().is_some_and(|name| matches!(name, "command" | "builtin"))
+                )
+            });
             declares |= first && word.plain().is_some_and(|name| DECLARES.contains(&name));
             if simple.words.is_empty()
                 && simple.assignments.is_empty()

@@ -47,7 +47,7 @@ impl Parser {
         text.chars().enumerate().all(|(ahead, c)| self.peek_at(ahead) == Some(c))
     }
 
-    /// Consumes `text`, which contains no newline, if it comes next.
+    /// Consumes `text` if it comes next. `text` must not contain a newline.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let found = self.looking_at(text);
         if found {
@@ -108,7 +108,7 @@ impl Parser {
         }
     }
 
-    /// Parses `inner` one nesting level deeper.
+    /// Runs the parsing function `inner` one nesting level deeper.
     pub(super) fn deeper<T>(
         &mut self,
         inner: impl FnOnce(&mut Parser) -> ParseResult<T>,
@@ -173,7 +173,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Fails at the end of the script if a here-document has no body.
+    /// Fails if a here-document has no body when the end of the script is reached.
     pub(super) fn close_documents(&mut self) -> ParseResult<()> {
         match self.documents.first() {
             Some(document) => {
@@ -220,7 +220,7 @@ impl Parser {
         } else {
             self.document_body(&body, line)?
         };
-        // Only this call sets the redirection's slot, so it succeeds.
+        // Only this call sets the body, so it succeeds.
         let _ = document.body.set(word);
         Ok(())
     }

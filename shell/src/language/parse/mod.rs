@@ -1,6 +1,6 @@
-//! The parser: recursive descent over the grammar of bash.
+//! A recursive-descent parser for the grammar of bash.
 //!
-//! It makes one pass over the characters. The same functions parse substitutions, so a `)` of a
+//! It makes one pass over the characters. The same functions parse substitutions, so a `)` in a
 //! `case` inside `$( )` does not end the substitution. The whole script is parsed before any part
 //! of it runs. [`MAX_NESTING`] limits the nesting depth, so no script can exhaust the host's stack.
 
@@ -20,8 +20,8 @@ use super::ast::{List, Word};
 /// Maximum nesting depth of commands, quotes and expansions.
 pub(crate) const MAX_NESTING: u32 = 50;
 
-/// Maximum number of times that a `((` turns out not to start arithmetic. Its contents are then
-/// parsed again, which takes exponential time if they are nested.
+/// Maximum number of times that a `((` turns out not to start arithmetic. The contents of such a
+/// `((` are parsed again, which takes exponential time if many of them are nested.
 const MAX_MISREAD: u32 = 100;
 
 /// A syntax error.
@@ -29,7 +29,7 @@ const MAX_MISREAD: u32 = 100;
 pub(crate) struct SyntaxError {
     pub(crate) line: u32,
     pub(crate) message: String,
-    /// If true, further lines could complete the script: a construct is open at its end.
+    /// If true, further lines could complete the script, because a construct is open at its end.
     pub(crate) incomplete: bool,
 }
 

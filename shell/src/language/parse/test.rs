@@ -1,11 +1,11 @@
-//! The expressions of `[[ ]]`.
+//! Parsing the expressions of `[[ ]]`.
 
 use super::cursor::ends_word;
 use super::word::Style;
 use super::{ParseResult, Parser};
 use crate::language::ast::{Test, Word};
 
-/// The operators between two words, longest first.
+/// The binary operators. Each operator is listed before its prefixes.
 const BINARY: [&str; 15] = [
     "=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">",
 ];

@@ -23,7 +23,7 @@ impl Cache {
     /// ignores case.
     ///
     /// # Errors
-    /// If the expression is invalid. The error is a message.
+    /// If the expression is invalid. The error is the last line of the `regex` crate's message.
     pub(crate) fn regex(&self, text: &str, fold: bool) -> Result<Arc<Regex>, String> {
         let key = format!("{}{text}", if fold { "i" } else { "c" });
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,8 @@ pub(super) enum Shape {
     Anywhere,
 }
 
-/// Compiles a pattern to a regular expression. Returns `None` if the pattern contains a group.
+/// Compiles a pattern to a regular expression. Returns `None` if the pattern contains a group, or
+/// if the regular expression is too large.
 pub(super) fn compile(
     globs: &[Glob],
     shape: Shape,

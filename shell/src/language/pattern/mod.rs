@@ -36,14 +36,15 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Parses a pattern. Quoted fragments match themselves. `extended` enables groups, and `fold`
-    /// ignores case.
+    /// makes the pattern ignore case.
     pub(crate) fn new(fragments: &[Fragment], extended: bool, fold: bool) -> Pattern {
         let globs = Reader::new(quoted_chars(fragments), 0, extended).pattern();
         let has_groups = globs.iter().any(|glob| matches!(glob, Glob::Group { .. }));
         Pattern { globs, fold, has_groups }
     }
 
-    /// Returns the only string that the pattern matches, if it contains no special characters.
+    /// Returns the only string that the pattern matches, or `None` if the pattern contains special
+    /// characters or ignores case.
     pub(crate) fn literal(&self) -> Option<String> {
         let char = |glob: &Glob| if let Glob::Char(c) = glob { Some(*c) } else { None };
         if self.fold { None } else { self.globs.iter().map(char).collect() }
@@ -64,7 +65,8 @@ impl Pattern {
         }
     }
 
-    /// Returns the length in bytes of the longest or shortest matching prefix.
+    /// Returns the length in bytes of the longest or shortest matching prefix, or `None` if no
+    /// prefix matches.
     pub(crate) fn prefix(
         &self,
         text: &str,
@@ -83,7 +85,8 @@ impl Pattern {
         Ok(end.map(|end| walk.byte_index(*end)))
     }
 
-    /// Returns the byte index where the longest or shortest matching suffix starts.
+    /// Returns the byte index where the longest or shortest matching suffix starts, or `None` if no
+    /// suffix matches.
     pub(crate) fn suffix(
         &self,
         text: &str,
@@ -113,8 +116,8 @@ impl Pattern {
         Ok(None)
     }
 
-    /// Returns the start and end, in bytes, of the first match at or after the byte index `from`.
-    /// The match is as long as possible.
+    /// Returns the start and end, in bytes, of the first match at or after the byte index `from`,
+    /// or `None` if there is no match. The match is as long as possible.
     pub(crate) fn find(
         &self,
         text: &str,

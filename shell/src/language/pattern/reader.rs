@@ -1,11 +1,11 @@
-//! The parser of patterns.
+//! The pattern parser.
 
 use super::glob::{Glob, Member, is_class};
 
 /// Maximum nesting depth of extended patterns. Patterns nested deeper are plain text.
 const MAX_DEPTH: u32 = 20;
 
-/// A parser of a pattern.
+/// A parser for one pattern.
 pub(super) struct Reader {
     /// Characters of the pattern, each with a flag that is true if it is quoted.
     chars: Vec<(char, bool)>,
@@ -30,7 +30,7 @@ impl Reader {
         self.sequence(false)
     }
 
-    /// Returns the character at an offset, unless it is quoted.
+    /// Returns the character at an offset from the current position, or `None` if it is quoted.
     fn plain(&self, ahead: usize) -> Option<char> {
         self.chars.get(self.at + ahead).filter(|(_, quoted)| !quoted).map(|(c, _)| *c)
     }

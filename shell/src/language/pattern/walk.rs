@@ -6,14 +6,15 @@ use super::glob::Glob;
 /// Maximum number of steps in one match.
 const MAX_STEPS: u64 = 5_000_000;
 
-/// The error of a match that exceeds its maximum number of steps.
+/// The error returned if a match exceeds its maximum number of steps, or if the result of a
+/// replacement is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooCostly;
 
 /// Result of a match.
 pub(crate) type MatchResult<T> = Result<T, TooCostly>;
 
-/// A matcher of patterns with groups. It tracks the set of positions that each part of a pattern
+/// A matcher for patterns with groups. It tracks the set of positions that each part of a pattern
 /// reaches in the string.
 pub(super) struct Walk {
     text: Vec<char>,

@@ -8,11 +8,11 @@ use crate::errno::Errno;
 /// Result of a host function that returns no value.
 pub(super) type CallResult = Result<(), CallError>;
 
-/// Failure of a host function.
+/// The error of a host function call: an error number for the guest, or a reason to end the guest.
 pub(super) enum CallError {
     /// The error number that the function returns to the guest.
     Errno(Errno),
-    /// The guest must exit, for the given reason.
+    /// The reason why the guest must end.
     Exit(Exit),
 }
 
@@ -28,7 +28,7 @@ impl From<Exit> for CallError {
     }
 }
 
-/// Reason to end a guest from within a host function or at a tick.
+/// Reason to end a guest, either from within a host function or at a tick of the engine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The guest called `proc_exit` with a status.

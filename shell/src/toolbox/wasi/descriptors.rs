@@ -138,7 +138,8 @@ pub(super) fn renumber(guest: &mut Guest, _: &mut Memory<'_>, from: u32, to: u32
     Ok(guest.table.renumber(from, to)?)
 }
 
-/// Does nothing, because every write is immediately visible to all readers.
+/// Only checks that the descriptor is open, because every write is immediately visible to all
+/// readers.
 pub(super) fn sync(guest: &mut Guest, _: &mut Memory<'_>, fd: u32) -> CallResult {
     guest.table.get(fd)?;
     Ok(())
@@ -202,7 +203,8 @@ pub(super) fn set_flags(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, flags: u
     Ok(())
 }
 
-/// Does nothing, because a descriptor keeps the rights that it was opened with.
+/// Only checks that the descriptor is open, because a descriptor keeps the rights that it was
+/// opened with.
 pub(super) fn set_rights(
     guest: &mut Guest,
     _: &mut Memory<'_>,

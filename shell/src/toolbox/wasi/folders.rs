@@ -12,7 +12,7 @@ use crate::errno::{Errno, Fault};
 /// Size of an entry's header, in bytes. The name follows the header.
 const HEADER: usize = 24;
 
-/// Writes the type and the name length of the preopened folder.
+/// Writes the type and the name length of the preopened folder to the guest's memory.
 ///
 /// ```text
 /// prestat    kind u8 (0, a folder), 3 unused, length of the name u32
@@ -46,8 +46,8 @@ fn check_preopened(guest: &Guest, fd: u32) -> Result<(), Errno> {
     }
 }
 
-/// Writes entries, starting at number `cookie`, until the buffer is full. The last entry may be
-/// truncated.
+/// Writes the entries of a folder to the guest's buffer, starting with entry number `cookie`, until
+/// the buffer is full. The last entry may be truncated.
 ///
 /// ```text
 /// entry    cookie of the next u64, inode u64, length of the name u32, type u8, 3 unused; the name

@@ -35,14 +35,15 @@ pub(crate) struct Guest {
     charged: Cell<Duration>,
 }
 
-/// A limiter for the memory of a guest.
+/// A limiter that refuses to grow a guest's memory beyond the guest's limit or the limit of the
+/// run's account.
 pub(crate) struct MemoryLimiter {
     memory: usize,
     /// Memory that the guest holds, charged to the account of its run.
     held: Option<MemoryCharge>,
     /// If true, the guest requested more memory than its limit allows.
     pub(crate) refused: bool,
-    /// The failure that the run's account returned when it refused more memory.
+    /// The failure that the run's account returned if it refused the last growth.
     pub(crate) account_failure: Option<Failure>,
 }
 
@@ -125,7 +126,8 @@ impl Guest {
         }
     }
 
-    /// Charges the processor time used since the previous call to the account of the run.
+    /// Charges the run's account for the processor time that the guest has used since the previous
+    /// charge.
     ///
     /// # Errors
     /// If the account has no processor time left.

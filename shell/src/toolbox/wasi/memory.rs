@@ -61,7 +61,8 @@ impl Memory<'_> {
         std::str::from_utf8(self.bytes(at, len)?).map_err(|_| Errno::ILSEQ)
     }
 
-    /// Reads the buffers of a vectored read or write, up to the size of one transfer.
+    /// Reads the list of buffers of a vectored read or write. If their total size exceeds
+    /// [`MAX_TRANSFER`], shortens or omits the last buffers.
     ///
     /// ```text
     /// buffer    address u32, length u32

@@ -87,9 +87,12 @@ functions! {
     path_filestat_set_times(
         fd: u32, flags: u32, path: u32, len: u32, accessed: u64, modified: u64, which: u32
     ) = stat::path_set_times;
-    path_link(fd: u32, flags: u32, old: u32, old_len: u32, to: u32, new: u32, new_len: u32) = paths::hard_link;
+    path_link(
+        fd: u32, flags: u32, old: u32, old_len: u32, to: u32, new: u32, new_len: u32
+    ) = paths::hard_link;
     path_open(
-        fd: u32, lookup: u32, path: u32, len: u32, how: u32, rights: u64, inheriting: u64, flags: u32, out: u32
+        fd: u32, lookup: u32, path: u32, len: u32, how: u32, rights: u64, inheriting: u64,
+        flags: u32, out: u32
     ) = paths::open;
     path_readlink(fd: u32, path: u32, len: u32, at: u32, room: u32, out: u32) = paths::read_link;
     path_remove_directory(fd: u32, path: u32, len: u32) = paths::remove_folder;
@@ -98,7 +101,9 @@ functions! {
     path_unlink_file(fd: u32, path: u32, len: u32) = paths::unlink;
 
     sock_accept(fd: u32, flags: u32, out: u32) = descriptors::accept;
-    sock_recv(fd: u32, parts: u32, count: u32, flags: u32, size: u32, out_flags: u32) = descriptors::receive;
+    sock_recv(
+        fd: u32, parts: u32, count: u32, flags: u32, size: u32, out_flags: u32
+    ) = descriptors::receive;
     sock_send(fd: u32, parts: u32, count: u32, flags: u32, out: u32) = descriptors::send;
     sock_shutdown(fd: u32, how: u32) = descriptors::shutdown;
 }

@@ -141,8 +141,8 @@ fn wait(guest: &Guest, subscriptions: &[Subscription]) -> Result<Vec<Event>, Exi
     }
 }
 
-/// Returns the event of a subscription, if it has occurred. `signalled` is true if its stream has
-/// become ready since the call began.
+/// Returns the event of a subscription, if it has occurred. `signalled` is true if the
+/// subscription's stream has become ready since the call began.
 fn event(one: &Subscription, signalled: bool, now: Instant) -> Option<Event> {
     let (error, bytes) = match &one.source {
         Source::Deadline(time) => (*time <= now).then_some((0, 0))?,

@@ -204,12 +204,13 @@ fn start(
     }
     let command = Command { argv, env, cwd: guest.command.cwd.clone(), fds };
     let spawn = std::sync::Arc::clone(&guest.spawn);
-    // The command runs on the runtime's threads: this thread waits, and may be cancelled.
+    // The command runs on the runtime's threads. This thread only waits, so that the stage can be
+    // cancelled in the meantime.
     let mut task = AbortOnDrop(tokio::spawn(async move { spawn.spawn(command, timeout).await }));
     Ok(guest.wait(&mut task.0)?.unwrap_or(Status::CANNOT_RUN))
 }
 
-/// A command's task, aborted when the waiting guest ends.
+/// A guard for a command's task. Dropping the guard aborts the task.
 struct AbortOnDrop(tokio::task::JoinHandle<Status>);
 
 impl Drop for AbortOnDrop {

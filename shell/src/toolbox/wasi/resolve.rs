@@ -23,7 +23,7 @@ pub(super) enum ResolvedPath {
 }
 
 impl Guest {
-    /// Reads a path of the guest and makes it absolute, relative to the folder `fd`.
+    /// Reads a path from the guest's memory, and resolves it against the folder `fd`.
     pub(super) fn path(
         &self,
         memory: &Memory<'_>,

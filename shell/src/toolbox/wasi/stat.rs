@@ -24,8 +24,8 @@ const LINK_TYPE: u8 = 7;
 const ALL_RIGHTS: u64 = (1 << 28) - 1;
 const RIGHT_READ: u64 = 1 << 1;
 const RIGHT_WRITE: u64 = 1 << 6;
-/// Rights to seek and to query the position. The C library treats a character device that lacks
-/// them as a terminal.
+/// Rights to seek and to query the position in a file. The C library treats a character device that
+/// lacks them as a terminal.
 const RIGHT_SEEK: u64 = 1 << 2 | 1 << 5;
 
 pub(super) fn file_type(kind: EntryKind) -> u8 {
@@ -46,10 +46,11 @@ pub(super) fn inode_of(path: &str) -> u64 {
     hasher.finish().max(1)
 }
 
-/// Writes the type, flags and rights of a descriptor.
+/// Writes the type, flags and rights of a descriptor to the guest's memory.
 ///
 /// ```text
-/// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64, rights of descriptors opened through it u64
+/// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64,
+///           rights of descriptors opened through it u64
 /// ```
 pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
     let (kind, flags, rights) = match guest.table.get(fd)? {
@@ -167,7 +168,8 @@ fn of_stream(stream: &Stream) -> FileStat {
 /// Writes metadata to the guest's memory.
 ///
 /// ```text
-/// filestat    device u64, inode u64, type u8, 7 unused, links u64, size u64, accessed u64, modified u64, changed u64
+/// filestat    device u64, inode u64, type u8, 7 unused, links u64, size u64, accessed u64,
+///             modified u64, changed u64
 /// ```
 fn put(memory: &mut Memory<'_>, out: u32, stat: &FileStat) -> CallResult {
     let mut bytes = Vec::with_capacity(64);

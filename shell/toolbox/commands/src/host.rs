@@ -1,4 +1,4 @@
-//! The only host function besides WASI: `spawn`, which runs another command.
+//! The only host function besides those of WASI: `spawn`, which runs another command.
 
 use std::io::Write as _;
 
@@ -36,12 +36,12 @@ impl Command {
         Command { argv, ..Command::default() }
     }
 
-    /// Returns a command that runs a line in the shell.
+    /// Returns a command that runs `text` in the shell.
     pub(crate) fn line(text: &[u8]) -> Command {
         Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
     }
 
-    /// Flushes standard output, runs the command to its end, and returns its exit status.
+    /// Flushes standard output, runs the command to completion, and returns its exit status.
     pub(crate) fn run(&self) -> i32 {
         _ = std::io::stdout().flush();
         let argv = ended(&self.argv);

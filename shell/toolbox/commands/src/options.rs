@@ -2,15 +2,15 @@
 //! options among the operands, and `--`.
 
 /// An option of a command: its short letter (NUL for none), its long name (empty for none), and the
-/// kind of its value.
+/// value that it takes.
 pub(crate) type Known = (char, &'static str, Takes);
 
-/// The kind of an option's value.
+/// The value that an option takes: none, a required one, or an optional one.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Takes {
     Nothing,
     Value,
-    /// An optional value, which must be in the same word.
+    /// An optional value, which must be in the same word as the option.
     Maybe,
 }
 

@@ -1,5 +1,5 @@
-//! The jq filter of `json.query`, as a guest of the sandbox. The guest's time and memory limits
-//! stop a filter that never ends or grows without bound.
+//! The jq interpreter of `json.query`, which runs as a guest of the sandbox. The guest's time and
+//! memory limits stop a filter that never ends or grows without bound.
 //!
 //! The head of a call contains a JSON object of variables, a zero byte and the filter's text. The
 //! body is the document (see `wattle-guest`).
@@ -16,8 +16,8 @@ use jaq_json::{Val, ValR, read, write};
 
 type Data = data::JustLut<Val>;
 
-/// The definitions of the filters that match regular expressions. They support the escapes and the
-/// flags of jq.
+/// Definitions of `test`, `match` and the other filters that match regular expressions. They
+/// support jq's escapes and flags.
 const REGEX: &str = include_str!("regex.jq");
 
 /// The statuses that `answer` returns. The host defines the same values.
@@ -125,7 +125,7 @@ fn functions() -> impl Iterator<Item = Fun<Data>> {
     theirs.filter(move |fun| !replaced(fun)).chain(own.into_iter().map(run::<Data>))
 }
 
-/// Translates a jq regular expression, in which `\<`, `\>` and `\h` are ordinary characters.
+/// Translates a jq regular expression for jaq: `\<`, `\>` and `\h` become ordinary characters.
 fn as_regex(pattern: &Val) -> ValR {
     let Val::TStr(bytes) = pattern else {
         return Err(Error::str(format_args!("{pattern} is not a regular expression")));

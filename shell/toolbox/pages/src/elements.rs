@@ -1,4 +1,4 @@
-//! The text, the links and the elements of a page.
+//! Extracts the text of a page, its links, or the elements that match a selector.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::{charset, page, status, strip};
 const UNSEEN: &str =
     "script, style, noscript, template, svg, iframe, object, head, [hidden], [aria-hidden=true]";
 
-/// Elements whose content is not part of the page's text. If selected, they return their source.
+/// Elements whose source is returned if they are selected, but is not part of the page's text.
 const SOURCES: &str = "script, style, noscript, template";
 
 /// Elements whose text is returned with its whitespace unchanged.

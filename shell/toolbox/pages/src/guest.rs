@@ -2,8 +2,8 @@
 
 #![expect(unsafe_code, reason = "the host calls this function by name")]
 
-/// Executes the request in the first `head` bytes of the input on the remaining bytes. The time is
-/// not used.
+/// Executes the request in the first `head` bytes of the input on the remaining bytes. The time
+/// `_now` is not used.
 #[unsafe(no_mangle)]
 extern "C" fn answer(head: usize, _now: f64) -> i32 {
     wattle_guest::answer(head, crate::answer)

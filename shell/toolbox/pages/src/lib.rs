@@ -31,7 +31,7 @@ pub mod status {
     pub const BAD_SELECTOR: i32 = 5;
 }
 
-/// An entry function with its parameters.
+/// A request: the function to execute, with its arguments.
 #[derive(Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub enum Request {
@@ -59,7 +59,7 @@ pub enum Request {
     Select {
         /// The selector.
         css: String,
-        /// The attribute whose value is returned instead of the text; "" if an element lacks it.
+        /// The attribute whose value (or else an empty string) is returned instead of the text.
         attribute: Option<String>,
     },
     /// Returns the results on the HTML page of a search engine: a JSON array of at most `most`
@@ -72,7 +72,7 @@ pub enum Request {
     },
     /// Returns the results in a search engine's JSON: a JSON array of at most `most` hits.
     ResultsJson {
-        /// The JSON pointer of the results.
+        /// The JSON pointer to the array of results.
         at: String,
         /// The JSON key of a result's snippet.
         snippet: String,

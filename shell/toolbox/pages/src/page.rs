@@ -258,7 +258,7 @@ fn whole(document: &Document, base: Option<&Url>) -> String {
     if inner.chars().count() * 5 >= all.chars().count() { inner } else { all }
 }
 
-/// Removes invisible elements, and makes links absolute.
+/// Removes elements that are not shown and images without alternative text. Makes links absolute.
 fn tidy(document: &Document, base: Option<&Url>) {
     document.select(UNREAD).remove();
     document.select(LINES).rename("p");
@@ -287,7 +287,7 @@ fn tidy(document: &Document, base: Option<&Url>) {
     }
 }
 
-/// Appends a line. Replaces `&amp;` in link targets, so that they can be requested.
+/// Appends a line. Replaces `&amp;` in link targets with `&`, so that the URLs can be requested.
 fn push_line(text: &mut String, line: &str) {
     let mut parts = line.split("](");
     text.push_str(parts.next().unwrap_or_default());

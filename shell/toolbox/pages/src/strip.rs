@@ -3,7 +3,7 @@
 /// Elements whose content is invisible.
 const HIDDEN: &[&str] = &["script", "style", "template", "noscript", "svg"];
 
-/// Inline elements.
+/// Inline elements. The tags of all other elements end the line.
 const INLINE: &[&str] = &[
     "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "em", "font", "i", "ins",
     "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup",
@@ -56,7 +56,7 @@ fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
     behind.and_then(|tag| tag.find('>').and_then(|end| tag.get(end + 1..))).unwrap_or_default()
 }
 
-/// Appends words, separated by single spaces.
+/// Appends text with its character references decoded, and its words separated by single spaces.
 fn push(text: &mut String, raw: &str) {
     let decoded = htmlize::unescape(raw);
     for (at, word) in decoded.split(char::is_whitespace).enumerate() {

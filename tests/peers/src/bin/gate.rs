@@ -1,5 +1,5 @@
-//! Prints the ratios of Wattle's times to those of bare wasmtime. Each line contains a name and the
-//! median ratio.
+//! Prints the ratios of Wattle's times to those of bare wasmtime. Each line contains the name of a
+//! comparison and its median ratio.
 //!
 //! Each round times both sides one after the other, so that a busy machine slows both. A round's
 //! ratio is the quotient of the two times.
@@ -63,7 +63,7 @@ enum Side {
 /// A compiled module, and the first address after its static data.
 type Compiled = (InstancePre<State>, u32);
 
-/// Both sides, ready to run.
+/// Wattle and bare wasmtime, ready to run the programs.
 struct Sides {
     runtime: Runtime,
     grants: Arc<Grants>,

@@ -69,7 +69,7 @@ struct Inner {
     pool: Pool,
     /// The settings for the connection that receives notifications.
     connection: (Config, Tls),
-    /// The notifications, started on first use.
+    /// The handle for notifications, created on first use.
     notices: OnceLock<Notices>,
     schema: String,
     shown: String,
@@ -139,7 +139,8 @@ impl Postgres {
         })))
     }
 
-    /// Returns the notifications for the schema, and starts them on first use.
+    /// Returns the handle for notifications about the schema. The first call starts sending and
+    /// receiving them.
     pub(super) fn notices(&self) -> &Notices {
         self.0.notices.get_or_init(|| {
             let (config, tls) = self.0.connection.clone();

@@ -29,7 +29,8 @@ const MAX_BYTES: usize = 7_900;
 /// polls the tables instead.
 const BEHIND: usize = 1_024;
 
-/// The notifications for a schema.
+/// A handle for sending and receiving the notifications about a schema. Its background tasks stop
+/// when it is dropped.
 pub(in crate::store) struct Notices {
     shared: Arc<Shared>,
     received: broadcast::Sender<Arc<str>>,
@@ -65,8 +66,8 @@ impl Notices {
         self.shared.added.notify_one();
     }
 
-    /// Returns a receiver of the topics that processes send from now on. The empty topic means that
-    /// topics may have been lost.
+    /// Returns a receiver that yields the topics sent from now on. An empty topic means that topics
+    /// may have been lost.
     pub(in crate::store) fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
         self.received.subscribe()
     }

@@ -86,8 +86,8 @@ impl Location {
     }
 }
 
-/// Returns the URL with `***` in place of its password and the values of parameters whose names
-/// contain `password`.
+/// Returns the URL with `***` in place of its password, and in place of the values of parameters
+/// whose names contain `password`.
 fn masked(url: &Url) -> String {
     let mut shown = url.clone();
     if shown.password().is_some() {
@@ -135,7 +135,7 @@ fn check_schema(name: &str) -> Result<(), Cause> {
     .into())
 }
 
-/// Returns the URL of a store without its password, for output.
+/// Returns the URL of a store with the password masked, for printing.
 pub(in crate::store) fn shown(text: &str) -> String {
     Url::parse(text).map_or_else(|_| "postgres://…".to_owned(), |url| masked(&url))
 }

@@ -20,7 +20,7 @@ pub(super) enum Node {
 /// An event that occurs before a primitive operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The user overwrites a file with the same number of bytes.
+    /// The user overwrites a file with other content of the same size.
     Edit(String),
     /// The user overwrites a file as in [`Event::Edit`], and then restores the file's modification
     /// time.
@@ -157,7 +157,8 @@ impl World {
 pub(super) struct FakeDisk(pub(super) RefCell<World>);
 
 impl FakeDisk {
-    /// Performs the events that are due before the next operation.
+    /// Counts an operation, and performs the events that are due before it. Returns an error if one
+    /// of them makes the operation fail.
     fn tick(&self) -> io::Result<std::cell::RefMut<'_, World>> {
         let mut world = self.0.borrow_mut();
         if world.dead {

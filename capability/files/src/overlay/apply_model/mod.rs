@@ -1,7 +1,7 @@
-//! A model test of applying changes. Before every primitive operation, and before every pair of
-//! operations, the user changes an entry, the disk fails or the process ends. After every schedule,
-//! none of the user's bytes are lost, each file is completely old or completely new, and no staged
-//! file remains.
+//! A model test of applying changes. A schedule contains one or two events, each of which occurs
+//! just before a primitive operation. In an event, the user changes an entry, the disk fails or the
+//! process ends. After every schedule, none of the user's bytes are lost, each file is completely
+//! old or completely new, and no staged file remains.
 
 mod fake_disk;
 

@@ -251,7 +251,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Returns the change that rewrites a constant instruction whose operand is not a number.
+    /// Returns the change that corrects a constant instruction whose operand is not a number, or
+    /// `None` if the intended value is unclear.
     fn constant_of(
         &self,
         node: NodeId,
@@ -277,7 +278,8 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Returns the change that replaces the name of an instruction.
+    /// Returns the change that replaces an instruction's name with `other`, or `None` if the source
+    /// does not contain the instruction under the name `name`.
     fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
         let tree = self.author;
         let node = self.origin(at)?;

@@ -1,4 +1,4 @@
-//! Faults about instructions whose operands do not match the values on the stack.
+//! Faults in instructions: unused values, operands of the wrong type, and unknown names.
 
 use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
 use super::{Stop, Walk, WalkResult};
@@ -17,7 +17,7 @@ use crate::syntax::tree::{NodeId, NodeKind};
 use crate::types::ops::list_types;
 use crate::types::ops::{self, Val};
 
-/// Maximum length of a list that is quoted in full, in characters.
+/// Maximum length, in characters, of a list that is quoted in full.
 const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
@@ -79,8 +79,8 @@ impl<'s> Walk<'_, 's> {
         self.fault(entry.from, message)
     }
 
-    /// Rewrites an instruction with more than two operands as an operator that takes any number of
-    /// operands.
+    /// Returns the change that replaces an `add` or `mul` instruction with `+` or `*`, which take
+    /// any number of operands. Returns `None` for any other instruction.
     fn as_operator(&self, node: NodeId) -> Option<Change> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {
@@ -91,8 +91,9 @@ impl<'s> Walk<'_, 's> {
         rewrite::replace_head(self.author, list, operator)
     }
 
-    /// Proposes a conversion: a constant of the expected type, or a conversion instruction around
-    /// the expression.
+    /// Adds a fix that converts a value to the expected type: it changes the type of a constant, or
+    /// puts a conversion instruction around the expression. Returns the message unchanged if there
+    /// is no such fix.
     fn propose_conversion(
         &self,
         message: Message,
@@ -114,7 +115,8 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Swaps the names in two consecutive `local.set` instructions.
+    /// Returns the change that swaps the names in the `local.set` instruction at `at` and in the
+    /// one that follows it, or `None` if there are no two such instructions.
     fn swap_pops(&self, at: NodeId) -> Option<Change> {
         let tree = self.author;
         let first = self.origin(at)?;
@@ -126,7 +128,7 @@ impl<'s> Walk<'_, 's> {
         Some(rewrite::swap(tree, name(first)?, name(second)?))
     }
 
-    /// Returns the host function that an instruction calls.
+    /// Returns the host function that an instruction calls, if any.
     pub(crate) fn callee(&self, node: NodeId) -> Option<&Signature> {
         let mut nodes = match self.tree.node(node).kind {
             NodeKind::List => self.tree.children(node),
@@ -316,7 +318,8 @@ impl<'s> Walk<'_, 's> {
         )
     }
 
-    /// Rewrites a list with an unknown head, if the list has exactly one possible meaning.
+    /// Returns the change that rewrites a list with an unknown head, if the list has exactly one
+    /// possible meaning.
     fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
@@ -353,13 +356,13 @@ impl<'s> Walk<'_, 's> {
         )
     }
 
-    /// Returns the names of the locals that the program declares, except generated ones.
+    /// Returns the names of the function's locals, except generated ones.
     pub(crate) fn local_names(&self) -> impl Iterator<Item = &'s str> {
         self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
     }
 
-    /// Returns the change that replaces `name` with a local, if it is certainly a typo of that
-    /// local's name.
+    /// Returns the change that replaces `name` with the name of a local, if `name` is certainly a
+    /// typo of that name.
     pub(crate) fn certain_local(&self, name: &str) -> Option<Change> {
         nearest::certain(name, self.local_names()).map(|near| Change::Replace(near.to_owned()))
     }

@@ -1,9 +1,9 @@
 //! A walk over the instructions of a module in the text format. It tracks the types on the stack,
 //! and reports faults at their positions in the source.
 //!
-//! The walk sees only WAT, because forms are already expanded, and every piece maps back to the
-//! source. It accepts everything that the engine accepts. At an unknown instruction, it stops
-//! without reporting a fault.
+//! Forms are already expanded, so the walk sees only WAT, and each node of the WAT maps back to the
+//! source. The walk accepts everything that the engine accepts. At an instruction that it does not
+//! support, it stops without reporting a fault.
 
 mod effect;
 mod finding;
@@ -40,13 +40,13 @@ pub(crate) type WalkResult<T> = Result<T, Stop>;
 /// The state at the end of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The function ends with its results.
+    /// The function ends with its results on the stack.
     Complete,
     /// The program ends with an empty stack: its error code is missing.
     MissingCode,
 }
 
-/// A parsed module in the text format. Each piece maps back to the source.
+/// A parsed module in the text format. Each of its nodes maps back to the source.
 pub(crate) struct ParsedModule<'m, 'a> {
     tree: Tree<'m>,
     program: Program<'m>,
@@ -64,8 +64,8 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         host: &'a Signatures,
     ) -> Result<Self, Box<Fault>> {
         let text = module.text.get(module.body.clone()).unwrap_or("");
-        // The module was emitted for an accepted source, so any fault is reported at the source
-        // node.
+        // A fault in the module's text is reported at the source node for which the text was
+        // emitted.
         let placed = |fault: Box<Fault>| {
             let node = locate::origin(module, module.body.start + fault.span.start);
             Fault::new(node.map_or(0..0, |node| author.span(node)), fault.message)
@@ -81,7 +81,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
     }
 
-    /// Walks over the program.
+    /// Walks over the program's own instructions.
     pub(crate) fn walk_program(&self) -> WalkResult<End> {
         self.walk(self.program.funcs.len().saturating_sub(1))
     }
@@ -118,7 +118,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
     }
 }
 
-/// The state of a walk over the text-format tree of a program.
+/// The state of a walk over one function of a module in the text format.
 pub(crate) struct Walk<'a, 's> {
     pub(crate) tree: &'a Tree<'s>,
     program: &'a Program<'s>,
@@ -141,7 +141,7 @@ impl<'s> Walk<'_, 's> {
         Err(Stop::Fault(Fault::new(span, message)))
     }
 
-    /// Returns the source node for which a node was emitted.
+    /// Returns the source node for which a node of the module was emitted, if any.
     pub(crate) fn origin(&self, node: NodeId) -> Option<NodeId> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
@@ -176,7 +176,8 @@ impl<'s> Walk<'_, 's> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else {
-            // The list may contain lifted declarations, which are not lost.
+            // A list whose declarations were all moved out of it is empty here, but not in the
+            // source.
             let is_empty = |text: &str| text.trim_matches(['(', ')']).trim().is_empty();
             let written = self.origin(list).map_or("", |list| self.author.text(list));
             let message = match is_empty(written) {

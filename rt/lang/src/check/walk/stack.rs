@@ -9,7 +9,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::ops::list_types;
 use crate::types::ops::{self, Val};
 
-/// Maximum number of values on the stack. A program with more values is not compiled.
+/// Maximum number of values on the stack. If there are more, the walk stops, because such a program
+/// exceeds the cost limits in any case.
 const MAX_STACK: usize = 100_000;
 
 /// A value on the stack.
@@ -25,7 +26,7 @@ pub(crate) struct Entry {
     pub(crate) surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 
-/// The kind of a frame.
+/// The construct that opened a [`Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Func,
@@ -62,12 +63,13 @@ pub(crate) struct InstructionEffect<'s> {
     /// The list of a folded instruction, or the name of a flat one.
     pub(crate) at: NodeId,
     pub(crate) name: &'s str,
-    /// The function, local or label that the instruction names.
+    /// The function, local, global or label that the instruction names.
     pub(crate) argument: Option<&'s str>,
     pub(crate) pops: Vec<Val>,
     pub(crate) pushes: Vec<Val>,
     pub(crate) after: Continuation,
-    /// The number of values that the operands of a folded instruction push.
+    /// The number of values that the operands of a folded instruction push. `None` if the
+    /// instruction is flat, or if its list contains no operands.
     pub(crate) given: Option<usize>,
 }
 
@@ -132,6 +134,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Checks the results of the innermost frame, and removes both the results and the frame.
+    /// Returns the frame.
     pub(crate) fn finish(&mut self, end: NodeId) -> WalkResult<Option<Frame<'s>>> {
         let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
         let available = self.stack.len().saturating_sub(frame.height);

@@ -103,8 +103,8 @@ pub(crate) fn unknown_local<'n>(
     }
 }
 
-/// Reports a word that is not a value. `head` and `usage` belong to the form that expects the
-/// value.
+/// Reports a word that is not a value. `head` is the name of the form that expects the value, and
+/// `usage` is an example of that form.
 pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Message {
     let message = message("form-operands", format!("`{}` is not a value", excerpt(text)));
     match text {
@@ -217,7 +217,8 @@ pub(crate) fn helper_operands(name: &str, wanted: usize, found: usize) -> Messag
 pub(crate) fn let_type(name: &str, found: &str) -> Message {
     message("unknown-type", format!("`{}` is not a type", excerpt(found)))
         .hint(format!(
-            "write `(let {name} V)`, or `(let {name} long V)` with int, long, float, str, arr or map"
+            "write `(let {name} V)`, or `(let {name} long V)` with int, long, float, str, arr or \
+             map"
         ))
         .maybe_safe(match found {
             "=" | ":=" | ":" => Some(Change::Replace(String::new())),
@@ -291,8 +292,7 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-/// Reports a `catch` whose first name receives the value, although it looks like a name for the
-/// error code.
+/// Reports a `catch` whose first name looks like a name for the error code, but receives the value.
 pub(crate) fn catch_order(name: &str, call: &str) -> Message {
     let call = excerpt(call);
     message(

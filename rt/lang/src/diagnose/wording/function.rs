@@ -19,7 +19,7 @@ pub(crate) fn unknown_type(found: &str) -> Message {
         .maybe_safe(meant_type(found).map(|ty| Change::Replace(ty.to_owned())))
 }
 
-/// Returns the type that corresponds to a type name in another language.
+/// Returns the WAT type that corresponds to a type name in another language, if any.
 pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr"

@@ -1,4 +1,4 @@
-//! Messages about programs that exceed a limit, and about work that did not finish.
+//! Messages about programs that exceed a limit, and about compilations that did not finish.
 
 use std::time::Duration;
 

@@ -95,7 +95,7 @@ impl Message {
         Message { fix: Some(ProposedFix { change, certainty: Certainty::Likely }), ..self }
     }
 
-    /// Proposes a safe fix, if there is one.
+    /// Proposes `change`, if there is one, as a safe fix.
     pub(crate) fn maybe_safe(self, change: Option<Change>) -> Message {
         change.into_iter().fold(self, Message::safe)
     }
@@ -151,7 +151,7 @@ fn with_article(ty: Val) -> String {
     format!("{article} {}", ty.name())
 }
 
-/// Formats a list of at most 8 names.
+/// Formats the first 8 names as a list, each in backticks.
 fn quoted<T: AsRef<str>>(names: &[T]) -> String {
     names
         .iter()

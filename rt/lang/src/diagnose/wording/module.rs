@@ -100,7 +100,7 @@ pub(crate) fn function_number(number: &str) -> Message {
 }
 
 /// Reports an unknown function. `written` is the name in the source, or empty if the name comes
-/// from an expansion.
+/// from generated code.
 pub(crate) fn unknown_function(
     full_name: &str,
     written: &str,

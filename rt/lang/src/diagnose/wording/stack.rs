@@ -153,7 +153,7 @@ pub(crate) fn result_left(signature: &Signature, nth: usize, count: usize) -> Me
 }
 
 /// Returns the change that consumes the only result of a call: `check` for an `err`, `drop` for a
-/// value.
+/// value. Returns `None` unless the call has exactly one result.
 pub(crate) fn consume_result(signature: &Signature) -> Option<Change> {
     match (signature.results.len(), signature.fallible()) {
         (0, true) => Some(Change::wrap("(check ", ")")),
@@ -213,7 +213,7 @@ pub(crate) fn wrong_result(
     message.maybe_hint(conversion.map(converting))
 }
 
-/// Wraps a message of the WAT parser or the validator.
+/// Wraps a message from the WAT parser or the validator.
 pub(crate) fn invalid(text: &str) -> Message {
     message("invalid", text.lines().next().unwrap_or("").trim())
 }

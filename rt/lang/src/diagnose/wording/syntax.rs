@@ -163,7 +163,7 @@ pub(crate) fn wrong_bracket(square: bool) -> Message {
 }
 
 /// Reports a form that has an empty body and is followed by a more deeply indented line. `lines`
-/// contains the lines of the form and of the indented line.
+/// contains the line numbers of the form and of the indented line.
 pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
     let (own, next) = lines;
     message(

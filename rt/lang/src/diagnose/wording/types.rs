@@ -61,7 +61,7 @@ pub(crate) fn operand(
     }
 }
 
-/// Reports an operand that is not a number for an operator that takes numbers.
+/// Reports an operand that is not a number, although the operator takes numbers.
 pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
     let text = excerpt(text);
     let message = message(
@@ -82,7 +82,7 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
     }
 }
 
-/// Reports operands without a common type.
+/// Reports number operands that have no common type.
 pub(crate) fn mixed_numbers(
     head: &str,
     (a, first): (&str, Type),
@@ -326,7 +326,8 @@ pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message 
     }
 }
 
-/// Reports functions whose types cannot be inferred because they depend on each other.
+/// Reports a function whose parameter types cannot be inferred, because its types and those of
+/// other functions depend on each other.
 pub(crate) fn unsettled() -> Message {
     message("value-type", "the types of this function's parameters cannot be inferred")
         .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
@@ -379,7 +380,7 @@ pub(crate) fn map_operands(found: usize) -> Message {
     .hint("write `(map K V …)`")
 }
 
-/// Reports group names that are not in a list.
+/// Reports a `match` whose group names are not in a list.
 pub(crate) fn group_names(found: &str) -> Message {
     message(
         "form-operands",
@@ -388,17 +389,18 @@ pub(crate) fn group_names(found: &str) -> Message {
     .hint("write `(match S r\"(a)(b)\" ($a $b) …)`; `()` for no groups")
 }
 
-/// Reports a step of 0.
+/// Reports a `for` loop with a step of 0.
 pub(crate) fn zero_step() -> Message {
     message("form-operands", "the step of `for` is 0, so the loop would never end")
 }
 
-/// Returns the trap message for a step of 0.
+/// Returns the trap message for a `for` loop with a step of 0.
 pub(crate) fn zero_step_trap() -> String {
     "the step of `for` is 0, so the loop would never end".to_owned()
 }
 
-/// Returns the trap message for a result that does not fit. `{a}` and `{b}` are the operands.
+/// Returns the trap message for a result that does not fit in its type. In the message, `{a}` and
+/// `{b}` are placeholders for the operands.
 pub(crate) fn overflow(operator: &str, val: Val) -> String {
     match val {
         Val::I64 => format!("{{a}} {operator} {{b}} does not fit in a long (64 bits)"),
@@ -421,7 +423,8 @@ pub(crate) fn shift(left: bool, val: Val) -> String {
     }
 }
 
-/// Returns the trap message for an index out of bounds. `{a}` is the index and `{b}` the length.
+/// Returns the trap message for an index out of bounds. In the message, `{a}` is a placeholder for
+/// the index, and `{b}` for the length.
 pub(crate) fn outside_array(text: &str, elem: Elem) -> String {
     let text = excerpt(text).replace(['{', '}'], " ");
     format!("`{text}` has {{b}} {}, from index 0, so it has no index {{a}}", elem.plural())
@@ -477,7 +480,7 @@ pub(crate) fn bracket_list() -> Message {
 }
 
 impl Message {
-    /// Adds a hint to call the function that takes a value of this type.
+    /// Adds a hint to call `function` instead.
     pub(crate) fn use_function(self, function: &str) -> Message {
         self.hint(format!("write `({function} …)`"))
     }

@@ -1,5 +1,5 @@
-//! Arithmetic. The result of an operator has the widest type of its operands. A result that does
-//! not fit traps.
+//! Arithmetic. The result of an operator has the widest of its operands' types. The program traps
+//! if an integer result does not fit.
 
 use super::binding::{target_name, variable};
 use super::{all_operands, operand_count, operands};
@@ -53,7 +53,8 @@ pub(super) fn numbers<'s>(
     unify(lowering, list, nodes, lowered, want)
 }
 
-/// Lowers the operands, except number literals.
+/// Lowers all operands except number literals. The entry for a number literal is `None`, because
+/// its type depends on the other operands.
 pub(super) fn unless_literal<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -165,7 +166,7 @@ fn widest(
     }
 }
 
-/// Returns code that computes `a OP b`. A result that does not fit traps.
+/// Returns code that computes `a OP b`. The code traps if an integer result does not fit.
 pub(super) fn calculate<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -197,7 +198,8 @@ pub(super) fn calculate<'s>(
     })
 }
 
-/// Returns code that computes a sum or a difference of integers.
+/// Returns code that computes a sum or a difference of integers. The code traps if the result does
+/// not fit.
 fn checked_sum<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -256,7 +258,7 @@ fn fits(instruction: &str, val: Val, a: &Wat<'_>, b: &Wat<'_>) -> bool {
     val == Val::I32 && of(a, b).is_some()
 }
 
-/// Returns code that computes a product of ints.
+/// Returns code that computes a product of ints. The code traps if the product does not fit.
 fn product<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -281,7 +283,8 @@ fn product<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Returns code that computes a product of longs. Factors of at most 32 bits require no division.
+/// Returns code that computes a product of longs. The code traps if the product does not fit. The
+/// check uses a division, which is skipped if both factors fit in 32 bits.
 fn long_product<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -323,7 +326,8 @@ fn long_product<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Stores two values so that they can be read several times.
+/// Stores two values in hidden variables, unless they can be evaluated twice. Returns the code that
+/// reads each value, and the code that stores them.
 pub(super) fn both<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -347,7 +351,7 @@ pub(super) fn both<'s>(
     (a, b, pieces)
 }
 
-/// Rewrites `(- A B C)` as `(- (- A B) C)`.
+/// Returns the change that rewrites `(- A B C)` as `(- (- A B) C)`.
 fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
     let start = tree.span(list).start;
     let between = nodes.get(1..nodes.len().checked_sub(1)?)?;

@@ -118,7 +118,8 @@ fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     }
 }
 
-/// Returns the names in a list that consists only of names.
+/// Returns the names in a list that consists only of names, each with its node. Returns `None` for
+/// any other node.
 fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>> {
     if tree.node(list).kind != NodeKind::List {
         return None;
@@ -151,7 +152,7 @@ fn take_apart<'s>(
     Ok(Lowered::none(Wat::sequence(list, pieces)))
 }
 
-/// Returns code that reads an array's item.
+/// Returns code that reads an array item.
 fn item<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

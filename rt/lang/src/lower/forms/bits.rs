@@ -1,4 +1,4 @@
-//! Bitwise operators on integers. A shift whose result does not fit traps.
+//! Bitwise operators on integers. A shift traps if its result does not fit.
 
 use super::arithmetic::{both, numbers};
 use super::{all_operands, operand_count, operands};

@@ -25,7 +25,7 @@ pub(crate) enum Callee<'s> {
 }
 
 impl Callee<'_> {
-    /// Returns the signature of a host function.
+    /// Returns the signature of the callee if it is a host function, or `None` otherwise.
     pub(crate) fn signature(&self) -> Option<Signature> {
         match self {
             Callee::Host(signature, _) => Some(*signature),
@@ -35,7 +35,7 @@ impl Callee<'_> {
 }
 
 /// Resolves the head of a list: the full name of a host function, optionally followed by a mark, or
-/// the name of one of the program's functions.
+/// the name of one of the program's functions. Returns `None` for any other head.
 pub(crate) fn called<'s>(lowering: &Lowering<'_, 's>, head: &str) -> Option<Callee<'s>> {
     if head.starts_with('$') {
         if let Some((name, at)) = lowering.program.defined.get_key_value(head) {
@@ -169,8 +169,8 @@ impl<'s> Lowering<'_, 's> {
 }
 
 /// Lowers a call to a host function. The results, including the error code, remain on the stack.
-/// Also returns the function, because the argument types may select another function with the same
-/// name.
+/// Also returns the called function, because the argument types may select another function with
+/// the same name.
 pub(crate) fn host_call<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

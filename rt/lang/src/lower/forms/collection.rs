@@ -75,7 +75,7 @@ fn not_taken<'s>(
     out: Lowered<'s>,
 ) -> LowerResult<Lowered<'s>> {
     let (tree, found) = (lowering.tree, out.ty);
-    // The walk over the module reports the reason.
+    // `check::walk` reports why the operand's effect on the stack is unknown.
     if out.flow == Flow::Unknown {
         return Ok(out);
     }
@@ -88,7 +88,8 @@ fn not_taken<'s>(
     }
 }
 
-/// Emits a call that may fail. If it fails, the program fails too, unless there is a handler.
+/// Returns code for a host call that may fail. If the call fails, the code jumps to the enclosing
+/// handler or, if there is none, returns the error code from the function.
 fn fallible<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -118,8 +119,8 @@ pub(super) fn len<'s>(
     Ok(Lowered::one(wat, Type::Int))
 }
 
-/// Lowers `(at X I)`, which returns an item of an array, the value for a map's key, or an element
-/// of a number array. `(at X I D)` returns D if there is no such item or key.
+/// Lowers `(at X I)`, which returns an array item, the value for a map key, or an element of a
+/// number array. `(at X I D)` returns D if there is no such item or key.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -142,7 +143,7 @@ pub(super) fn at<'s>(
     failure::value_or(lowering, list, tried, *other)
 }
 
-/// Lowers the lookup of an array's item or of the value for a map's key.
+/// Lowers a lookup of an array item or of the value for a map key.
 fn item<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -175,7 +176,8 @@ fn reject_negative(lowering: &Lowering<'_, '_>, node: NodeId, index: NodeId) -> 
     lowering.fault(index, form::negative_index(text, of).maybe_safe(change))
 }
 
-/// Lowers `(put X I V)`, which sets an item, the value for a key, or an element.
+/// Lowers `(put X I V)`, which sets an array item, the value for a map key, or an element of a
+/// number array.
 pub(super) fn put<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

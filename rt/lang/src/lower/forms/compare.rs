@@ -25,7 +25,7 @@ pub(super) fn compare<'s>(
         let address = lowering.words.raw() && ty == Type::Str;
         !address && !ty.is_number() && !ty.is_vague() && ty.val() == Val::I32
     };
-    // The walk over the module reports the reason.
+    // `check::walk` reports why an operand's effect on the stack is unknown.
     if lowered.iter().flatten().any(|out| out.flow == Flow::Unknown) {
         let pieces: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
         return Ok(Lowered::unknown(Wat::sequence(list, pieces)));
@@ -51,7 +51,7 @@ pub(super) fn compare<'s>(
     Ok(Lowered::one(wat, Type::Bool))
 }
 
-/// Compares two strings by content, or two arrays of numbers by identity.
+/// Lowers a comparison of two strings by content, or of two arrays of numbers by identity.
 fn objects<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

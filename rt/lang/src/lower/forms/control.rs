@@ -307,7 +307,7 @@ fn branch<'s>(
     Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
 }
 
-/// Lowers `(do …)`, which runs several forms and has the value of the last one.
+/// Lowers `(do …)`, which runs several forms and returns the value of the last one.
 pub(super) fn sequence<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -324,7 +324,7 @@ pub(super) fn sequence<'s>(
     Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
 }
 
-/// Rejects a word such as `in` between the name and the range of a loop.
+/// Rejects a word such as `in` between the variable of a loop and its range or collection.
 pub(super) fn reject_loop_word(
     lowering: &Lowering<'_, '_>,
     list: NodeId,

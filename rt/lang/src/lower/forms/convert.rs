@@ -10,8 +10,8 @@ use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Lowers `(int X)`, `(long X)` and `(float X)`: parses a string as a number, or converts a number
-/// to this type. The code fails if the number does not fit.
+/// Lowers `(int X)`, `(long X)` and `(float X)`, which parse a string or convert a number. The code
+/// fails if the string cannot be parsed, and traps if the number does not fit.
 pub(super) fn number<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -93,8 +93,8 @@ struct Counting<'s> {
     list: NodeId,
     val: Val,
     counter: Resolved<'s>,
-    /// If true, the body does not set the counter, so with a step of 1 the counter never wraps
-    /// around.
+    /// If true, the body does not set the counter, so with a step of 1 or -1 the counter never
+    /// wraps around.
     is_kept: bool,
     to: Wat<'s>,
     step: Option<Wat<'s>>,

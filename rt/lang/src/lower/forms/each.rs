@@ -16,9 +16,10 @@ use crate::types::{Elem, Type};
 
 /// The names of the loop variables, which are set in each iteration.
 struct Names<'s> {
-    /// The index of an array's item, or the key of a map.
+    /// The variable for the index of an array item, or for a map key.
     first: Option<(NodeId, &'s str)>,
-    /// The item, or the value for a map's key.
+    /// The variable for the array item or the map value. In a loop over a map without `first`, it
+    /// is set to the key.
     item: (NodeId, &'s str),
 }
 
@@ -47,7 +48,7 @@ pub(super) fn each<'s>(
     };
     let collection = lowering.value(list, array, Want::Any)?;
     match collection.ty {
-        // The walk over the module reports the reason.
+        // `check::walk` reports why the operand's effect on the stack is unknown.
         Type::Any if collection.flow == Flow::Unknown => {
             array_loop(lowering, list, collection.wat, &names, &mut body)
         }
@@ -87,11 +88,12 @@ fn two_names(lowering: &mut Lowering<'_, '_>, second: NodeId, third: NodeId) -> 
     }
 }
 
-/// The code for a loop over indices.
+/// The code for a loop over indices, without the loop's body.
 struct IndexLoop<'s> {
     list: NodeId,
-    /// The names of the variables for the collection and the index.
+    /// The name of the hidden variable for the collection.
     collection: String,
+    /// The name of the hidden variable for the index.
     at: String,
     /// The number of items.
     length: Wat<'s>,
@@ -130,7 +132,7 @@ impl<'s> IndexLoop<'s> {
     }
 }
 
-/// Declares the variables of a loop over indices.
+/// Declares the hidden variables for the collection and the index of a loop. Returns their names.
 fn indices(lowering: &mut Lowering<'_, '_>) -> (String, String) {
     let number = lowering.next_number();
     (lowering.hidden("arr", number, Val::I32), lowering.hidden("at", number, Val::I32))

@@ -174,7 +174,7 @@ pub(super) fn catch<'s>(
 }
 
 impl<'s> Caught<'s> {
-    /// Stores the results of a call, which include its error code.
+    /// Returns code that evaluates `call` and stores its results, including the error code.
     fn raw(
         &self,
         lowering: &mut Lowering<'_, 's>,

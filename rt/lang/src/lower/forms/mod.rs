@@ -1,7 +1,6 @@
-//! The forms of the language over WAT.
+//! The forms that the language adds to WAT.
 //!
-//! A form consists of an entry in [`FORMS`] and a function that lowers it. No other code depends on
-//! the name of a form.
+//! A form consists of an entry in [`FORMS`] and a function that lowers it.
 
 mod arithmetic;
 mod binding;
@@ -39,7 +38,7 @@ pub(crate) struct Form {
     /// A one-sentence description without a full stop. Empty for a form that is accepted but not
     /// documented.
     pub(crate) about: &'static str,
-    /// The value that the form leaves if it is the last form of a body.
+    /// The kind of value that the form leaves if it is the last form of a body.
     pub(crate) yields: Yields,
     pub(crate) lower: LowerForm,
 }
@@ -55,11 +54,11 @@ pub(crate) enum Yields {
     Nothing,
     /// Control does not reach the end of the form.
     Never,
-    /// The value of its last operand.
+    /// The value of the form's last operand.
     Last,
     /// The value of the selected clause.
     Clauses,
-    /// The value of the selected operand.
+    /// The value of the selected arm.
     Arms,
 }
 
@@ -71,7 +70,7 @@ pub(crate) enum Yields {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormDoc {
-    /// The name, which is the head of its lists.
+    /// The name, which is the first word of each use of the form.
     pub name: &'static str,
     /// The usage, such as `(let $x V)`.
     pub usage: &'static str,
@@ -79,7 +78,7 @@ pub struct FormDoc {
     pub about: &'static str,
 }
 
-/// Returns the documentation of all forms, sorted by name.
+/// Returns the documentation of each documented form, sorted by name.
 pub fn forms() -> impl Iterator<Item = FormDoc> {
     let taught = FORMS.iter().filter(|form| !form.about.is_empty());
     taught.map(|form| FormDoc { name: form.name, usage: form.usage, about: form.about })
@@ -156,8 +155,8 @@ pub(crate) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
     std::iter::from_fn(|| nodes.next(tree)).collect()
 }
 
-/// Reports that a form has the wrong number of operands. If the program lacks closing parentheses,
-/// reports that the form is not closed.
+/// Creates the fault for a form with the wrong number of operands. If there are too many operands
+/// and the program lacks closing parentheses, the fault reports that the form is not closed.
 pub(crate) fn operand_count(
     tree: &Tree<'_>,
     list: NodeId,

@@ -59,7 +59,7 @@ fn zeroed<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
-/// Returns code that allocates an array of `count` zeros and leaves its pointer.
+/// Returns code that allocates an array of `count` zeros and leaves a pointer to it on the stack.
 fn allocated<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -134,7 +134,7 @@ pub(super) fn load<'s>(from: NodeId, elem: Elem, array: Wat<'s>, at: Wat<'s>) ->
     Wat::list(from, format!("{} offset={HEADER}", elem.access().0), [address])
 }
 
-/// Lowers `(at X I)` for an array of numbers: checks the index, then reads the element.
+/// Lowers `(at X I)` for an array of numbers. The code checks the index, then reads the element.
 pub(super) fn at<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

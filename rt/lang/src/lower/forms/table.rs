@@ -95,7 +95,8 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "at",
         "(at X I)",
-        "the item of an array, the value of a map's key, or the element of a number array; `(at X I D)` is D if there is no such item or key",
+        "the item of an array, the value of a map's key, or the element of a number array; \
+         `(at X I D)` is D if there is no such item or key",
         Yields::Value,
         collection::at,
     ),
@@ -117,7 +118,8 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "catch",
         "(catch $v $e $why CALL)",
-        "sets `$v` to the value, `$e` to the error code (0 if it succeeded) and `$why` to the reason; the last two names may be left out",
+        "sets `$v` to the value, `$e` to the error code (0 if it succeeded) and `$why` to the \
+         reason; the last two names may be left out",
         Yields::Nothing,
         failure::catch,
     ),
@@ -147,7 +149,8 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "each",
         "(each $x ARR …)",
-        "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the index, `(each $k $v MAP …)` for each key",
+        "runs the body for each item, or each character of a string; `(each $i $x ARR …)` with the \
+         index, `(each $k $v MAP …)` for each key",
         Yields::Nothing,
         each::each,
     ),
@@ -169,7 +172,8 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "fmt",
         "(fmt \"{} {.2} {e}\" A X $e)",
-        "formats a string: `{}` is any value, `{.2}` a float with 2 digits, `{e}` the name of an error code, `{{` a brace",
+        "formats a string: `{}` is any value, `{.2}` a float with 2 digits, `{e}` the name of an \
+         error code, `{{` a brace",
         Yields::Value,
         text::fmt,
     ),
@@ -211,7 +215,8 @@ pub(crate) const FORMS: &[Form] = &[
     form(
         "let",
         "(let $x V)",
-        "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in order; `(let ($a $b) ARR)` takes an array apart",
+        "declares `$x` and sets it; `(let $x long V)` with a type; `(let $x V $y W)` several, in \
+         order; `(let ($a $b) ARR)` takes an array apart",
         Yields::Nothing,
         binding::declare,
     ),

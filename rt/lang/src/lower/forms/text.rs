@@ -151,7 +151,8 @@ fn strings<'s>(
     Ok(strings)
 }
 
-/// Returns code that converts a value to a string.
+/// Returns code that converts a value to a string, as its placeholder requires. `span` is the range
+/// of the placeholder.
 fn value<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -203,11 +204,12 @@ impl Piece {
     }
 }
 
-/// Replaces the placeholders of other languages with those of `fmt`.
+/// Returns the change that replaces the placeholders of other languages with those of `fmt`, or
+/// `None` if the meaning of a placeholder is unclear.
 ///
-/// `{name}` is replaced with a placeholder for the local with this name, `{0}` is accepted if all
-/// numbers are in order, and `{s}`, `{d}` and `{:.2f}` are translated. Braces that do not begin a
-/// placeholder are doubled.
+/// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders such
+/// as `{0}` are replaced if their numbers are in order. `{s}`, `{d}` and `{:.2f}` are translated.
+/// Braces that do not begin a placeholder are doubled.
 fn rewrite_placeholders(
     lowering: &Lowering<'_, '_>,
     list: NodeId,
@@ -279,8 +281,8 @@ fn named_digits(inside: &str) -> Option<(&str, u32)> {
     (!name.is_empty()).then_some((name, digits))
 }
 
-/// Doubles the JSON braces in a template: those that do not begin a placeholder, and the matching
-/// closing braces.
+/// Returns the change that doubles the JSON braces in a template: those that do not begin a
+/// placeholder, and the matching closing braces. Returns `None` if the braces do not match.
 fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
@@ -312,7 +314,8 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// Replaces `%s`, `%d`, `%.2f` and `~a` with placeholders, if the template has none.
+/// Returns the change that replaces `%s`, `%d`, `%.2f` and `~a` with placeholders. Returns `None`
+/// if the template already has placeholders, or if the numbers of replacements and values differ.
 fn rewrite_percent(
     tree: &Tree<'_>,
     template: NodeId,
@@ -393,8 +396,8 @@ fn shown(inside: &[u8], end: &str) -> String {
     format!("{{{}{end}", String::from_utf8_lossy(inside))
 }
 
-/// Returns the placeholders of a template, each with its range, including the braces, and the text
-/// between the braces.
+/// Returns the range of each placeholder in a template, including the braces, and the text between
+/// the braces.
 fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let mut placeholders = Vec::new();

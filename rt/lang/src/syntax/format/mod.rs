@@ -13,7 +13,7 @@ use crate::diagnose::wording::{self, Fault};
 use crate::syntax::indent;
 use crate::syntax::tree::Tree;
 
-/// Maximum width of a line, in columns, if the line can be broken.
+/// Maximum width of a line that can be broken, in columns.
 const WIDTH: usize = 100;
 
 /// Indentation step, in columns.
@@ -22,11 +22,12 @@ const STEP: usize = 2;
 /// Formats a program: indents it by nesting, leaves one space between words and at most one blank
 /// line between lines, and breaks lines over 100 columns if possible.
 ///
-/// Formatting does not change the program's module. Comments, string literals and the line breaks
-/// between forms are kept. Code fences are removed.
+/// Formatting does not change the module that the program compiles to. Comments, string literals
+/// and the line breaks between forms are kept. Code fences are removed.
 ///
 /// ```
-/// let text = wattle_lang::format("(if (local.get $found)\n(then\n  (resv $line)))   ;; the first\n")?;
+/// let source = "(if (local.get $found)\n(then\n  (resv $line)))   ;; the first\n";
+/// let text = wattle_lang::format(source)?;
 /// assert_eq!(text, "(if (local.get $found)\n  (then\n    (resv $line))) ;; the first\n");
 /// # Ok::<(), Box<wattle_lang::Diagnostic>>(())
 /// ```
@@ -63,11 +64,11 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
 struct Frame {
     /// The column of each piece that starts a line.
     base: usize,
-    /// The number of pieces on the first line.
+    /// The number of pieces that stay on the first line.
     lead: usize,
     /// If true, each remaining piece gets its own line.
     broken: bool,
-    /// The number of parentheses that close after the last piece.
+    /// The number of closing parentheses after the last piece.
     tail: usize,
 }
 

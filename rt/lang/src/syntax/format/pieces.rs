@@ -17,7 +17,7 @@ pub(crate) struct Piece<'s> {
 /// The content of a piece.
 #[derive(Debug)]
 pub(crate) enum Shape<'s> {
-    /// A list. If the flag is true, it is in brackets.
+    /// A list. If the flag is true, it is in square brackets.
     List(Vec<Piece<'s>>, bool),
     Atom(&'s str),
     /// `"text"` or `"""text"""`, unchanged.
@@ -36,7 +36,8 @@ impl<'s> Piece<'s> {
         }
     }
 
-    /// Returns the first atom of a list.
+    /// Returns the head of a list. Returns `None` if the piece is not a list, or if the list does
+    /// not start with an atom.
     pub(crate) fn head(&self) -> Option<&'s str> {
         match &self.shape {
             Shape::List(pieces, _) => pieces.first().and_then(Piece::atom),
@@ -76,7 +77,7 @@ pub(crate) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
 
 /// A list whose end has not been read yet.
 struct Open<'s> {
-    /// The pieces before the list in the enclosing list.
+    /// The pieces of the enclosing list that precede this list.
     before: Vec<Piece<'s>>,
     square: bool,
     starts_line: bool,

@@ -1,4 +1,4 @@
-//! Infers which parameters of functions are arrays from their use in the bodies.
+//! Infers which function parameters are arrays from their use in the function bodies.
 
 use super::syntax::{
     ArrayName, Expr, Function, Place, Program, Source, Statement, Target, Variable,

@@ -309,7 +309,7 @@ impl Parser {
         }
     }
 
-    /// Parses the optional subscripts after a name: `a[1]`, `a[1][2]`.
+    /// Parses the optional subscripts after a name, such as those of `a[1]` and `a[1][2]`.
     pub(super) fn array_name(&mut self, name: &str) -> Result<ArrayName, String> {
         let mut array = ArrayName::Variable(self.variable(name));
         while self.sign("[") {

@@ -1,4 +1,4 @@
-//! Formatting for the `printf` and `sprintf` of awk.
+//! Formatting for awk's `printf` and `sprintf`.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -213,7 +213,7 @@ impl Spec {
         self.pad(out, &body, sign);
     }
 
-    /// Formats as `%g` does, with at most `digits` significant digits.
+    /// Formats a number as `%g` does, with at most `digits` significant digits.
     fn shortest(&self, size: f64, digits: usize) -> String {
         let written = scientific(size, digits - 1);
         let power: i32 =

@@ -213,7 +213,7 @@ impl Streams {
         self.readers.get_mut(path).map_or(Ok(None), |records| records.next(separator))
     }
 
-    /// Reads the next record of a command's output. The first call runs the command to its end.
+    /// Reads the next record of a command's output. The first call runs the command to completion.
     pub(crate) fn read_command(
         &mut self,
         command: &str,
@@ -238,7 +238,7 @@ impl Streams {
         Command::line(command.as_bytes()).run()
     }
 
-    /// Closes a file or a command. Returns its exit status, or -1 if nothing of that name is open.
+    /// Closes the file or command `name`. Returns its exit status (0 for a file), or -1 on failure.
     pub(crate) fn close(&mut self, name: &str) -> i32 {
         let mut status = -1;
         if self.readers.remove(name).is_some() {

@@ -268,7 +268,7 @@ impl Parser {
         Ok(items)
     }
 
-    /// Returns an expression as an assignment target, if it is one.
+    /// Converts an expression to an assignment target. Returns `None` if it cannot be assigned to.
     pub(super) fn place(expr: &Expr) -> Option<Place> {
         match expr {
             Expr::Read(place) => Some(place.clone()),

@@ -257,8 +257,8 @@ impl<'a> Run<'a> {
 /// field's width; `None` is the rest of the record.
 type Widths = Rc<[(usize, Option<usize>)]>;
 
-/// Parses the value of `FIELDWIDTHS`: the widths of the fields, each with an optional number of
-/// characters to skip before it (`2:3`). `*` is the rest of the record.
+/// Parses the value of `FIELDWIDTHS`: the widths of the fields. `2:3` skips 2 characters before a
+/// field with 3 characters. `*` is the rest of the record.
 fn widths(text: &str) -> Result<Widths, String> {
     let width = |word: &str| {
         let (skipped, width) = word.split_once(':').unwrap_or(("0", word));

@@ -8,13 +8,13 @@ use crate::pattern::Posix;
 /// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
-    /// Splitting at runs of spaces, tabs and newlines. Leading and trailing ones are ignored.
+    /// Splitting at runs of spaces, tabs and newlines. Leading and trailing whitespace is ignored.
     Whitespace,
     Letter(char),
     /// Splitting after each character.
     Letters,
     Regex(Rc<Posix>),
-    /// Splitting into the matches of the pattern.
+    /// Splitting into the parts that match the pattern.
     Content(Rc<Posix>),
     /// Splitting into fields of fixed widths: the number of characters to skip before each field,
     /// and the field's width; `None` is the rest of the record.
@@ -103,7 +103,7 @@ fn by_whitespace(text: &str, mut part: impl FnMut(&str, &str)) {
     }
 }
 
-/// The current record: its text, and its fields, which are split when they are first used.
+/// The current record: its text and its fields. The text is split when a field is first used.
 #[derive(Default)]
 pub(crate) struct Record {
     text: String,
@@ -169,12 +169,12 @@ impl Record {
         self.fields.len()
     }
 
-    /// Returns a field by its number, starting at 1.
+    /// Returns field `number`, counted from 1.
     pub(crate) fn field(&self, number: usize) -> Value {
         number.checked_sub(1).and_then(|at| self.fields.get(at)).cloned().unwrap_or_default()
     }
 
-    /// Replaces a field by its number, starting at 1. The record must have been split.
+    /// Replaces field `number`, counted from 1. The record must have been split.
     pub(crate) fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
         if number > MOST {
             return Err(format!("there can't be a field {number}"));

@@ -92,7 +92,7 @@ pub(crate) enum Expr {
     Matches(Box<Expr>, Box<Expr>, bool),
     Within(Vec<Expr>, ArrayName),
     Call(usize, Vec<Expr>),
-    /// `@name(…)`: a call of the function whose name a variable contains.
+    /// `@name(…)`: a call of the function named by the value of a variable.
     Indirect(Variable, Vec<Expr>),
     Builtin(&'static str, Vec<Expr>),
     Getline(Source, Option<Place>),

@@ -132,7 +132,7 @@ pub(super) fn substitute<'a>(
     Ok(Value::Number(count as f64))
 }
 
-/// Replaces all matches, or only the `only`th one. Returns the result and the number replaced.
+/// Replaces all matches, or only match number `only`. Returns the result and the replacement count.
 fn replace(
     regex: &Posix,
     text: &str,

@@ -10,7 +10,7 @@ use super::format;
 pub(crate) type Text = Rc<str>;
 pub(crate) type Array = Rc<RefCell<IndexMap<Text, Value>>>;
 
-/// A value. Input that looks like a number compares as one.
+/// A value. Input that looks like a number (`Either`) is compared as a number.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Value {
     #[default]

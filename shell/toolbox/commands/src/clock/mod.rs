@@ -43,7 +43,7 @@ pub(crate) const MONTHS: [&str; 12] = [
 pub(crate) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Returns a time as seconds since 1970 and nanoseconds within the second.
+/// Splits a time into whole seconds since 1970 and the remaining nanoseconds.
 pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),

@@ -1,12 +1,12 @@
-//! Time zones in the POSIX syntax of `TZ`: `EST5EDT,M3.2.0,M11.1.0`. Names from the zone database,
-//! such as `Europe/Paris`, are not supported and mean UTC.
+//! Time zones in the POSIX syntax of `TZ`, such as `EST5EDT,M3.2.0,M11.1.0`. Names from the zone
+//! database, such as `Europe/Paris`, are not supported and are treated as UTC.
 
 use super::{Moment, days_before, moment};
 
 /// A time zone.
 pub(crate) struct Zone {
     standard: Offset,
-    /// The offset in summer, with the changes that start and end it.
+    /// The offset during summer time, with the changes at its start and end.
     summer: Option<(Offset, Change, Change)>,
 }
 
@@ -28,14 +28,14 @@ struct Change {
 enum Day {
     /// `Mm.w.d`: the month, the week of the month (5 is the last), and the weekday (0 is Sunday).
     OfMonth(i64, i64, i64),
-    /// `Jn`: the day of the year, counted from 1 without 29 February.
+    /// `Jn`: the day of the year, counted from 1. 29 February is never counted.
     OfYear(i64),
     /// `n`: the day of the year, counted from 0.
     Counted(i64),
 }
 
 impl Zone {
-    /// Returns UTC with the given name.
+    /// Returns a zone with the given name and no offset from UTC.
     pub(crate) fn utc(name: &str) -> Zone {
         Zone { standard: Offset { name: name.to_owned(), seconds: 0 }, summer: None }
     }

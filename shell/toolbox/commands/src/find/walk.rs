@@ -284,7 +284,7 @@ pub(crate) fn name(path: &str) -> &str {
     if bare.is_empty() { path } else { bare.rsplit('/').next().unwrap_or(bare) }
 }
 
-/// Returns the letter of a file's type.
+/// Returns the letter of a file's type: `d`, `l` or `f`.
 pub(crate) fn letter(found: &Metadata) -> char {
     match found.file_type() {
         kind if kind.is_dir() => 'd',

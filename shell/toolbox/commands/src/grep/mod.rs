@@ -105,7 +105,7 @@ pub(crate) fn run(args: &[String]) -> i32 {
     }
 }
 
-/// Rewrites `-3` to `-C3`.
+/// Rewrites a numeric option, such as `-3`, to `-C3`.
 fn context_number(word: &str) -> String {
     match word.strip_prefix('-') {
         Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -163,7 +163,7 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     })
 }
 
-/// Returns the number of context lines before and after a matching line.
+/// Returns the numbers of context lines printed before and after each matching line.
 fn context(line: &Line) -> Result<(usize, usize), String> {
     let both = number(line, "C")?.unwrap_or(0);
     Ok((number(line, "B")?.unwrap_or(both), number(line, "A")?.unwrap_or(both)))
@@ -232,7 +232,7 @@ fn searcher(look: &Look, (before, after): (usize, usize)) -> Searcher {
 }
 
 impl Grep<'_> {
-    /// Searches one operand. Returns true if the search is finished.
+    /// Searches one operand. Returns true if no further operand needs to be searched.
     fn operand(&mut self, path: &str, shown: &str) -> bool {
         if path == "-" {
             return self.file(path, &self.label.clone());

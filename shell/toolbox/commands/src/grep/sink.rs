@@ -6,7 +6,7 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, Si
 
 use super::matcher::Pattern;
 
-/// The kind of output.
+/// The kind of output: matching lines, a count, file names, or nothing.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Shown {
     Lines,
@@ -164,7 +164,7 @@ const NAME: &str = "35";
 const NUMBER: &str = "32";
 const SIGN: &str = "36";
 
-/// The width of a number that is followed by a tab, in characters.
+/// The minimum width of a line number or byte offset with `-T`, in characters.
 const ALIGNED: usize = 19;
 
 impl<W: Write> Sink for &mut Found<'_, W> {

@@ -109,7 +109,7 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
     Ok(Some(line))
 }
 
-/// Returns the indentation of one level; `None` prints each value on one line.
+/// Parses the value of `--indent`. Returns `None` for 0: each value is printed on one line.
 fn indent(width: &str) -> Result<Option<String>, String> {
     match width.parse() {
         Ok(width @ 0..=7) => Ok((width > 0).then(|| " ".repeat(width))),

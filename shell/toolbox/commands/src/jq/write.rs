@@ -7,7 +7,7 @@ use jaq_json::{Num, Val};
 /// The format of the output.
 #[derive(Default)]
 pub(crate) struct Look {
-    /// The indentation of one level; `None` prints a value on one line.
+    /// The indentation of one level. If `None`, each value is printed on one line.
     pub indent: Option<String>,
     pub raw: bool,
     pub ascii: bool,

@@ -96,7 +96,7 @@ fn named(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String
     Ok(())
 }
 
-/// Returns the set member that starts with `letter`, with its escape sequence replaced.
+/// Parses a set member whose first character, `letter`, was just read. Decodes awk's escapes.
 fn member(chars: &mut Peekable<Chars<'_>>, set: Set, letter: char) -> char {
     if letter != '\\' || set != Set::Escapes {
         return letter;
@@ -105,7 +105,7 @@ fn member(chars: &mut Peekable<Chars<'_>>, set: Set, letter: char) -> char {
     escaped_code(escaped, chars).unwrap_or(escaped)
 }
 
-/// Parses the end of a range, if a range follows its first character.
+/// Parses the `-` and the last character of a range. Returns `None` if no range follows.
 fn range_end(chars: &mut Peekable<Chars<'_>>, set: Set) -> Result<Option<char>, String> {
     let mut ahead = chars.clone();
     if ahead.next() != Some('-') || ahead.peek().is_none_or(|next| *next == ']') {

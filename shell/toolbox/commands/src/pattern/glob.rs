@@ -1,4 +1,4 @@
-//! File name patterns: `*`, `?`, `[…]`.
+//! File name patterns, which may contain `*`, `?` and `[…]`.
 
 use super::bracket::{Set, bracket};
 use super::push_literal;

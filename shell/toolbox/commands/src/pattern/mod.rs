@@ -1,5 +1,5 @@
-//! Translation of POSIX patterns (basic, extended, file names) into the regex engine's syntax, and
-//! matching with the translated patterns.
+//! Translation of POSIX basic and extended patterns and file name patterns into the regex engine's
+//! syntax, and matching with the translated patterns.
 
 mod bracket;
 mod glob;
@@ -46,11 +46,11 @@ pub(crate) struct Translated {
     pub text: String,
     /// The number of groups.
     pub groups: usize,
-    /// If true, the pattern has backreferences, which only the slower engine supports.
+    /// If true, the pattern has backreferences, which only the backtracking engine supports.
     pub refers_back: bool,
     /// If true, the first alternative that matches may not be the longest match.
     pub has_choices: bool,
-    /// The last escaped character whose escape has no meaning.
+    /// The letter or digit of the last escape that has no meaning, such as the `d` of `\d`.
     pub stray: Option<char>,
 }
 
@@ -241,8 +241,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Prepares the last atom for a repetition. Wraps it in a group if it already has one, so that
-    /// `a+?` is not a lazy repetition. Returns false if there is no atom.
+    /// Prepares the last atom for a repetition. Wraps it in a group if it is already repeated, so
+    /// that `a+?` is not a lazy repetition. Returns false if there is no atom.
     fn repeatable(&mut self) -> bool {
         let Last::Atom { at, is_group, repeated } = self.last else { return false };
         if repeated {

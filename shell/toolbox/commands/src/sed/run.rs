@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
         Ok(self.regex(regex)?.is_match(&self.pattern))
     }
 
-    /// Returns `regex`, or the last regular expression used if it is `None`. Records the result.
+    /// Returns `regex` or, if it is `None`, the last regular expression used. Records the result.
     fn regex(&mut self, regex: &Regex) -> Result<Rc<Posix>, Error> {
         let known = regex.as_ref().or(self.last_regex.as_ref()).cloned();
         let regex = known.ok_or_else(|| Error("no previous regular expression".to_owned(), 1))?;

@@ -40,7 +40,7 @@ pub(super) enum RangeEnd {
     Line(u64),
     Last,
     Regex(Regex),
-    /// `+N`: N more lines.
+    /// `+N`: N lines after the first line of the range.
     Count(u64),
     /// `~N`: up to the next line whose number is a multiple of N.
     Multiple(u64),

@@ -52,7 +52,7 @@ pub(crate) fn uname(args: &[String]) -> i32 {
     0
 }
 
-/// Runs `which`: prints the paths of the commands that exist.
+/// Runs `which`: prints the path of each given command that exists.
 pub(crate) fn which(args: &[String]) -> i32 {
     let mut status = 0;
     for name in args.iter().skip(1).filter(|name| !name.starts_with('-')) {

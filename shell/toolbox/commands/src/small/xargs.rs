@@ -29,7 +29,7 @@ const OPTIONS: &[Known] = &[
 /// The default maximum total size of a command's words, in bytes.
 const MOST: usize = 96 << 10;
 
-/// The command to run, and the limits that divide the input into several commands.
+/// The command to run, and the limits on the number and size of its arguments.
 struct Plan {
     command: Vec<String>,
     replace: Option<String>,
@@ -145,7 +145,7 @@ impl Plan {
         count
     }
 
-    /// Runs one command and returns 0 or 123. An error is an exit status that ends xargs.
+    /// Runs one command. Returns 0, or 123 if it fails. `Err` is the status with which xargs exits.
     fn run(&self, items: &[Word]) -> Result<i32, i32> {
         let argv: Vec<Vec<u8>> = match (&self.replace, items.first()) {
             (Some(sign), Some(item)) => {

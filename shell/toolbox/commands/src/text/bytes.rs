@@ -49,7 +49,7 @@ const STRINGS: &[Known] = &[
     ('f', "print-file-name", Nothing),
 ];
 
-/// Runs `strings`: prints the printable sequences in binary data.
+/// Runs `strings`: prints the sequences of printable characters in binary data.
 pub(crate) fn strings(args: &[String]) -> i32 {
     run("strings", args, STRINGS, |line, out| {
         let least = number(line, "n", 4)?;

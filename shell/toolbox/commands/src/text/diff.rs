@@ -74,7 +74,7 @@ pub(crate) fn diff(args: &[String]) -> i32 {
 }
 
 fn prepared(args: &[String]) -> Result<i32, String> {
-    // `--unified` and `--context` may lack a number, but an option with a value may not.
+    // `--unified` and `--context` may lack a number, but `Takes::Value` requires a value.
     let args: Vec<String> = args
         .iter()
         .map(|word| {

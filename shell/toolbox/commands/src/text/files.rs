@@ -1,4 +1,4 @@
-//! `stat`, `chmod`: commands for the metadata of files.
+//! `stat`, `chmod`: commands for file metadata.
 
 use std::fs::{self, Metadata};
 use std::io::Write as _;

@@ -35,7 +35,7 @@ fn put(out: &mut impl Write, sign: &str, lines: &Lines, range: Range<usize>) -> 
     Ok(())
 }
 
-/// Prints the normal format: `2c2`, `<`, `>`.
+/// Prints the differences in the normal format, with lines such as `2c2`, `< old` and `> new`.
 pub(crate) fn normal(
     out: &mut impl Write,
     ops: &[DiffOp],
@@ -71,7 +71,7 @@ fn cover(group: &[DiffOp]) -> (Range<usize>, Range<usize>) {
     (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end)
 }
 
-/// Prints the unified format: `@@ -1,3 +1,4 @@`.
+/// Prints the differences in the unified format, with headers such as `@@ -1,3 +1,4 @@`.
 pub(crate) fn unified(
     out: &mut impl Write,
     ops: &[DiffOp],
@@ -100,7 +100,7 @@ pub(crate) fn unified(
     Ok(())
 }
 
-/// Prints the context format: `*** 1,3 ****`, `--- 1,4 ----`.
+/// Prints the differences in the context format, with headers such as `*** 1,3 ****`.
 pub(crate) fn context(
     out: &mut impl Write,
     ops: &[DiffOp],

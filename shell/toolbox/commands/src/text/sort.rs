@@ -1,5 +1,5 @@
-//! `sort`: the uutils implementation, except for two modes that need threads there: checking for
-//! sorted input (`-c`, `-C`), and merging sorted files (`-m`), which are simply sorted here.
+//! `sort`: the uutils implementation, except for the modes that need threads there. `-c` and `-C`
+//! compare the input with its sorted lines, and `-m` sorts the files instead of merging them.
 
 use std::ffi::OsString;
 use std::fs;
