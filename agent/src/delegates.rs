@@ -176,6 +176,9 @@ pub enum ChildError {
     /// The agent cannot be used.
     #[error("{0}")]
     Refused(String),
+    /// The child run was suspended, for example because another process drives it.
+    #[error("{0}")]
+    Suspended(String),
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -257,7 +260,9 @@ impl RunDelegates {
         };
         let end = self.children.run(request).await.map_err(|error| match error {
             ChildError::Unknown(why) => Failure::new(Code::ENOENT, why),
-            ChildError::Refused(why) => Failure::new(Code::EREMOTE, why),
+            ChildError::Refused(why) | ChildError::Suspended(why) => {
+                Failure::new(Code::EREMOTE, why)
+            }
             ChildError::Store(error) => Failure::new(Code::EREMOTE, error.to_string()),
         })?;
         match end {

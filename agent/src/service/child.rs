@@ -4,6 +4,7 @@
 //! answer resumes the root run, whose program then repeats the call that started the child run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -27,6 +28,12 @@ use crate::store::TenantStore;
 
 /// The call id of a pending approval that asks an operator to release a child run.
 const RELEASE: &str = "release";
+
+/// Number of attempts to drive a child run that is suspended.
+const ATTEMPTS: u32 = 7;
+/// Delay before the second attempt. Each further delay is twice as long, so the last attempt is made
+/// after half a minute.
+const DELAY: Duration = Duration::from_millis(500);
 
 /// The reason for cancelling a run whose parent has ended.
 const PARENT_ENDED: &str = "the run that started it has ended";
@@ -101,7 +108,31 @@ impl ChildRuns for ServiceChildren {
 }
 
 impl ServiceChildren {
+    /// Starts or resumes a child run, and waits until it stops. A child run that is suspended is
+    /// resumed again after a delay, because the model of the parent would repeat what it asked for
+    /// if it learned of a failure.
     async fn run_child(&self, request: ChildRequest) -> Result<ChildEnd, ChildError> {
+        let mut delay = DELAY;
+        for _ in 1..ATTEMPTS {
+            match self.try_child(&request).await {
+                Err(ChildError::Suspended(reason)) => {
+                    tracing::warn!(run = request.id, reason, "a child run is resumed again");
+                }
+                Err(ChildError::Store(cause)) => {
+                    tracing::warn!(run = request.id, %cause, "a child run is resumed again");
+                }
+                stopped => return stopped,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = request.cancel.cancelled() => {}
+            }
+            delay *= 2;
+        }
+        self.try_child(&request).await
+    }
+
+    async fn try_child(&self, request: &ChildRequest) -> Result<ChildEnd, ChildError> {
         let known = self.store.run(&request.id).await?;
         if let Some(ended) = known.as_ref().filter(|run| run.status == Status::Ended) {
             return Self::ended(ended);
@@ -111,6 +142,7 @@ impl ServiceChildren {
             None => self.origin_of(&request.agent).await?,
         };
         let ChildRequest { id, message, tree, cancel, .. } = request;
+        let (id, tree, cancel) = (id.clone(), tree.clone(), cancel.clone());
         let _permit = tokio::select! {
             permit = self.service.0.host.child_permit(tree.depth) => permit,
             () = cancel.cancelled() => None,
@@ -120,7 +152,8 @@ impl ServiceChildren {
         let recorded = self.store.last_event(&id).await?;
         let (live, is_new) = self.service.add(self.store.tenant(), (&id, &root), recorded);
         if is_new {
-            self.drive((id, message, origin), known, (Arc::clone(&live), cancel), lineage).await;
+            let request = (id, message.clone(), origin);
+            self.drive(request, known, (Arc::clone(&live), cancel), lineage).await;
         }
         Ok(match live.outcome().await {
             Outcome::Ended(report) => {
@@ -137,7 +170,7 @@ impl ServiceChildren {
             Outcome::Suspended(_) if self.service.0.suspending.is_cancelled() => {
                 std::future::pending().await
             }
-            Outcome::Suspended(reason) => return Err(ChildError::Refused(reason)),
+            Outcome::Suspended(reason) => return Err(ChildError::Suspended(reason)),
         })
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::TenantStore;
 use wattle_agent::agents::Agents;
 use wattle_agent::capability::policy::Policy;
+use wattle_agent::journal::Journal as _;
 use wattle_server::{App, TenantParts};
 
 use crate::api::wat;
@@ -297,4 +298,35 @@ async fn a_tree_goes_on_in_the_next_process_where_it_stopped() {
     }
     let replayed = office.world.api(&format!("POST /api/run/{run}/replay"), "").await.json();
     assert_eq!(replayed["difference"], Json::Null, "{replayed}");
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_go_on_at_once_is_no_failure_for_the_one_that_asked_it() {
+    let (agents, _folder) = agents("");
+    let store = store();
+    let open = async |store: TenantStore| {
+        let agents = agents.clone();
+        World::of(TenantParts::new(store), move |app| app.with_agents(agents), |_| {}).await
+    };
+    let mut office = Office::of(open(store.clone()).await, store.clone());
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_coder\", \"one\")");
+    let question = office.asked("coder").await;
+    let child = office.children(&run).await[0]["id"].as_str().unwrap().to_owned();
+    office.world.shutdown.cancel();
+    question.abandoned().await;
+    let Office { world, .. } = office;
+    world.ended().await;
+
+    // The next process finds the child run locked.
+    let lock = store.lock(&format!("run:{child}")).await.unwrap().unwrap();
+    let mut office = Office::of(open(store.clone()).await, store);
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    drop(lock);
+    office.asked("coder").await.respond("first");
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("first"), "{}", question.last());
+    question.respond("done");
+    office.world.until(&run, "done").await;
+    assert_eq!(office.children(&run).await.len(), 1, "no agent was asked twice");
 }
