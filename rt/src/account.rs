@@ -283,16 +283,26 @@ impl Account {
     /// the outermost one is charged. The time is measured with the wall clock, which is cheap
     /// enough for short programs. On a busy machine, it is an upper bound on the processor time.
     pub async fn metered<F: Future>(&self, work: F) -> F::Output {
-        let mut work = pin!(work);
+        self.metered_since(Instant::now(), work).await.0
+    }
+
+    /// Meters a future like [`metered`](Account::metered). The charge of the first poll begins at
+    /// `started`. Returns the output, and the time at which the future completed.
+    pub(crate) async fn metered_since<F: Future>(
+        &self,
+        started: Instant,
+        work: F,
+    ) -> (F::Output, Instant) {
+        let (mut work, mut started) = (pin!(work), Some(started));
         std::future::poll_fn(|context| {
-            if METERING.replace(true) {
-                return work.as_mut().poll(context);
-            }
-            let _metering = Metering;
-            let started = Instant::now();
+            let began = started.take().unwrap_or_else(Instant::now);
+            let metering = if METERING.replace(true) { None } else { Some(Metering) };
             let polled = work.as_mut().poll(context);
-            self.add_cpu(started.elapsed());
-            polled
+            let ended = Instant::now();
+            if metering.is_some() {
+                self.add_cpu(ended.duration_since(began));
+            }
+            polled.map(|output| (output, ended))
         })
         .await
     }

@@ -181,7 +181,10 @@ impl Inner {
         // Exhausting the instance pool is an error, so wait here instead. The semaphore is never
         // closed.
         let _slot = match self.slots.get(launch.level) {
-            Some(slots) => slots.acquire().await.ok(),
+            Some(slots) => match slots.try_acquire() {
+                Ok(slot) => Some(slot),
+                Err(_) => slots.acquire().await.ok(),
+            },
             None => None,
         };
         let started = Instant::now();
@@ -195,15 +198,15 @@ impl Inner {
             account: launch.account,
         };
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
-        let ended = {
+        let (ended, end) = {
             // Pinned here, because this future is large and therefore expensive to move.
             let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
-            account.metered(pin!(call.catch_unwind())).await
+            account.metered_since(started, pin!(call.catch_unwind())).await
         };
         // After a panic, the store may be in any state. Only the name of the last function called
         // is read from it before it is dropped.
         let ended = ended.map_err(|payload| self.bug(store.data(), payload))?;
-        let duration = started.elapsed();
+        let duration = end.duration_since(started);
         let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
         let (exit, trap) = match (halt, ended) {
             (Some(halt), _) => (Exit::Trapped(Trap::halted(halt)), Vec::new()),
