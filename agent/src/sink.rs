@@ -36,7 +36,7 @@ impl<'a> Stamp<'a> {
         Stamp { run_id, root_run_id: run_id.to_owned(), next: AtomicU64::new(next), sink }
     }
 
-    /// Returns the stamp of a run in the tree of the root run `root`.
+    /// Returns this stamp with `root` as the id of the root run.
     pub(crate) fn under(self, root: &str) -> Self {
         Stamp { root_run_id: root.to_owned(), ..self }
     }

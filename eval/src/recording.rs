@@ -120,8 +120,8 @@ fn replies(text: &str) -> Option<Vec<String>> {
     (!replies.is_empty()).then_some(replies)
 }
 
-/// Encodes a model's name as a folder name. Characters that a folder name cannot contain become `%`
-/// and two hex digits.
+/// Encodes a model's name as a folder name. Every byte except ASCII letters, digits, `-`, `_` and
+/// `.` becomes `%` and two hex digits, and so does a `.` at the start.
 pub(crate) fn encode(model: &str) -> String {
     let mut name = String::new();
     for (at, byte) in model.bytes().enumerate() {

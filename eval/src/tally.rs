@@ -31,7 +31,7 @@ struct TallyState {
     repairs: u32,
 }
 
-/// A call that has started.
+/// A call that has started and has no result yet.
 #[derive(Debug)]
 struct OpenCall {
     step: u32,

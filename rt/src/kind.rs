@@ -154,7 +154,7 @@ pub trait Kind: sealed::Sealed {
     /// Borrows a copied value.
     fn lend(value: &Self::Owned) -> Self::Borrowed<'_>;
 
-    /// Asks the run's guard about the resource that the value itself names.
+    /// Asks the run's guard for access to the resource that the value itself names.
     ///
     /// # Errors
     /// `EACCESS` if the guard denies access.
@@ -190,7 +190,7 @@ pub fn own<K: Kind>(
     K::read(memory, raw, function).map(K::own)
 }
 
-/// Asks the run's guard about the resource that a value names.
+/// Asks the run's guard for access to the resource that a value names.
 ///
 /// # Errors
 /// The same as for [`Kind::admit`].
@@ -203,7 +203,7 @@ pub fn admit<K: Kind>(
     K::admit(run, function, value)
 }
 
-/// Asks the run's guard about the resource that a copied value names.
+/// Asks the run's guard for access to the resource that a copied value names.
 ///
 /// # Errors
 /// The same as for [`Kind::admit`].

@@ -253,7 +253,7 @@ impl SealedChain {
         Ok(())
     }
 
-    /// Returns a position in the ledger before which there are no seals of this run. A new run may
+    /// Returns a position in the ledger before which there are no seals for the run. A new run may
     /// already have seals if another process tried to begin it.
     fn first_position(&self, ledger: &mut LockedLedger) -> io::Result<u64> {
         let Ok(id) = self.run.parse::<ulid::Ulid>() else { return ledger.position_after(|_| true) };

@@ -27,11 +27,12 @@ pub(super) struct Seal {
     pub(super) line: String,
     /// The head of the chain.
     pub(super) head: String,
-    /// The SHA-256 hash of the ledger's previous line; empty in the first line.
+    /// The SHA-256 hash of the ledger's previous line. Empty in the first line, and `None` in
+    /// version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev: Option<String>,
-    /// The run of the previous line; empty in the first line, or if the previous line is not a
-    /// seal.
+    /// The run of the previous line. Empty in the first line, or if the previous line is not a
+    /// seal. `None` in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev_run: Option<String>,
     /// If true, the run has ended.

@@ -225,7 +225,7 @@ impl Run {
         self.has_seals() && self.verdict.finding.is_none() && !is_same
     }
 
-    /// Returns true if the ledger has seals of the run.
+    /// Returns true if the ledger has seals for the run.
     pub(super) fn has_seals(&self) -> bool {
         self.first_seal.is_some()
     }

@@ -411,7 +411,8 @@ pub(super) struct FailedAttempt {
 
 pub(super) enum Retry {
     GiveUp,
-    /// The request is repeated after the delay that the server requested.
+    /// The request is repeated after the delay that the server requested or, if it requested none,
+    /// after a delay that doubles with each retry.
     Again(Option<Duration>),
     /// The request is repeated immediately with these fields.
     Without(OptionalFields),

@@ -44,8 +44,8 @@ impl Default for Limits {
 pub(crate) enum Reach {
     /// Public addresses only.
     Public,
-    /// Any address except those of metadata services, multicast and broadcast, because the operator
-    /// allowed this host explicitly.
+    /// All addresses except metadata, multicast and broadcast addresses. Applies to a host that the
+    /// operator allowed explicitly.
     Named,
 }
 

@@ -32,8 +32,9 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates a handle to the files of a run whose writes stay in memory, with an optional base.
-    /// The overlay uses at most `limit` bytes for content and metadata.
+    /// Creates a file system for a run as an overlay over `base`. Reads fall through to the base,
+    /// and writes stay in memory. Without a base, the file system is initially empty. The overlay
+    /// uses at most `limit` bytes for content and metadata.
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
         Files::new(Store::Overlay(Overlay::new(base, limit)))
@@ -144,8 +145,8 @@ impl Files {
     /// Appends to a file. Creates the file and its missing parent folders.
     ///
     /// # Errors
-    /// The same as for [`Files::write`]. Also fails if a file of the base is too large to be copied
-    /// into the overlay.
+    /// The same as for [`Files::write`]. Also fails if the file is in the base and is too large to
+    /// copy into the overlay.
     pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.edit(path, Edit::Append(data))
     }

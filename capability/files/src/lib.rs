@@ -31,7 +31,7 @@
 //! stays in the workdir. The target of a relative link is resolved from the link's folder. The
 //! target of an absolute link must be under the workdir's path on the host. Any other link is
 //! rejected, and so is a path that leads above the root. Devices, FIFOs and sockets are listed but
-//! never opened. An entry of the base whose name is not UTF-8 is listed as [`EntryKind::Other`],
+//! never opened. An entry in the base whose name is not UTF-8 is listed as [`EntryKind::Other`],
 //! with replacement characters in the name, and cannot be opened.
 //!
 //! # Listings

@@ -34,7 +34,7 @@ impl Reader {
         Reader { path, source: Source::Base { file, size, version } }
     }
 
-    /// Returns the version of the base's file that was opened, or `None` for a file of the overlay.
+    /// Returns the version of the base's file that was opened, or `None` for a file in the overlay.
     #[must_use]
     pub fn version(&self) -> Option<&Version> {
         match &self.source {

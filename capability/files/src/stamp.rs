@@ -1,4 +1,4 @@
-//! Records of the state that an entry of the base had when the run relied on it. They show whether
+//! Records of the state that an entry in the base had when the run relied on it. They show whether
 //! another process has changed the entry since then.
 
 use serde::{Deserialize, Serialize};

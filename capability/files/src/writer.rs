@@ -68,7 +68,7 @@ impl Writer {
     }
 }
 
-/// Edits an open file of the base, and returns the file's new size. The caller holds the store's
+/// Edits an open file in the base, and returns the file's new size. The caller holds the store's
 /// lock, so no other thread uses the handle.
 fn edit_base(path: &RunPath, file: &File, edit: Edit<'_>) -> Result<u64, FilesError> {
     let io = |cause| FilesError::io(Intent::Write, path, cause);

@@ -120,11 +120,16 @@ impl Rule {
         })
     }
 
-    /// Returns the rank of the rule for a function, or `None` if the rule does not match. The rule
-    /// matches if it names the function or its capability. However, a rule on a capability whose
-    /// name refers to `class` does not match, because [`on_class`](Rule::on_class) ranks such a
-    /// rule. A rule that allows a capability allows only the effects that are the capability's
-    /// purpose. `restricts` is true if the rule denies or asks.
+    /// Returns the rank of the rule for a function, or `None` if the rule does not match. A rule
+    /// matches if it names the function or its capability. If the call has an effect of the class
+    /// `class`, a rule that names the capability has two exceptions:
+    ///
+    /// - If the capability's name also refers to `class`, the rule does not match here, because
+    ///   [`on_class`](Rule::on_class) ranks it.
+    /// - Unless `restricts` is true, the rule matches only if effects of `class` are the
+    ///   capability's purpose.
+    ///
+    /// `restricts` is true if the rule denies or asks.
     pub(super) fn on_name(
         &self,
         capability: &str,

@@ -340,8 +340,8 @@ enum Part<'w> {
     Group(usize),
 }
 
-/// Parses a replacement string, which may contain `$1`, `${name}` and `$$`. A dollar sign before
-/// anything else is literal.
+/// Parses a replacement string, which may contain `$1`, `$name`, `${name}` and `$$`. A dollar sign
+/// before anything else is literal.
 fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failure> {
     let mut parts = Vec::new();
     let mut rest = with;

@@ -15,11 +15,11 @@ pub(crate) struct Authority {
     pub(crate) pem: String,
 }
 
-/// The first and last years of a certificate that is currently valid.
+/// The years in which the validity of a currently valid certificate starts and ends.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
-/// The first and last years of an expired certificate.
+/// The years in which the validity of an expired certificate starts and ends.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
-/// The first and last years of a certificate that is not valid yet.
+/// The years in which the validity of a certificate that is not valid yet starts and ends.
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
 
 impl Authority {

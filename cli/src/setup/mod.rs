@@ -224,8 +224,8 @@ impl Setup {
         }
     }
 
-    /// Returns the settings of the agent loop, with the content guard. The guard's classifier asks
-    /// `model`.
+    /// Returns the settings of the agent loop, with the content guard if it is enabled. The guard's
+    /// classifier, if configured, asks `model`.
     ///
     /// # Errors
     /// If a pattern of the guard is invalid.

@@ -16,7 +16,8 @@ pub(super) enum Item {
 }
 
 impl Item {
-    /// Returns true if `found` consists of this item.
+    /// Returns true if `found` matches this item. A number may differ by at most `within` (plus a
+    /// rounding tolerance) and may have a unit.
     pub(super) fn is(&self, found: &str, within: f64) -> bool {
         match self {
             Item::Text(text) => bare(found) == bare(text),

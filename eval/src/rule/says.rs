@@ -5,7 +5,7 @@ use super::item::{Item, is_near, joined};
 use super::quoted;
 use crate::number::numbers;
 
-/// Maximum number of words other than the values.
+/// Maximum number of words in an answer, not counting the expected strings.
 const MAX_OTHER_WORDS: usize = 40;
 
 /// Words that evade the question or express doubt.

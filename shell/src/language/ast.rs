@@ -158,7 +158,8 @@ pub(crate) enum Target {
     },
     Append(Word),
     ReadWrite(Word),
-    /// `n>&word` or `n<&word`. The word is a number, a number and `-`, or `-`.
+    /// `n>&word` or `n<&word`. The word expands to a number, a number followed by `-`, or `-`
+    /// alone. After `>&` without another descriptor, it may also be a file name, as in `>&file`.
     Duplicate {
         word: Word,
         input: bool,

@@ -34,8 +34,8 @@ pub trait Peer {
 
 /// Runs a job repeatedly for the given time, and returns the measurements.
 ///
-/// The first run is not timed, and its result is compared with the expected result. A tenth of the
-/// time is used for warming up.
+/// The first run is not timed, and its result is compared with the expected result. Before
+/// measuring, warms up for an additional tenth of the time.
 ///
 /// # Errors
 /// If the peer fails or returns a different result.

@@ -53,7 +53,8 @@ pub(super) fn line_end(text: &str, at: usize) -> usize {
     slice(text, at, text.len()).find('\n').map_or(text.len(), |length| at + length)
 }
 
-/// Returns the mark and the length of the fence at `at`, or `None` if there is no fence.
+/// Returns the character (a backtick or a tilde) and the length of the code fence at `at`, or
+/// `None` if there is no fence there.
 pub(super) fn fence(text: &str, at: usize) -> Option<(u8, usize)> {
     let mark = byte(text, at);
     let length = if mark == b'`' || mark == b'~' { run(text, at, mark) } else { 0 };

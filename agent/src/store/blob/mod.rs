@@ -266,9 +266,9 @@ impl Store {
         )?)
     }
 
-    /// Removes unreferenced objects that were last used before `old`. The first call that finds a
-    /// completely uploaded object marks it as unused, and a later call removes it. Adds the number
-    /// of removed objects to `removed`.
+    /// Removes unreferenced objects that were last used before `old`. An object whose upload was
+    /// never completed is removed at once. Any other such object is first marked as unused, and a
+    /// later call removes it. Adds the number of removed objects to `removed`.
     pub(super) async fn remove_unused_objects(
         &self,
         old: i64,

@@ -45,8 +45,8 @@ pub use secret::{Secret, SecretError, SecretHost};
 use spellings::Spellings;
 pub(crate) use spellings::{CleanStream, Cleaner};
 
-/// Maximum number of body bytes that are searched together with the URL and the headers. No common
-/// spelling of a secret is longer.
+/// Maximum number of body bytes that are searched together with the URL and the headers. A secret
+/// in any common encoding fits within this limit.
 const MAX_JOINED: usize = 64 << 10;
 
 /// Prefix of a reference.
@@ -58,8 +58,9 @@ pub trait Secrets: Send + Sync {
     /// or `EREMOTE` if the secret is not available.
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>>;
 
-    /// Returns all secrets: the values that no program may write and no response may contain. If
-    /// this fails, no request is sent.
+    /// Returns all secrets in the store. A program's request that contains the value of one of them
+    /// is denied, and values are replaced with references in responses. If this fails, no request
+    /// is sent.
     fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 

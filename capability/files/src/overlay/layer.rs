@@ -1,6 +1,6 @@
 //! The layer: an in-memory tree of the entries that the run wrote, moved and removed.
 //!
-//! The node of a folder is either *opaque*, and hides all entries of the base under the folder, or
+//! The node of a folder is either *opaque*, and hides all entries in the base under the folder, or
 //! *merged*, and shows them unless other nodes replace or hide them.
 //!
 //! Invariants: every parent of a node is a node; the base had a folder at the path of each merged
@@ -50,7 +50,7 @@ pub(super) enum Body {
     },
     Folder(Folder),
     Link(String),
-    /// An entry of the base that the run removed.
+    /// An entry in the base that the run removed.
     Gone,
 }
 
@@ -209,7 +209,7 @@ impl Layer {
         existing.any(|(child, _)| child.eq_ignore_ascii_case(name))
     }
 
-    /// Returns true if entries of the base are visible in the parent folder of `path`.
+    /// Returns true if entries in the base are visible in the parent folder of `path`.
     pub(super) fn shows_base(&self, path: &RunPath) -> bool {
         let Some(parent) = path.parent() else { return true };
         match self.lookup(&parent) {
@@ -299,7 +299,8 @@ impl Layer {
         }
     }
 
-    /// Sets the stamp of the base's entry that the node at `path` relies on.
+    /// Replaces the recorded stamp of the base's entry at `path`. Does nothing if the layer has no
+    /// node at that path.
     pub(super) fn set_seen(&mut self, path: &RunPath, seen: Stamp) {
         if let Some(node) = self.node_mut(path) {
             node.seen = seen;

@@ -24,7 +24,7 @@ use layer::{Body, Content, Layer, Lookup, Node};
 use reads::Reads;
 
 /// A tree whose changes are stored as nodes of a [`Layer`]. A node is a new entry, or replaces or
-/// hides an entry of the base.
+/// hides an entry in the base.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     base: Option<Base>,
@@ -71,7 +71,7 @@ impl Overlay {
     }
 
     /// Returns the number of ancestors of `path`, not counting the root, that exist in the layer or
-    /// as visible folders of the base. Returns 0 without a base.
+    /// as visible folders in the base. Returns 0 without a base.
     fn merged_parents(&self, path: &RunPath) -> Result<usize, FilesError> {
         let Some(base) = &self.base else { return Ok(0) };
         let mut merged = 0;

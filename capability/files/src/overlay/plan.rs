@@ -57,7 +57,7 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     /// Adds the differences in a folder. `in_base` is true if the base also has the folder. `cover`
-    /// is the path and the stamp of the topmost folder that hides an entry of the base: this
+    /// is the path and the stamp of the topmost folder that hides an entry in the base: this
     /// folder, or one of its ancestors. That stamp covers everything under the topmost folder.
     /// `cover` is `None` if there is no such folder. The maximum depth of a path limits the
     /// recursion.

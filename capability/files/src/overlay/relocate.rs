@@ -41,7 +41,7 @@ impl Overlay {
     }
 
     /// Returns a copy of an entry, with everything in it, as a node for its new path. The folders
-    /// of the copy are opaque, so that entries of the base at the new path stay hidden. The maximum
+    /// of the copy are opaque, so that entries in the base at the new path stay hidden. The maximum
     /// depth of a path limits the recursion.
     fn copy(&mut self, path: &RunPath, progress: &mut Move<'_>) -> Result<Node, FilesError> {
         let target = path.relocate(progress.from, progress.to);

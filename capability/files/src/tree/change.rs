@@ -94,7 +94,7 @@ pub(crate) fn set_modified(
         EntryInfo::Absent => return Err(missing(tree, path)),
         _ => {}
     }
-    // An empty edit copies a file of the base into an overlay. An unmodified copy does not count as
+    // An empty edit copies a file in the base into an overlay. An unmodified copy does not count as
     // a change.
     edit(tree, path, Edit::WriteAt(0, &[]))?;
     tree.set_modified(path, time)

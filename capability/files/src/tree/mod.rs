@@ -46,7 +46,7 @@ pub(crate) trait Tree {
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError>;
 
     /// Returns true if a folder contains an entry called `name`, which must be one of the names in
-    /// a repository's layout. An entry of the base that an overlay hides also counts, because it
+    /// a repository's layout. An entry in the base that an overlay hides also counts, because it
     /// exists until the changes are applied.
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError>;
 
@@ -97,7 +97,7 @@ pub(crate) trait Tree {
 pub(crate) enum OpenFile {
     /// A file of an overlay, identified by its current path.
     Overlay(OpenPath),
-    /// A file of the base, identified by a handle.
+    /// A file in the base, identified by a handle.
     Base { path: RunPath, file: File },
 }
 

@@ -7,9 +7,9 @@
 //! **Retries.** A transaction has no effect if it conflicts with another transaction (40001,
 //! 40P01), or if its connection is lost before its commit is sent. It is then repeated with an
 //! increasing delay. If the connection is lost after the commit was sent, the outcome of the
-//! transaction is unknown. The store then asks the server for the transaction's status by its
-//! number, and repeats the transaction only if it was rolled back. If a server does not number
-//! transactions, the transaction is not repeated, and the caller gets an error.
+//! transaction is unknown. The store then asks the server for the status of the transaction with
+//! its ID, and repeats the transaction only if it was rolled back. If a server does not assign
+//! transaction IDs, the transaction is not repeated, and the caller gets an error.
 //!
 //! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
 //! process that is paused during a transaction holds its locks only for a limited time.
@@ -81,7 +81,8 @@ struct Inner {
 /// Properties of the server.
 #[derive(Clone, Copy, Debug)]
 struct Server {
-    /// If true, the server can report the status of a transaction by its number.
+    /// If true, the server assigns transaction IDs and can report the status of a transaction given
+    /// its ID.
     has_statuses: bool,
 }
 
@@ -91,8 +92,8 @@ enum Attempt<T> {
     Done(T),
     /// The transaction had no effect.
     Failed(Cause),
-    /// The commit was sent, but its outcome is unknown. `number` identifies the transaction, if the
-    /// server numbers transactions.
+    /// The commit was sent, but its outcome is unknown. `number` is the transaction ID, if the
+    /// server assigns one.
     Unknown { result: T, number: Option<String>, cause: DbError },
 }
 
@@ -242,7 +243,7 @@ impl Postgres {
     }
 
     /// Returns true if a transaction whose commit was sent has been committed. Asks the server for
-    /// the transaction's status by `number`.
+    /// the status of the transaction with the ID `number`.
     async fn has_landed(&self, number: Option<String>, cause: &DbError) -> Result<bool, DbError> {
         let unknown = |why: &str| {
             let message = format!("the connection was lost during a commit, and {why}: {cause}");

@@ -256,7 +256,7 @@ impl Streams {
         status
     }
 
-    /// Flushes all output, except the collected input of commands.
+    /// Flushes standard output and all files. Output to a command stays buffered until its close.
     pub(crate) fn flush(&mut self) {
         _ = self.out.flush();
         for sink in self.sinks.values_mut() {

@@ -424,7 +424,7 @@ fn add(text: &mut Vec<u8>, end: u8, more: &[u8]) {
     text.extend_from_slice(more);
 }
 
-/// Returns a text as `l` prints it: escaped, in lines of at most `length` characters.
+/// Formats text for `l`: escaped, in lines of at most `length` characters. 0 and 1 mean no limit.
 fn listed(text: &[u8], length: usize) -> Vec<u8> {
     let most = length.saturating_sub(1);
     let (mut out, mut column) = (Vec::new(), 0);
