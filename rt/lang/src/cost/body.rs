@@ -2,7 +2,10 @@
 
 use wasmparser::{BlockType, FunctionBody, Operator};
 
-use super::{Count, Measure};
+use super::{Count, Measure, operator};
+
+/// The number of values that each function may hold without counting for [`Measure::Held`].
+const HELD_FREE: u64 = 64;
 
 /// The state of the walk that computes the cost of one function.
 pub(super) struct Body<'c> {
@@ -17,20 +20,29 @@ pub(super) struct Body<'c> {
     /// The number of the first instruction in the outermost enclosing loop.
     loop_start: usize,
     branches: u64,
+    /// The number of values on the operand stack.
+    height: u64,
+    /// The maximum height of the operand stack so far, at least [`HELD_FREE`].
+    peak: u64,
     number: usize,
     offset: usize,
 }
 
 impl<'c> Body<'c> {
-    pub(super) fn new(count: &'c mut Count, results: u64) -> Self {
+    pub(super) fn new(count: &'c mut Count, params: u64, results: u64) -> Self {
+        // Parameters are set before the first instruction.
+        let param = Local { first_set: 1, ..Local::default() };
+        let locals = (0..params).map(|_| param).collect();
         let mut body = Body {
             count,
             frames: Vec::new(),
-            locals: Vec::new(),
+            locals,
             in_loop: Vec::new(),
             loops: 0,
             loop_start: 0,
             branches: 0,
+            height: 0,
+            peak: HELD_FREE,
             number: 1,
             offset: 0,
         };
@@ -52,9 +64,10 @@ impl<'c> Body<'c> {
             self.offset = operators.original_position();
             let operator = operators.read().ok()?;
             self.number += 1;
-            self.add(Measure::Instructions, 1);
+            self.add(Measure::Instructions, operator::weight(&operator));
             self.step(&operator)?;
         }
+        self.add(Measure::Held, live(&self.locals).saturating_sub(HELD_FREE));
         let crossed = self.locals.iter().map(|local| local.crossed).fold(0, u64::saturating_add);
         self.add(Measure::Crossed, crossed);
         Some(())
@@ -71,12 +84,20 @@ impl<'c> Body<'c> {
             O::Block { blockty } => self.begin(BlockKind::Block, *blockty)?,
             O::Loop { blockty } => self.begin(BlockKind::Loop, *blockty)?,
             O::If { blockty } => self.begin(BlockKind::If, *blockty)?,
+            O::Else => self.begin_else(),
             O::End => self.close()?,
-            O::Br { relative_depth } | O::BrIf { relative_depth } => {
+            O::Br { relative_depth } => {
+                let carried = self.branch(*relative_depth)?;
+                self.add(Measure::Carried, carried);
+                self.leave();
+            }
+            O::BrIf { relative_depth } => {
+                self.pop(1);
                 let carried = self.branch(*relative_depth)?;
                 self.add(Measure::Carried, carried);
             }
             O::BrTable { targets } => {
+                self.pop(1);
                 let labels = u64::from(targets.len()) + 1;
                 let mut carried = self.branch(targets.default())?;
                 for target in targets.targets() {
@@ -85,15 +106,31 @@ impl<'c> Body<'c> {
                 self.add(Measure::Labels, labels);
                 let ways = labels.min(self.frames.len() as u64);
                 self.add(Measure::Carried, carried.saturating_mul(ways));
+                self.leave();
             }
-            O::Return => self.add(Measure::Carried, self.frames.first()?.results),
-            O::Call { function_index } | O::ReturnCall { function_index } => {
-                let ty = *self.count.functions.get(*function_index as usize)?;
-                self.call(ty)?;
+            O::Return => {
+                self.add(Measure::Carried, self.frames.first()?.results);
+                self.leave();
             }
-            O::CallIndirect { type_index, .. } | O::ReturnCallIndirect { type_index, .. } => {
-                self.call(*type_index)?;
+            O::Unreachable | O::Throw { .. } | O::ThrowRef => self.leave(),
+            O::Call { function_index } => self.call_function(*function_index)?,
+            O::ReturnCall { function_index } => {
+                self.call_function(*function_index)?;
+                self.leave();
+            }
+            O::CallRef { type_index } => self.call_pointer(*type_index)?,
+            O::ReturnCallRef { type_index } => {
+                self.call_pointer(*type_index)?;
+                self.leave();
+            }
+            O::CallIndirect { type_index, .. } => {
+                self.call_pointer(*type_index)?;
                 self.table_use();
+            }
+            O::ReturnCallIndirect { type_index, .. } => {
+                self.call_pointer(*type_index)?;
+                self.table_use();
+                self.leave();
             }
             O::TableGet { .. }
             | O::TableSet { .. }
@@ -102,24 +139,78 @@ impl<'c> Body<'c> {
             | O::TableFill { .. }
             | O::TableCopy { .. }
             | O::TableInit { .. }
-            | O::ElemDrop { .. } => self.table_use(),
-            O::LocalGet { local_index } => self.local(*local_index, false),
-            O::LocalSet { local_index } | O::LocalTee { local_index } => {
-                self.local(*local_index, true)
+            | O::ElemDrop { .. } => {
+                self.apply(operator);
+                self.table_use();
             }
-            _ => {}
+            O::LocalGet { local_index } => {
+                self.apply(operator);
+                self.local(*local_index, false);
+            }
+            O::LocalSet { local_index } | O::LocalTee { local_index } => {
+                self.apply(operator);
+                self.local(*local_index, true);
+            }
+            _ => self.apply(operator),
         }
         Some(())
+    }
+
+    /// Pops and pushes the values of an operator that does not change the control flow.
+    fn apply(&mut self, operator: &Operator<'_>) {
+        let (pops, pushes) = operator::arity(operator).unwrap_or_default();
+        self.pop(pops);
+        self.push(pushes);
+    }
+
+    /// Pops values, but none that are below the innermost block.
+    fn pop(&mut self, count: u64) {
+        let floor = self.frames.last().map_or(0, |frame| frame.height);
+        self.height = self.height.saturating_sub(count).max(floor);
+    }
+
+    /// Pushes values, and counts those that exceed the peak so far.
+    fn push(&mut self, count: u64) {
+        self.height += count;
+        let above = self.height.saturating_sub(self.peak);
+        self.peak += above;
+        self.add(Measure::Held, above);
+    }
+
+    /// Pops all values of the innermost block, because the next instruction is not reachable.
+    fn leave(&mut self) {
+        self.pop(u64::MAX);
+    }
+
+    /// Counts branches. The values on the operand stack are kept across them.
+    fn cross(&mut self, branches: u64) {
+        self.branches += branches;
+        self.add(Measure::Crossed, self.height.saturating_mul(branches));
+    }
+
+    fn call_function(&mut self, function: u32) -> Option<()> {
+        let ty = *self.count.functions.get(function as usize)?;
+        self.call(ty)
+    }
+
+    /// Counts a call to a function whose index or reference is on the stack.
+    fn call_pointer(&mut self, ty: u32) -> Option<()> {
+        self.pop(1);
+        self.call(ty)
     }
 
     fn call(&mut self, ty: u32) -> Option<()> {
         let (params, results) = *self.count.types.get(ty as usize)?;
         self.add(Measure::Carried, params + results);
+        self.pop(params);
+        // The values below the arguments are kept across the call.
+        self.add(Measure::Crossed, self.height);
+        self.push(results);
         Some(())
     }
 
     fn table_use(&mut self) {
-        self.branches += 2;
+        self.cross(2);
         self.add(Measure::TableUses, 1);
     }
 
@@ -128,8 +219,9 @@ impl<'c> Body<'c> {
         let at = self.frames.len().checked_sub(1 + depth as usize)?;
         let frame = self.frames.get_mut(at)?;
         frame.is_target = true;
-        self.branches += 1;
-        Some(if frame.kind == BlockKind::Loop { frame.params } else { frame.results })
+        let passed = if frame.kind == BlockKind::Loop { frame.params } else { frame.results };
+        self.cross(1);
+        Some(passed)
     }
 
     fn begin(&mut self, kind: BlockKind, ty: BlockType) -> Option<()> {
@@ -145,9 +237,17 @@ impl<'c> Body<'c> {
             }
             self.loops += 1;
         }
-        self.branches += 1;
+        self.pop(params + u64::from(kind == BlockKind::If));
+        self.cross(1);
         self.open(kind, params, results);
+        self.push(params);
         Some(())
+    }
+
+    /// Replaces the results of the first branch of an `if` by the parameters of the second.
+    fn begin_else(&mut self) {
+        self.leave();
+        self.push(self.frames.last().map_or(0, |frame| frame.params));
     }
 
     fn open(&mut self, kind: BlockKind, params: u64, results: u64) {
@@ -155,6 +255,7 @@ impl<'c> Body<'c> {
         let start = self.number;
         self.frames.push(Frame {
             kind,
+            height: self.height,
             params,
             results,
             start,
@@ -169,7 +270,9 @@ impl<'c> Body<'c> {
     /// [`Measure::Crossed`].
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
-        self.branches += 1;
+        self.height = frame.height;
+        self.cross(1);
+        self.push(frame.results);
         // The engine adds one value that every loop changes.
         let own = u64::from(frame.has_loop);
         let joined = match frame.kind {
@@ -188,6 +291,7 @@ impl<'c> Body<'c> {
                 for index in self.in_loop.drain(..) {
                     if let Some(local) = self.locals.get_mut(index as usize) {
                         local.crossed = self.branches;
+                        local.live_in_loop(self.loop_start, self.number);
                     }
                 }
             }
@@ -212,6 +316,11 @@ impl<'c> Body<'c> {
         if sets {
             count_use(&mut self.frames, local.set, |frame| &mut frame.set);
             local.set = self.number;
+            if local.first_set == 0 {
+                local.first_set = self.number;
+            }
+        } else {
+            local.last_get = self.number;
         }
         local.crossed = self.branches;
         if self.loops > 0 && local.used < self.loop_start {
@@ -232,6 +341,8 @@ struct Tally {
 /// An open block.
 struct Frame {
     kind: BlockKind,
+    /// The number of values on the operand stack below the block.
+    height: u64,
     params: u64,
     results: u64,
     /// The number of the block's first instruction.
@@ -250,15 +361,52 @@ enum BlockKind {
     If,
 }
 
-/// The last uses of a local.
+/// The uses of a local.
 #[derive(Clone, Copy, Default)]
 struct Local {
     /// The number of the instruction after the last one that set the local; 0 if none did.
     set: usize,
     /// The number of the instruction after the last one that used the local; 0 if none did.
     used: usize,
+    /// The number of the instruction after the first one that set the local; 0 if none did.
+    first_set: usize,
+    /// The number of the instruction after the last one that read the local; 0 if none did.
+    last_get: usize,
     /// The number of branches before the local's last use.
     crossed: u64,
+}
+
+impl Local {
+    /// Extends the life of a local that a loop reads to the whole loop, because the next iteration
+    /// may read it.
+    fn live_in_loop(&mut self, start: usize, end: usize) {
+        if self.last_get < start || self.first_set == 0 {
+            return;
+        }
+        self.first_set = self.first_set.min(start);
+        self.last_get = end;
+    }
+}
+
+/// Returns the maximum number of locals that are live at the same time. A local is live from the
+/// first instruction that sets it to the last one that reads it.
+fn live(locals: &[Local]) -> u64 {
+    let is_read = |local: &&Local| local.first_set > 0 && local.first_set < local.last_get;
+    let read = || locals.iter().filter(is_read);
+    let mut starts: Vec<usize> = read().map(|local| local.first_set).collect();
+    let mut ends: Vec<usize> = read().map(|local| local.last_get).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let mut ended = ends.iter().peekable();
+    let (mut now, mut most) = (0_u64, 0_u64);
+    for start in starts {
+        now += 1;
+        while ended.next_if(|end| **end <= start).is_some() {
+            now -= 1;
+        }
+        most = most.max(now);
+    }
+    most
 }
 
 /// Counts a local for each open frame that began after `last`, the last use of the local.

@@ -10,6 +10,7 @@
 //! the runtime's engine settings (see `rt/tests/cost.rs`).
 
 mod body;
+mod operator;
 
 use wasmparser::{CompositeInnerType, ElementItems, Parser, Payload, TypeRef};
 
@@ -18,7 +19,8 @@ use self::body::Body;
 /// A quantity that contributes to the time or memory that compiling takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Instructions in all functions.
+    /// Instructions in all functions. An instruction that the compiler translates into many counts
+    /// as several.
     Instructions,
     /// Functions that the module defines.
     Functions,
@@ -40,8 +42,13 @@ pub enum Measure {
     /// Values that may differ where control-flow paths meet: loop parameters, block results, and
     /// each local that a block or loop sets.
     Joined,
-    /// The number of branches before the last use of each local, summed over all locals.
+    /// The number of branches before the last use of each local, summed over all locals, and the
+    /// number of values on the operand stack at each branch and call.
     Crossed,
+    /// The maximum number of values on the operand stack and the maximum number of live locals.
+    /// Each counts above 64 in a function, summed over all functions. The compiler's time grows
+    /// with the square of the number of values that are live at the same time.
+    Held,
 }
 
 /// A measure, its maximum in any module, and its maximum in a module that is compiled on the
@@ -57,7 +64,7 @@ const fn row(measure: Measure, limit: u64, quick: u64) -> Row {
 }
 
 /// The limits of all measures, in the order of [`Measure`]'s variants.
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     row(Measure::Instructions, 60_000, 2_000),
     row(Measure::Functions, 1_000, 32),
     row(Measure::Types, 300, 48),
@@ -69,6 +76,7 @@ const ROWS: [Row; 11] = [
     row(Measure::Carried, 30_000, 1_500),
     row(Measure::Joined, 3_000, 200),
     row(Measure::Crossed, 300_000, 20_000),
+    row(Measure::Held, 2_000, 100),
 ];
 
 impl Measure {
@@ -216,8 +224,8 @@ impl Count {
             Payload::CodeSectionEntry(body) => {
                 let ty = *self.functions.get(self.imported + self.bodies)?;
                 self.bodies += 1;
-                let (_, results) = *self.types.get(ty as usize)?;
-                Body::new(self, results).walk(&body)?;
+                let (params, results) = *self.types.get(ty as usize)?;
+                Body::new(self, params, results).walk(&body)?;
             }
             _ => {}
         }
@@ -227,7 +235,19 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measure, ROWS};
+    use super::{Cost, Measure, ROWS};
+
+    /// Returns the cost of a module that has the given text and is within all limits.
+    fn cost(text: &str) -> Cost {
+        let buffer = wast::parser::ParseBuffer::new(text).unwrap();
+        let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap().encode().unwrap();
+        super::of(&binary).unwrap()
+    }
+
+    /// Returns the value of a measure for a function with the given body.
+    fn measure(measure: Measure, body: &str) -> u64 {
+        cost(&format!("(module (memory 1) (func $f {body}))")).0[measure as usize]
+    }
 
     #[test]
     fn rows_are_in_the_order_of_the_measures() {
@@ -246,11 +266,85 @@ mod tests {
             (loop (local.set 0 (i32.const 1)) (if (i32.const 1) (then
                 (local.set 0 (i32.const 2)) (local.set 1 (i32.const 2)) (local.set 1 (i32.const \
                     3)))))))";
-        let buffer = wast::parser::ParseBuffer::new(text).unwrap();
-        let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap().encode().unwrap();
-        let cost = super::of(&binary).unwrap();
+        let cost = cost(text);
         // The `if` sets 2 locals. The loop sets 2, and the engine adds 3.
         assert_eq!(cost.0[Measure::Joined as usize], 2 + 5);
         assert!(cost.is_quick());
+    }
+
+    #[test]
+    fn instructions_that_become_many_count_as_several() {
+        for (body, expected) in [
+            ("(drop (i32.add (i32.const 1) (i32.const 2)))", 4),
+            ("(drop (f64.nearest (f64.const 1)))", 2 + 4),
+            ("(drop (f32.ceil (f32.const 1)))", 2 + 4),
+            ("(drop (f64.sqrt (f64.const 1)))", 2 + 4),
+            ("(drop (f64.add (f64.const 1) (f64.const 2)))", 3 + 2),
+            ("(drop (i32.trunc_f64_s (f64.const 1)))", 2 + 2),
+            ("(drop (i64.trunc_sat_f32_u (f32.const 1)))", 2 + 2),
+            ("(memory.copy (i32.const 0) (i32.const 9) (i32.const 8))", 3 + 8),
+            ("(memory.fill (i32.const 0) (i32.const 9) (i32.const 8))", 3 + 8),
+            ("(drop (memory.grow (i32.const 1)))", 2 + 8),
+            ("(drop (f64x2.nearest (v128.const i64x2 1 2)))", 1 + 4 + 4),
+        ] {
+            // The function's `end` counts too.
+            assert_eq!(measure(Measure::Instructions, body), expected + 1, "{body}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_live_at_the_same_time_count_above_64() {
+        let stack = |size: usize| {
+            format!("{} {}", "(i32.load (i32.const 0)) ".repeat(size), "drop ".repeat(size))
+        };
+        let each = |size: usize, what: &dyn Fn(usize) -> String| -> String {
+            (0..size).map(what).collect()
+        };
+        let locals = |size: usize| each(size, &|at| format!("(local $x{at} i32)"));
+        let set = |at: usize| format!("(local.set $x{at} (i32.load (i32.const 0)))");
+        let get = |at: usize| format!("(drop (local.get $x{at}))");
+        let overlapping = format!("{} {} {}", locals(100), each(100, &set), each(100, &get));
+        let successive = format!("{} {}", locals(100), each(100, &|at| set(at) + &get(at)));
+        let in_loop = format!("{} (loop {})", locals(100), each(100, &|at| set(at) + &get(at)));
+        for (body, expected) in [
+            (stack(64), 0),
+            (stack(100), 36),
+            (stack(50) + &stack(50), 0),
+            (format!("(if (i32.const 1) (then {0}) (else {0}))", stack(40)), 0),
+            (
+                format!(
+                    "{} (block {}) {}",
+                    "i32.const 1 ".repeat(40),
+                    stack(40),
+                    "drop ".repeat(40)
+                ),
+                16,
+            ),
+            (overlapping, 36),
+            (successive, 0),
+            (in_loop, 36),
+        ] {
+            assert_eq!(measure(Measure::Held, &body), expected, "{body}");
+        }
+        let params =
+            format!("(param {}) {}", "i32 ".repeat(100), "(drop (local.get 99))".repeat(2));
+        assert_eq!(measure(Measure::Held, &params), 0);
+        let gets: String = (0..100).map(|at| format!("(drop (local.get {at}))")).collect();
+        let params = format!("(param {}) {gets}", "i32 ".repeat(100));
+        assert_eq!(measure(Measure::Held, &params), 36);
+    }
+
+    #[test]
+    fn values_on_the_operand_stack_are_kept_across_branches_and_calls() {
+        let kept = |inner: &str| format!("i32.const 1 i32.const 2 {inner} drop drop");
+        for (inner, expected) in [
+            ("nop", 0),
+            ("(call $f)", 2),
+            ("(block (nop))", 4),
+            ("(block (br_if 0 (i32.const 1)))", 6),
+            ("(if (i32.const 1) (then (call $f)))", 6),
+        ] {
+            assert_eq!(measure(Measure::Crossed, &kept(inner)), expected, "{inner}");
+        }
     }
 }

@@ -55,8 +55,12 @@ pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
             "set fewer locals in one block or loop, and move parts of it into separate functions",
         ),
         Measure::Crossed => (
-            "locals are kept across {} branches and loops",
+            "values are kept across {} branches, loops and calls",
             "use fewer locals in one function, and move parts of it into separate functions",
+        ),
+        Measure::Held => (
+            "functions hold {} values at the same time (not counting 64 in each function)",
+            "use each value soon after it is computed, and keep lists in an array (`$arr.new`)",
         ),
     };
     let (what, limit) = (what.replace("{}", &found.to_string()), measure.limit());
