@@ -130,7 +130,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let index = Arc::clone(&search.index);
     let path = search.path.clone();
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
-    let stop = walk::Stop::new(deadline);
+    let stop = walk::Stop::new(run.account(), deadline);
     let _stops = stop.stop_on_drop();
     // If the policy denies the model or requires approval for it, only the keyword search runs.
     let embedder = search

@@ -8,7 +8,7 @@ mod world;
 use std::time::Duration;
 
 use wattle_capability::ALL;
-use wattle_rt::{Exit, Limits, Outcome, Trap, TrapKind, Ty};
+use wattle_rt::{AccountLimits, Exit, Limits, Outcome, Trap, TrapKind, Ty};
 use world::World;
 
 fn small() -> World {
@@ -307,6 +307,35 @@ async fn endless_filters_and_patterns_end_at_the_deadline() {
     let outcome = world.run(square, &[]).await.unwrap();
     assert!(!outcome.success(), "{:?}", outcome.exit);
     unharmed(&world).await;
+}
+
+#[tokio::test]
+async fn a_search_for_matches_ends_when_the_run_has_no_processor_time_left() {
+    let cpu = Duration::from_millis(300);
+    let run = AccountLimits { cpu, ..AccountLimits::default() };
+    let world = World::with(Limits { run, ..Limits::default() });
+    for search in [
+        "(let $a (str.find_all? (str.repeat? \"a\" 1000000) \"a*b|a\"))",
+        "(let $a (str.replace_re? (str.repeat? \"a\" 1000000) \"a*b|a\" \"\"))",
+    ] {
+        let started = std::time::Instant::now();
+        let outcome = world.run(&format!("{search} (ret \"done\")"), &[]).await.unwrap();
+        assert!(!outcome.success(), "{search}: {:?}", outcome.exit);
+        assert!(started.elapsed() < Duration::from_secs(15), "{search}: {:?}", started.elapsed());
+    }
+    unharmed(&world).await;
+}
+
+#[tokio::test]
+async fn pieces_that_overlap_take_linear_time_or_are_refused() {
+    let world = World::new();
+    let text = "(let $a (str.chunk_overlap? (str.repeat? \"a\" 400000) 100000 99999)) (ret \"x\")";
+    let outcome = world.run(text, &[]).await.unwrap();
+    assert_eq!(outcome.exit, Exit::Returned(wattle_rt::Code::ENOMEM));
+    let text = "(let $a (str.chunk_overlap? (str.repeat? \"a\" 200000) 20000 18000)) (ret \
+                (str.from_int (arr.len $a)))";
+    let outcome = world.run(text, &[]).await.unwrap();
+    assert_eq!(outcome.texts(), ["91"]);
 }
 
 #[tokio::test]

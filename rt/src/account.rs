@@ -248,6 +248,15 @@ impl Account {
         self.cpu() > self.0.limits.cpu
     }
 
+    /// Returns the processor time that the run has left. Takes into account the work in progress on
+    /// this thread, which is charged only when it ends. A host function that computes for a long
+    /// time stops when this is zero.
+    #[must_use]
+    pub fn cpu_left(&self) -> Duration {
+        let in_progress = METER.get().map_or(Duration::ZERO, Meter::elapsed);
+        self.0.limits.cpu.saturating_sub(self.cpu()).saturating_sub(in_progress)
+    }
+
     /// Returns the message for a run that has used up its processor time.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
@@ -296,7 +305,7 @@ impl Account {
         let (mut work, mut started) = (pin!(work), Some(started));
         std::future::poll_fn(|context| {
             let began = started.take().unwrap_or_else(Instant::now);
-            let metering = if METERING.replace(true) { None } else { Some(Metering) };
+            let metering = Metering::start(Meter::Wall(began));
             let polled = work.as_mut().poll(context);
             let ended = Instant::now();
             if metering.is_some() {
@@ -310,6 +319,7 @@ impl Account {
     /// Runs blocking work on this thread, and charges the processor time that it takes.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = processor_time();
+        let _metering = Metering::start(Meter::Processor(before));
         let result = work();
         self.add_cpu(processor_time().saturating_sub(before));
         result
@@ -406,16 +416,45 @@ impl Drop for MemoryCharge {
 }
 
 thread_local! {
-    /// If true, a metered future is being polled on this thread.
-    static METERING: Cell<bool> = const { Cell::new(false) };
+    /// The meter of the poll or work in progress on this thread.
+    static METER: Cell<Option<Meter>> = const { Cell::new(None) };
 }
 
-/// A guard that marks the thread as polling a metered future. Dropping the guard removes the mark.
+/// The start of a poll or of work that is charged when it ends.
+#[derive(Clone, Copy)]
+enum Meter {
+    /// The time at which a poll began.
+    Wall(Instant),
+    /// The processor time that the thread had used when the work began.
+    Processor(Duration),
+}
+
+impl Meter {
+    fn elapsed(self) -> Duration {
+        match self {
+            Meter::Wall(began) => began.elapsed(),
+            Meter::Processor(before) => processor_time().saturating_sub(before),
+        }
+    }
+}
+
+/// A guard for the meter of this thread. Dropping the guard removes the meter.
 struct Metering;
+
+impl Metering {
+    /// Sets the meter of this thread, or returns `None` if there is one already.
+    fn start(meter: Meter) -> Option<Metering> {
+        if METER.get().is_some() {
+            return None;
+        }
+        METER.set(Some(meter));
+        Some(Metering)
+    }
+}
 
 impl Drop for Metering {
     fn drop(&mut self) {
-        METERING.set(false);
+        METER.set(None);
     }
 }
 

@@ -101,6 +101,24 @@ async fn processor_time_and_bytes_are_charged_once_to_a_shared_account() {
 }
 
 #[tokio::test]
+async fn the_processor_time_left_decreases_during_a_poll_and_during_work() {
+    let cpu = Duration::from_secs(60);
+    let run = Account::of_process(usize::MAX).open_run(AccountLimits { cpu, ..small() });
+    let busy = || {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(30) {}
+        run.cpu_left()
+    };
+    assert_eq!(run.cpu_left(), cpu);
+    let left = run.metered(async { busy() }).await;
+    assert!(left <= cpu - Duration::from_millis(30) && run.cpu_left() <= left, "{left:?}");
+    let before = run.cpu_left();
+    let left = run.work(busy);
+    assert!(left < before && run.cpu_left() <= left, "{left:?} of {before:?}");
+    assert!(run.spend_cpu(cpu).is_err() && run.cpu_left().is_zero());
+}
+
+#[tokio::test]
 async fn a_program_that_exceeds_a_limit_of_the_run_is_ended() {
     let run = AccountLimits {
         memory: 1 << 20,

@@ -20,7 +20,7 @@ pub(super) async fn glob(run: &mut Run, pattern: Unadmitted<String>) -> Result<H
     let (pattern, gate) = pattern.open(run);
     let patterns = Pattern::read(&pattern)?;
     let files = super::confined(run, gate)?;
-    let stop = Stop::new(run.deadline());
+    let stop = Stop::new(run.account(), run.deadline());
     let _stops = stop.stop_on_drop();
     let account = run.account().clone();
     let work = move || -> Result<(BTreeSet<String>, Vec<String>), Failure> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use wattle_rt::Account;
+
 use crate::files::{EntryKind, Files, Version};
 
 /// Maximum number of searched files. The files nearest to the root of the workdir come first.
@@ -42,16 +44,18 @@ impl Default for Bounds {
     }
 }
 
-/// A signal that stops blocking work at its deadline, or when its result is no longer needed.
+/// A signal that stops blocking work at its deadline, when the run has no processor time left, or
+/// when its result is no longer needed.
 #[derive(Clone)]
 pub(crate) struct Stop {
+    account: Account,
     deadline: Instant,
     dropped: Arc<AtomicBool>,
 }
 
 impl Stop {
-    pub(crate) fn new(deadline: Instant) -> Stop {
-        Stop { deadline, dropped: Arc::default() }
+    pub(crate) fn new(account: &Account, deadline: Instant) -> Stop {
+        Stop { account: account.clone(), deadline, dropped: Arc::default() }
     }
 
     /// Returns a guard that stops the work when the guard is dropped.
@@ -60,7 +64,9 @@ impl Stop {
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.dropped.load(Ordering::Relaxed) || Instant::now() >= self.deadline
+        self.dropped.load(Ordering::Relaxed)
+            || Instant::now() >= self.deadline
+            || self.account.cpu_left().is_zero()
     }
 }
 

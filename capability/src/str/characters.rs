@@ -128,24 +128,38 @@ pub(super) fn chunk_overlap(
 }
 
 /// Splits a string into pieces of `n` grapheme clusters, so that no accent is separated from its
-/// letter. A last piece that would contain only the overlap is omitted.
+/// letter.
 fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
-    let mut rest = s;
-    Arrays::make(
-        run,
-        std::iter::from_fn(|| {
-            if rest.is_empty() {
-                return None;
-            }
-            let offset =
-                |n: usize| rest.grapheme_indices(true).nth(n).map_or(rest.len(), |(at, _)| at);
-            let end = offset(n);
-            let piece = rest.get(..end)?;
-            let next = if end == rest.len() { end } else { offset(n - overlap) };
-            rest = rest.get(next..)?;
-            Some(piece)
-        }),
-    )
+    // Without an overlap, the pieces are together as long as the string.
+    if overlap > 0 && !fits(windows(s, n, overlap), run.remaining_memory()) {
+        let why = "the pieces take more than the memory that this run has left; use a smaller \
+                   overlap";
+        return Err(Failure::new(Code::ENOMEM, why));
+    }
+    Arrays::make(run, windows(s, n, overlap))
+}
+
+/// Returns the pieces of `n` grapheme clusters, in order. Each starts with the last `overlap`
+/// clusters of the previous one. A last piece that would contain only the overlap is omitted. The
+/// time is linear in the length of the string, whatever the overlap.
+fn windows(s: &str, n: usize, overlap: usize) -> impl Iterator<Item = &str> {
+    let boundaries = move || s.grapheme_indices(true).map(|(at, _)| at);
+    let step = n - overlap;
+    let mut ends = boundaries().skip(n).step_by(step);
+    let mut at_end = false;
+    boundaries().step_by(step).map_while(move |start| {
+        if at_end {
+            return None;
+        }
+        let end = ends.next();
+        at_end = end.is_none();
+        s.get(start..end.unwrap_or(s.len()))
+    })
+}
+
+/// Returns true if the total length of the pieces is at most `max` bytes.
+fn fits<'p>(mut pieces: impl Iterator<Item = &'p str>, max: usize) -> bool {
+    pieces.try_fold(max, |left, piece| left.checked_sub(piece.len())).is_some()
 }
 
 #[cfg(test)]
@@ -163,5 +177,30 @@ mod tests {
         assert_eq!(offset(b"", 0), None);
         // Continuation bytes without a start byte are not counted.
         assert_eq!(offset(b"\x80\x80a", 0), Some(2));
+    }
+
+    #[test]
+    fn pieces_with_any_overlap_are_those_of_a_simple_implementation() {
+        let text = "ae\u{301}i🇩🇪o\r\nu👩‍👧xy";
+        let characters: Vec<&str> = text.graphemes(true).collect();
+        for n in 1..characters.len() + 2 {
+            for overlap in 0..n {
+                let (mut expected, mut start) = (Vec::new(), 0);
+                while start == 0 || start + overlap < characters.len() {
+                    let end = (start + n).min(characters.len());
+                    expected.push(characters.get(start..end).unwrap().concat());
+                    start += n - overlap;
+                }
+                let found: Vec<&str> = windows(text, n, overlap).collect();
+                assert_eq!(found, expected, "{n} {overlap}");
+            }
+        }
+        assert_eq!(windows("", 3, 1).count(), 0);
+    }
+
+    #[test]
+    fn pieces_that_take_too_much_are_refused_early() {
+        assert!(fits(["ab", "c"].into_iter(), 3) && !fits(["ab", "c"].into_iter(), 2));
+        assert!(!fits(std::iter::repeat("abc"), 1_000));
     }
 }

@@ -1,9 +1,10 @@
 //! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. For every
-//! pattern, the time is linear in the length of the text.
+//! pattern, the time for one match is linear in the length of the text. The time for all matches
+//! can be quadratic, because the search for each match may read the text to its end.
 //!
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
 //! then takes over if the pattern and the text are small enough; otherwise the call fails. Between
-//! matches, a search yields to other runs.
+//! matches, a search yields to other runs, and ends if the run's time or processor time is used up.
 //!
 //! Patterns, their caches, the text and the result are charged to the run's account.
 
@@ -220,12 +221,7 @@ impl<'t> Search<'t> {
     /// if the time slice has expired.
     async fn next(&mut self, run: &Run) -> Result<Option<Match>, Failure> {
         if self.slice_start.elapsed() > TIME_SLICE {
-            if Instant::now() >= run.deadline() {
-                return Err(Failure::new(
-                    Code::ETIME,
-                    "the run's time ended before all matches were found",
-                ));
-            }
+            check_time(run)?;
             tokio::task::yield_now().await;
             self.slice_start = Instant::now();
         }
@@ -242,6 +238,18 @@ impl<'t> Search<'t> {
             cache.remove(0);
         }
         cache.push(self.pattern);
+    }
+}
+
+/// Checks that the run has time and processor time left.
+fn check_time(run: &Run) -> Result<(), Failure> {
+    if Instant::now() >= run.deadline() {
+        let why = "the run's time ended before all matches were found";
+        return Err(Failure::new(Code::ETIME, why));
+    }
+    match run.account().cpu_left().is_zero() {
+        true => Err(Failure::new(Code::ETIME, run.account().out_of_cpu())),
+        false => Ok(()),
     }
 }
 

@@ -3,57 +3,65 @@
 //!
 //! An escape is parsed byte by byte, so that it may be split between two pieces of a string.
 
-/// Maximum length of an escape in bytes. HTML does not limit the leading zeros of a numeric entity.
+/// Maximum length of an escape in bytes. The zeros that an escape ignores do not count. See
+/// [`Escape::ignores_zeros`].
 pub(super) const MAX_ESCAPE: usize = 160;
 
 /// Maximum length of an entity's name, in bytes.
-const MAX_NAME: usize = 8;
+const MAX_NAME: usize = 20;
 
-/// Named entities for the ASCII characters that are neither letters nor digits.
-const ENTITIES: &[(&str, u8)] = &[
-    ("Tab", b'\t'),
-    ("NewLine", b'\n'),
-    ("excl", b'!'),
-    ("quot", b'"'),
-    ("QUOT", b'"'),
-    ("num", b'#'),
-    ("dollar", b'$'),
-    ("percnt", b'%'),
-    ("amp", b'&'),
-    ("AMP", b'&'),
-    ("apos", b'\''),
-    ("lpar", b'('),
-    ("rpar", b')'),
-    ("ast", b'*'),
-    ("midast", b'*'),
-    ("plus", b'+'),
-    ("comma", b','),
-    ("period", b'.'),
-    ("sol", b'/'),
-    ("colon", b':'),
-    ("semi", b';'),
-    ("lt", b'<'),
-    ("LT", b'<'),
-    ("equals", b'='),
-    ("gt", b'>'),
-    ("GT", b'>'),
-    ("quest", b'?'),
-    ("commat", b'@'),
-    ("lsqb", b'['),
-    ("lbrack", b'['),
-    ("bsol", b'\\'),
-    ("rsqb", b']'),
-    ("rbrack", b']'),
-    ("Hat", b'^'),
-    ("lowbar", b'_'),
-    ("UnderBar", b'_'),
-    ("grave", b'`'),
-    ("lcub", b'{'),
-    ("lbrace", b'{'),
-    ("verbar", b'|'),
-    ("vert", b'|'),
-    ("rcub", b'}'),
-    ("rbrace", b'}'),
+/// Number of leading zeros in a numeric escape after which further zeros change nothing. HTML and
+/// JavaScript do not limit them. No secret has so many zeros in a row.
+const MAX_ZEROS: u8 = 32;
+
+/// Named entities whose values are ASCII characters.
+const ENTITIES: &[(&str, &str)] = &[
+    ("Tab", "\t"),
+    ("NewLine", "\n"),
+    ("excl", "!"),
+    ("quot", "\""),
+    ("QUOT", "\""),
+    ("num", "#"),
+    ("dollar", "$"),
+    ("percnt", "%"),
+    ("amp", "&"),
+    ("AMP", "&"),
+    ("apos", "'"),
+    ("lpar", "("),
+    ("rpar", ")"),
+    ("ast", "*"),
+    ("midast", "*"),
+    ("plus", "+"),
+    ("comma", ","),
+    ("period", "."),
+    ("sol", "/"),
+    ("colon", ":"),
+    ("semi", ";"),
+    ("lt", "<"),
+    ("LT", "<"),
+    ("equals", "="),
+    ("gt", ">"),
+    ("GT", ">"),
+    ("quest", "?"),
+    ("commat", "@"),
+    ("lsqb", "["),
+    ("lbrack", "["),
+    ("bsol", "\\"),
+    ("rsqb", "]"),
+    ("rbrack", "]"),
+    ("Hat", "^"),
+    ("lowbar", "_"),
+    ("UnderBar", "_"),
+    ("grave", "`"),
+    ("DiacriticalGrave", "`"),
+    ("lcub", "{"),
+    ("lbrace", "{"),
+    ("verbar", "|"),
+    ("vert", "|"),
+    ("VerticalLine", "|"),
+    ("rcub", "}"),
+    ("rbrace", "}"),
+    ("fjlig", "fj"),
 ];
 
 /// Entities that HTML also accepts without a semicolon.
@@ -66,6 +74,8 @@ pub(super) enum Unescaped {
     Byte(u8),
     /// A character, in UTF-8.
     Char(char),
+    /// The value of a named entity, which may consist of several characters.
+    Text(&'static str),
 }
 
 impl Unescaped {
@@ -77,7 +87,19 @@ impl Unescaped {
                 buffer.get(..1).unwrap_or_default()
             }
             Unescaped::Char(char) => char.encode_utf8(buffer).as_bytes(),
+            Unescaped::Text(text) => text.as_bytes(),
         }
+    }
+
+    /// Returns the value and, if it consists of several ASCII characters, its proper prefixes and
+    /// suffixes, because a secret may end or start within the value.
+    pub(super) fn parts(self) -> impl Iterator<Item = Unescaped> {
+        let text = match self {
+            Unescaped::Text(text) => text,
+            Unescaped::Byte(_) | Unescaped::Char(_) => "",
+        };
+        let parts = (1..text.len()).flat_map(move |cut| [text.get(..cut), text.get(cut..)]);
+        std::iter::once(self).chain(parts.flatten().map(Unescaped::Text))
     }
 }
 
@@ -91,15 +113,15 @@ pub(super) enum Escape {
     /// `\u` or `\x`. Contains the number of missing digits, the value so far, and the first half of
     /// a surrogate pair.
     Hex { missing: u8, value: u32, high: Option<u32> },
-    /// `\u{`. Contains the value so far; `any` is true if a digit has been read.
-    Braced { value: u32, any: bool },
+    /// `\u{`. Contains the value and the number of digits so far.
+    Braced { value: u32, digits: u8 },
     /// The first half of a surrogate pair. The flag is true if the `\` of the second half has been
     /// read.
     High(u32, bool),
     /// `&`.
     Ampersand,
-    /// `&#`. Contains the base and the value so far; `any` is true if a digit has been read.
-    Number { base: u32, value: u32, any: bool },
+    /// `&#`. Contains the base, and the value and the number of digits so far.
+    Number { base: u32, value: u32, digits: u8 },
     /// `&` and the first `length` letters of `name`.
     Name { name: [u8; MAX_NAME], length: usize },
 }
@@ -151,15 +173,15 @@ impl Escape {
                 hex(missing - 1, value * 16 + digit, high)
             }
             (Escape::Hex { missing: 4, value: 0, high: None }, None) if byte == b'{' => {
-                Step::incomplete(Escape::Braced { value: 0, any: false })
+                Step::incomplete(Escape::Braced { value: 0, digits: 0 })
             }
             (Escape::Hex { .. }, None) => Step::default(),
             // A value that is too large remains too large.
-            (Escape::Braced { value, .. }, Some(digit)) => Step::incomplete(Escape::Braced {
+            (Escape::Braced { value, digits }, Some(digit)) => Step::incomplete(Escape::Braced {
                 value: (value * 16 + digit).min(0x11_0000),
-                any: true,
+                digits: digits.saturating_add(1),
             }),
-            (Escape::Braced { value, any: true }, None) if byte == b'}' => {
+            (Escape::Braced { value, digits: 1.. }, None) if byte == b'}' => {
                 Step::done(char::from_u32(value).map(Unescaped::Char))
             }
             (Escape::Braced { .. }, None) => Step::default(),
@@ -171,17 +193,26 @@ impl Escape {
             }
             (Escape::High(..), _) => Step::default(),
             (Escape::Ampersand, _) if byte == b'#' => {
-                Step::incomplete(Escape::Number { base: 10, value: 0, any: false })
+                Step::incomplete(Escape::Number { base: 10, value: 0, digits: 0 })
             }
             (Escape::Ampersand, _) => name([0; MAX_NAME], 0, byte),
-            (Escape::Number { base: 10, value: 0, any: false }, _)
+            (Escape::Number { base: 10, value: 0, digits: 0 }, _)
                 if matches!(byte, b'x' | b'X') =>
             {
-                Step::incomplete(Escape::Number { base: 16, value: 0, any: false })
+                Step::incomplete(Escape::Number { base: 16, value: 0, digits: 0 })
             }
-            (Escape::Number { base, value, any }, _) => number(base, value, any, byte),
+            (Escape::Number { base, value, digits }, _) => number(base, value, digits, byte),
             (Escape::Name { name: read, length }, _) => name(read, length, byte),
         }
+    }
+
+    /// Returns true if a `0` changes nothing, because the escape has many leading zeros already.
+    pub(super) fn ignores_zeros(self) -> bool {
+        matches!(
+            self,
+            Escape::Number { value: 0, digits: MAX_ZEROS.., .. }
+                | Escape::Braced { value: 0, digits: MAX_ZEROS.. }
+        )
     }
 
     /// Returns the value of the escape at the end of the text, or `None` if the escape is
@@ -222,14 +253,14 @@ fn hex(missing: u8, value: u32, high: Option<u32>) -> Step {
     }
 }
 
-fn number(base: u32, value: u32, any: bool, byte: u8) -> Step {
-    let unescaped = || char::from_u32(value).filter(|_| any).map(Unescaped::Char);
+fn number(base: u32, value: u32, digits: u8, byte: u8) -> Step {
+    let unescaped = || char::from_u32(value).filter(|_| digits > 0).map(Unescaped::Char);
     match char::from(byte).to_digit(base) {
         // A value that is too large remains too large.
         Some(digit) => Step::incomplete(Escape::Number {
             base,
             value: (value * base + digit).min(0x11_0000),
-            any: true,
+            digits: digits.saturating_add(1),
         }),
         None if byte == b';' => Step::done(unescaped()),
         None => Step { before: unescaped(), ..Step::default() },
@@ -240,7 +271,7 @@ fn name(mut read: [u8; MAX_NAME], length: usize, byte: u8) -> Step {
     let known = |text: &[u8]| ENTITIES.iter().find(|(name, _)| name.as_bytes() == text).copied();
     if byte == b';' {
         let entity = read.get(..length).and_then(known);
-        return Step::done(entity.map(|(_, byte)| Unescaped::Byte(byte)));
+        return Step::done(entity.map(|(_, text)| Unescaped::Text(text)));
     }
     let Some(slot) = read.get_mut(length).filter(|_| byte.is_ascii_alphabetic()) else {
         return Step::default();
@@ -249,6 +280,6 @@ fn name(mut read: [u8; MAX_NAME], length: usize, byte: u8) -> Step {
     let length = length + 1;
     let entity =
         read.get(..length).and_then(known).filter(|(name, _)| WITHOUT_SEMICOLON.contains(name));
-    let with = entity.map(|(_, byte)| Unescaped::Byte(byte));
+    let with = entity.map(|(_, text)| Unescaped::Text(text));
     Step { with, next: Some(Escape::Name { name: read, length }), before: None }
 }

@@ -49,18 +49,34 @@ fn patterns(secret: usize, value: &[u8]) -> Vec<Pattern> {
     all
 }
 
+/// Returns the next 160 bytes without NULs, each with its position. Leading zeros of a number after
+/// the first 32 are left out, and do not count.
+fn view(text: &[u8], at: usize) -> Vec<(usize, u8)> {
+    let (mut view, mut length, mut zeros): (Vec<(usize, u8)>, usize, usize) = (Vec::new(), 0, 0);
+    for (position, byte) in text.iter().copied().enumerate().skip(at) {
+        if byte == b'0' && zeros >= 32 {
+            continue;
+        }
+        if length == 160 {
+            break;
+        }
+        length += 1;
+        if byte == 0 {
+            continue;
+        }
+        let read: Vec<u8> = view.iter().take(4).map(|(_, byte)| *byte).collect();
+        let leads = matches!(&read[..], b"&#" | b"&#x" | b"&#X" | b"\\u{");
+        zeros = if byte == b'0' && (leads || zeros > 0) { zeros + 1 } else { 0 };
+        view.push((position, byte));
+    }
+    view
+}
+
 /// Returns the possible decodings at a position, each with its end and the bytes that it
 /// represents.
 fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     let mut all = vec![(at + 1, vec![text[at]])];
-    let view: Vec<(usize, u8)> = text
-        .iter()
-        .copied()
-        .enumerate()
-        .skip(at)
-        .take(160)
-        .filter(|(_, byte)| *byte != 0)
-        .collect();
+    let view = view(text, at);
     let string: String = view.iter().map(|(_, byte)| char::from(*byte)).collect();
     // Returns the position in the text after the first `count` bytes of the view.
     let end = |count: usize| view[count - 1].0 + 1;
@@ -157,6 +173,8 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
                 "colon" => b':',
                 "lowbar" => b'_',
                 "period" => b'.',
+                "vert" | "verbar" | "VerticalLine" => b'|',
+                "grave" | "DiacriticalGrave" => b'`',
                 _ => return None,
             };
             Some((text.len(), byte))
@@ -165,6 +183,9 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
             && rest[name.len()..].starts_with(';')
         {
             all.push((end(count), vec![byte]));
+        }
+        if rest.starts_with("fjlig;") {
+            all.extend([&b"fj"[..], b"f", b"j"].map(|bytes| (end(7), bytes.to_vec())));
         }
         for legacy in ["amp", "AMP", "lt", "LT", "gt", "GT", "quot", "QUOT"] {
             if rest.starts_with(legacy) {

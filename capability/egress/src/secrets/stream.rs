@@ -28,6 +28,13 @@ struct Edge {
     unescaped: Unescaped,
 }
 
+/// Leading zeros of an escape that are left out of the text that is held back.
+struct SkippedZeros {
+    /// The position of the zero that they follow.
+    after: usize,
+    count: usize,
+}
+
 /// A range of the text that contains a secret or several overlapping secrets.
 #[derive(Clone, Copy, Debug)]
 struct Match {
@@ -42,7 +49,7 @@ struct Match {
 }
 
 /// A search for secrets in a string that arrives in pieces. Positions are relative to the start of
-/// the text.
+/// the text, and do not count skipped zeros.
 pub(super) struct Search {
     automaton: Arc<Automaton>,
     /// For each secret, true if it is replaced.
@@ -55,6 +62,7 @@ pub(super) struct Search {
     spare: Vec<Set>,
     open: Vec<OpenEscape>,
     edges: VecDeque<Edge>,
+    zeros: VecDeque<SkippedZeros>,
     matches: VecDeque<Match>,
     /// For each pattern, the end of its last match. The next match starts after it.
     last_end: Vec<usize>,
@@ -76,6 +84,7 @@ impl Search {
             spare: Vec::new(),
             open: Vec::new(),
             edges: VecDeque::new(),
+            zeros: VecDeque::new(),
             matches: VecDeque::new(),
             last_end: vec![0; automaton.patterns().len()],
             young_from: 0,
@@ -134,6 +143,9 @@ impl Search {
 
     fn read(&mut self, piece: &[u8]) {
         for (at, byte) in piece.iter().enumerate() {
+            if self.skip_zero(*byte) {
+                continue;
+            }
             let idle = self.set.active().is_empty() && self.open.is_empty();
             let begins = match piece.get(at + 1) {
                 Some(next) => self.automaton.may_begin(*byte, *next),
@@ -147,6 +159,21 @@ impl Search {
             }
             self.read_byte(*byte);
         }
+    }
+
+    /// Skips a leading zero that changes nothing, so that the memory and the length of a spelling
+    /// are bounded for any number of zeros. Returns false if the byte must be read.
+    fn skip_zero(&mut self, byte: u8) -> bool {
+        if byte != b'0' || !self.open.iter().any(|open| open.escape.ignores_zeros()) {
+            return false;
+        }
+        self.work += 1;
+        let after = self.position() - 1;
+        match self.zeros.back_mut() {
+            Some(last) if last.after == after => last.count += 1,
+            _ => self.zeros.push_back(SkippedZeros { after, count: 1 }),
+        }
+        true
     }
 
     fn read_byte(&mut self, byte: u8) {
@@ -211,9 +238,16 @@ impl Search {
         self.accept(at);
     }
 
-    /// Advances the set at the start of an escape by the value of the escape, and adds the result
-    /// to `to`. The escape ends before the position `end`.
+    /// Advances the set at the start of an escape by the value of the escape, or a part of it that
+    /// may belong to a secret, and adds the result to `to`. The escape ends before the position
+    /// `end`.
     fn follow(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
+        for part in unescaped.parts() {
+            self.follow_part(open, part, end, to);
+        }
+    }
+
+    fn follow_part(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
         let mut buffer = [0; 4];
         let bytes = unescaped.bytes(&mut buffer);
         if open.set.active().is_empty()
@@ -384,7 +418,7 @@ impl Search {
     fn output(&mut self, until: usize, markers: &[Vec<u8>], out: &mut Vec<u8>) {
         let mut from = self.base;
         while let Some(mut found) = self.matches.pop_front_if(|found| found.start < until) {
-            out.extend_from_slice(self.text(from, found.start));
+            self.copy(from, found.start, out);
             if !found.replaced {
                 out.extend_from_slice(
                     markers.get(found.secret).map(Vec::as_slice).unwrap_or_default(),
@@ -397,10 +431,23 @@ impl Search {
                 break;
             }
         }
-        out.extend_from_slice(self.text(from, until));
+        self.copy(from, until, out);
         self.held.drain(..until - self.base);
         self.base = until;
         while self.edges.pop_front_if(|edge| edge.to <= until).is_some() {}
+    }
+
+    /// Outputs a part of the text with its skipped zeros. Drops those before it, which belong to
+    /// secrets.
+    fn copy(&mut self, mut from: usize, to: usize, out: &mut Vec<u8>) {
+        while let Some(zeros) = self.zeros.pop_front_if(|zeros| zeros.after < to) {
+            if zeros.after >= from {
+                out.extend_from_slice(self.text(from, zeros.after + 1));
+                out.resize(out.len() + zeros.count, b'0');
+                from = zeros.after + 1;
+            }
+        }
+        out.extend_from_slice(self.text(from, to));
     }
 
     fn text(&self, from: usize, to: usize) -> &[u8] {

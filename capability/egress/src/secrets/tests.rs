@@ -21,6 +21,7 @@ const SETS: &[&[(&str, &str)]] = &[
     &[("a", "\\u0041\\n"), ("b", "deadbeef")],
     &[("a", "pä ssüw€𝄞")],
     &[("a", "12345678"), ("b", "34567890")],
+    &[("a", "a|b`c|d`")],
 ];
 
 /// Returns a byte, escaped in one of several ways (`%2f`, `&#47;`, `\u002f`, …) or unchanged. `way`
@@ -42,6 +43,9 @@ fn spell(byte: u8, way: u8) -> Vec<u8> {
         8 if byte == b'<' => b"&lt".to_vec(),
         8 if byte == b'/' => b"&sol;".to_vec(),
         8 if byte == b' ' => b"+".to_vec(),
+        8 if byte == b'|' => b"&VerticalLine;".to_vec(),
+        8 if byte == b'`' => b"&DiacriticalGrave;".to_vec(),
+        14 if byte < 128 => format!("&#{}{byte};", "0".repeat(40)).into_bytes(),
         _ => vec![byte],
     }
 }
@@ -174,6 +178,67 @@ fn the_work_is_linear_and_the_bytes_held_back_are_bounded() {
             );
         }
     }
+}
+
+#[test]
+fn every_named_entity_of_ascii_characters_is_recognized() {
+    let entities = "Tab:\t NewLine:\n excl:! quot:\" QUOT:\" num:# dollar:$ percnt:% amp:& AMP:& \
+                    apos:' lpar:( rpar:) ast:* midast:* plus:+ comma:, period:. sol:/ colon:: \
+                    semi:; lt:< LT:< equals:= gt:> GT:> quest:? commat:@ lsqb:[ lbrack:[ bsol:\\ \
+                    rsqb:] rbrack:] Hat:^ lowbar:_ UnderBar:_ grave:` DiacriticalGrave:` lcub:{ \
+                    lbrace:{ verbar:| vert:| VerticalLine:| rcub:} rbrace:} fjlig:fj";
+    for entity in entities.split(' ') {
+        let (name, value) = entity.split_once(':').unwrap();
+        let secret = format!("s3cr3t{value}value");
+        let spellings = Spellings::new([("key", secret.as_str())].into_iter());
+        let text = format!("= s3cr3t&{name};value.");
+        assert_eq!(spellings.cleaner().clean_text(&text), "= ${secret:key}.", "{name}");
+    }
+}
+
+#[test]
+fn a_secret_may_start_or_end_within_an_entity_of_two_characters() {
+    for (secret, text, clean) in [
+        ("j3cr3t-value", "&fjlig;3cr3t-value.", "${secret:key}."),
+        ("s3cr3t-valuef", "= s3cr3t-value&fjlig;.", "= ${secret:key}."),
+        ("fj-fj-fj", "&fjlig;-f&#x6a;-&fjlig;", "${secret:key}"),
+    ] {
+        let spellings = Spellings::new([("key", secret)].into_iter());
+        assert_eq!(spellings.cleaner().clean_text(text), clean, "{secret}");
+    }
+}
+
+#[test]
+fn an_escape_with_any_number_of_zeros_is_recognized() {
+    let secret = "s3cr3t-value";
+    let spellings = Spellings::new([("key", secret)].into_iter());
+    for count in [0, 1, 31, 32, 33, 170, 5_000] {
+        let zeros = "0".repeat(count);
+        for (start, end) in [("&#x", ";"), ("&#X", ";"), ("\\u{", "}")] {
+            let spell = |byte: u8| format!("{start}{zeros}{byte:x}{end}");
+            let spelled: String = secret.bytes().map(spell).collect();
+            let text = format!("= {spelled}.");
+            assert_eq!(spellings.cleaner().clean_text(&text), "= ${secret:key}.", "{count}");
+            assert_eq!(spellings.find(text.as_bytes().chunks(7)), Some(0), "{count}");
+            let other = format!("= {zeros}{}{start}{zeros}41{end}&#{zeros}", spell(b's'));
+            assert_eq!(spellings.cleaner().clean_text(&other), other, "{count}");
+        }
+        let spelled: String = secret.bytes().map(|byte| format!("&#{zeros}{byte};")).collect();
+        assert_eq!(spellings.cleaner().clean_text(&spelled), "${secret:key}", "{count}");
+    }
+}
+
+#[test]
+fn an_endless_run_of_zeros_is_not_held_back() {
+    let automaton = Arc::new(Automaton::new(["s3cr3t-value"]));
+    let mut search = Search::new(Arc::clone(&automaton), Arc::from([true]));
+    let (text, mut out) = (format!("&#{}", "0".repeat(500_000)), Vec::new());
+    for piece in text.as_bytes().chunks(1_000) {
+        search.push(piece, &[b"X".to_vec()], &mut out);
+        assert!(search.held() <= automaton.max_span(), "{} bytes are held back", search.held());
+    }
+    search.finish(&[b"X".to_vec()], &mut out);
+    assert!(out == text.as_bytes(), "the text has changed");
 }
 
 #[test]
