@@ -215,6 +215,30 @@ async fn approvals_are_for_once_or_for_the_session() {
 }
 
 #[tokio::test]
+async fn an_approval_of_one_resource_covers_no_other() {
+    let get = |key: &str| format!("(call $kv.get {key:?}) (drop) (drop) (i32.const 0)");
+    let set = |key: &str| format!("(call $kv.set {key:?} \"v\")");
+    let list = |path: &str| format!("(call $fs.list {path:?}) (drop) (drop) (i32.const 0)");
+    let write = |path: &str| format!("(call $fs.write {path:?} \"v\")");
+    for (rule, approved, others) in [
+        ("kv", get(""), vec![get("k"), get("user.a")]),
+        ("kv", set("user"), vec![set("user.a"), set("us"), set("")]),
+        ("fs", list("/"), vec![list("notes"), list("notes/a")]),
+        ("fs", write("a"), vec![write("a/b"), write("ab")]),
+    ] {
+        let policy = Policy::new(Vec::new(), rules(&[rule]), Vec::new());
+        let world = World::asking(policy, &[Answer::Always]);
+        let _outcome = world.run(&approved, &[]).await.unwrap();
+        let _again = world.run(&approved, &[]).await.unwrap();
+        assert_eq!(world.person.questions.lock().unwrap().len(), 1, "{approved}");
+        for other in &others {
+            let why = world.run(other, &[]).await.unwrap_err();
+            assert!(why.contains("the user denied it"), "{other}: {why}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_approval_does_not_permit_what_is_denied() {
     let policy = Policy::new(Vec::new(), rules(&["http"]), rules(&["host:evil.example"]));
     let world = World::asking(policy, &[Answer::Yes, Answer::Yes]);
@@ -224,6 +248,32 @@ async fn an_approval_does_not_permit_what_is_denied() {
     assert!(
         world.person.questions.lock().unwrap()[0].starts_with("`http.get` would reach any host")
     );
+}
+
+#[tokio::test]
+async fn a_rule_on_a_link_decides_about_paths_through_it() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("vault/deep")).unwrap();
+    std::fs::write(dir.path().join("vault/deep/token"), "s3").unwrap();
+    std::os::unix::fs::symlink("vault", dir.path().join("open")).unwrap();
+    std::os::unix::fs::symlink("open/deep", dir.path().join("short")).unwrap();
+    let world = World::new(&[], &[], &["path:open"]);
+    let base = Files::open_base(dir.path()).unwrap();
+    let files = Arc::new(Files::overlay(Some(base), 1 << 20));
+    let grants = Arc::new(world.grants.as_ref().clone().with(Fs(Arc::clone(&files))));
+    for source in [
+        "(local $e i32) (call $fs.read \"short/token\") (local.set $e) (drop) (local.get $e)",
+        "(call $fs.write \"short/token\" \"mine\")",
+        "(call $fs.write \"short/new\" \"mine\")",
+        "(call $fs.remove \"short/token\")",
+        "(call $fs.move \"short/token\" \"here\")",
+    ] {
+        let program = world.runtime.prepare(source).await.unwrap();
+        let outcome = world.runtime.run(&program, &grants, Vec::new()).await.unwrap();
+        let why = outcome.failure.unwrap_or_else(|| panic!("{source}")).failure;
+        assert!(why.reason.contains("rule `path:/open`"), "{why}");
+    }
+    assert!(files.changes().unwrap().is_empty());
 }
 
 #[tokio::test]

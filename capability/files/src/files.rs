@@ -51,8 +51,8 @@ impl Files {
         Files { store: SharedStore::new(store), guard: None, rooted: false }
     }
 
-    /// Returns a handle to the same files that asks `guard` about the paths of each operation:
-    /// about the entry itself and, if that is a link, about the link's target.
+    /// Returns a handle to the same files that asks `guard` about the paths of each operation: as
+    /// written, after each link that is followed, and resolved.
     #[must_use]
     pub fn guarded(&self, guard: PathGuard) -> Files {
         Files { store: self.store.clone(), guard: Some(guard), rooted: self.rooted }

@@ -18,7 +18,8 @@ pub(crate) fn path_is_in_repository(path: &RunPath) -> bool {
 
 /// Returns true if any file system treats a name as [`REPOSITORY`]: in any letter case, with
 /// ignorable characters, as its short name, or with the name of an alternate data stream.
-fn is_repository(name: &str) -> bool {
+#[must_use]
+pub fn is_repository(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| !IGNORED.iter().any(|range| range.contains(c))).collect();
     let plain = plain.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);

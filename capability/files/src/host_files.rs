@@ -1,8 +1,9 @@
 //! The host's own files. They may be in a workdir, but runs cannot change them, and some are hidden
 //! from runs.
 
+use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::jail::Meta;
@@ -21,13 +22,18 @@ pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
 /// Maximum number of files in a folder that are recognized by their inodes.
 const MAX_FOLDER_FILES: usize = 1_000;
 
+/// Maximum number of links that are followed on the path of one of the host's own files. Linux has
+/// the same limit.
+const MAX_LINKS: usize = 40;
+
 /// Minimum time between two reads of the inodes. No run can create a hard link, so a run cannot
 /// exploit a file that appears between them.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The host's own files and folders, identified by their paths on the host. They need not exist
 /// yet. A folder includes everything in it. Files in a workdir are protected from its runs under
-/// every name: other spellings, links, hard links and mounts.
+/// every name: other spellings, links, hard links and mounts. The links on the path of such a file
+/// are protected, too: if a run replaced one, the host would use another file.
 ///
 /// ```
 /// use wattle_files::HostFiles;
@@ -86,7 +92,7 @@ impl HostFiles {
     pub fn not_committed(&self, workdir: &Path) -> Vec<PathBuf> {
         let top = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
         let hidden =
-            self.0.iter().filter(|file| file.hidden).flat_map(|file| spellings(&file.path));
+            self.0.iter().filter(|file| file.hidden).flat_map(|file| Route::to(&file.path).paths);
         let inside = hidden.filter_map(|path| Some(path.strip_prefix(&top).ok()?.to_owned()));
         HOST_WRITTEN.iter().map(|(name, _)| PathBuf::from(name)).chain(inside).collect()
     }
@@ -107,6 +113,8 @@ struct Rule {
     file: HostFile,
     /// The paths of the file in the base.
     paths: Vec<RunPath>,
+    /// The entries in the base that decide where these paths lead, see [`Route::passed`].
+    passed: Vec<RunPath>,
 }
 
 /// The reason why a run may not use an entry.
@@ -120,12 +128,8 @@ pub(crate) struct Refusal<'a> {
 impl HostFileRules {
     pub(crate) fn new(files: HostFiles, top: &Path) -> HostFileRules {
         let rules = files.0.into_iter().map(|file| {
-            let paths = spellings(&file.path).into_iter().filter_map(|path| {
-                let path = path.strip_prefix(top).ok()?.to_str()?.to_owned();
-                RunPath::parse(&format!("/{path}")).ok()
-            });
-            let paths = paths.filter(|path| !path.is_top()).collect();
-            Rule { file, paths }
+            let Route { paths, passed } = Route::to(&file.path);
+            Rule { file, paths: in_base(&paths, top), passed: in_base(&passed, top) }
         });
         HostFileRules { rules: rules.collect(), ..HostFileRules::default() }
     }
@@ -209,6 +213,14 @@ impl HostFileRules {
         })
     }
 
+    /// Returns the description of one of the host's files whose path leads through an entry at or
+    /// under `entry`, or `None` if there is none. Such an entry may not be moved, removed or
+    /// replaced.
+    pub(crate) fn passing(&self, entry: &RunPath) -> Option<&str> {
+        let passes = |rule: &&Rule| rule.passed.iter().any(|at| at.below(entry).is_some());
+        self.rules.iter().find(passes).map(|rule| rule.file.what.as_str())
+    }
+
     /// Returns true if an entry is protected because of its inode.
     pub(crate) fn protects(&self, meta: &Meta) -> bool {
         self.protected.contains(&meta.identity())
@@ -240,17 +252,97 @@ fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     Some(meta.is_dir())
 }
 
-/// Returns the absolute paths of a file: the path itself and, if it is a link, its target. Links in
-/// existing parents are followed.
-fn spellings(path: &Path) -> Vec<PathBuf> {
-    let Ok(path) = std::path::absolute(path) else { return Vec::new() };
-    let mut named = path.clone();
-    for above in path.ancestors().skip(1) {
-        if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
-            named = real.join(rest);
-            break;
+/// Returns those of the host paths that are in the base whose folder is `top`, except the folder
+/// itself, relative to it.
+fn in_base(paths: &[PathBuf], top: &Path) -> Vec<RunPath> {
+    let paths = paths.iter().filter_map(|path| {
+        let path = path.strip_prefix(top).ok()?.to_str()?;
+        RunPath::parse(&format!("/{path}")).ok()
+    });
+    paths.filter(|path| !path.is_top()).collect()
+}
+
+/// The way from the root of the host's file system to a file.
+#[derive(Default)]
+struct Route {
+    /// The absolute paths of the file: as written, after each link that is followed, and resolved.
+    paths: Vec<PathBuf>,
+    /// The links on the way, and the folders that a `..` leaves. Another entry in the place of one
+    /// of them leads to another file.
+    passed: Vec<PathBuf>,
+}
+
+impl Route {
+    /// Finds the way to a file, which need not exist.
+    fn to(path: &Path) -> Route {
+        let Ok(path) = std::path::absolute(path) else { return Route::default() };
+        let mut route = Route::default();
+        let end = route.follow(&path);
+        route.add(end);
+        // The operating system may spell names differently, for example in another case.
+        route.add(with_real_parents(&path));
+        if let Ok(real) = path.canonicalize() {
+            route.add(real);
+        }
+        route
+    }
+
+    /// Follows all links on an absolute path, and returns the resulting path.
+    fn follow(&mut self, path: &Path) -> PathBuf {
+        let (mut at, mut rest, mut links) = (PathBuf::new(), path.to_owned(), 0);
+        while let Some((first, after)) = split_first(&rest) {
+            if first == ".." {
+                self.passed.push(at.clone());
+                at.pop();
+            }
+            if first == "." || first == ".." {
+                rest = after;
+                continue;
+            }
+            let next = at.join(first);
+            rest = match std::fs::read_link(&next) {
+                Ok(target) if links < MAX_LINKS => {
+                    links += 1;
+                    self.add_link(next, &after);
+                    target.join(after)
+                }
+                _ => {
+                    at = next;
+                    after
+                }
+            };
+        }
+        at
+    }
+
+    /// Adds a link on the way, from which `rest` leads to the file. With a `..` in `rest`, the
+    /// names do not spell a path of the file.
+    fn add_link(&mut self, link: PathBuf, rest: &Path) {
+        if !rest.components().any(|part| part == Component::ParentDir) {
+            self.add(link.join(rest));
+        }
+        self.passed.push(link);
+    }
+
+    fn add(&mut self, path: PathBuf) {
+        if !self.paths.contains(&path) {
+            self.paths.push(path);
         }
     }
-    let real = path.canonicalize().ok().filter(|real| *real != named);
-    std::iter::once(named).chain(real).collect()
+}
+
+/// Splits a path into its first component and the rest, or returns `None` if it is empty.
+fn split_first(path: &Path) -> Option<(OsString, PathBuf)> {
+    let mut parts = path.components();
+    let first = parts.next()?;
+    Some((first.as_os_str().to_owned(), parts.as_path().to_owned()))
+}
+
+/// Returns an absolute path with its nearest existing parent in the operating system's spelling.
+fn with_real_parents(path: &Path) -> PathBuf {
+    let real = path
+        .ancestors()
+        .skip(1)
+        .find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
+    real.unwrap_or_else(|| path.to_owned())
 }

@@ -128,6 +128,87 @@ fn another_name_of_the_store_does_not_help() {
     assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
 }
 
+/// Checks that a run can neither remove, move nor replace an entry on the path to a host's file.
+fn assert_pinned(files: &Files, entry: &str) {
+    for refused in [
+        files.remove(entry),
+        files.remove_all(entry),
+        files.rename(entry, "moved"),
+        files.rename("other", entry),
+    ] {
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("is on the path to "), "{entry}: {words}");
+        assert!(words.contains("belongs to the host"), "{entry}: {words}");
+    }
+}
+
+#[test]
+fn a_link_on_the_path_of_a_protected_file_cannot_be_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    for folder in ["real/keys", "a/deep", "sub", "other"] {
+        std::fs::create_dir_all(top.join(folder)).unwrap();
+    }
+    std::fs::write(top.join("real/s.db"), SECRET).unwrap();
+    for (target, link) in [
+        ("second", "data"),
+        ("real", "second"),
+        ("../a/deep/../../real", "sub/up"),
+        ("missing", "dangling"),
+    ] {
+        symlink(target, top.join(link)).unwrap();
+    }
+    symlink(&top, dir.path().join("sub/whole")).unwrap();
+    let host = HostFiles::default()
+        .hide_database(top.join("data/s.db"), "the store")
+        .hide(top.join("sub/up/keys"), "the folder of keys")
+        .protect(top.join("sub/whole/dangling/tools"), "a folder of programs");
+    let before = tree(&top);
+    let open = || Files::open_base(&top).unwrap().protecting(host.clone());
+    for files in [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())] {
+        for entry in ["data", "second", "sub/up", "sub", "a/deep", "a", "sub/whole", "dangling"] {
+            assert_pinned(&files, entry);
+        }
+        for path in ["data/s.db", "second/s.db", "real/s.db", "data/keys/x", "missing/tools/x"] {
+            let refused = files.write(path, b"FORGED").unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Denied, "{path}");
+        }
+        files.apply().unwrap();
+    }
+    assert_eq!(tree(&top), before);
+}
+
+#[test]
+fn no_file_is_created_at_a_path_whose_link_vanished() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    std::fs::create_dir(top.join("real")).unwrap();
+    symlink("real", top.join("data")).unwrap();
+    let host = HostFiles::default().hide_database(top.join("data/s.db"), "the store");
+    let files = Files::write_through(Files::open_base(top).unwrap().protecting(host));
+    std::fs::remove_file(top.join("data")).unwrap();
+    let refused = files.write("data/s.db", b"FORGED").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Denied);
+    assert_eq!(files.symlink("other", "data").unwrap_err().kind(), ErrorKind::Denied);
+}
+
+#[test]
+fn a_run_creates_no_link_on_the_path_of_a_protected_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    let host = HostFiles::default().protect(top.join("a/b/tools"), "a folder of programs");
+    let open = || Files::open_base(top).unwrap().protecting(host.clone());
+    for files in [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())] {
+        files.write("evil/b/tools/greet.wat", b"FORGED").unwrap();
+        for link in ["a", "a/b", "a/b/tools"] {
+            let refused = files.symlink("/evil", link).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Denied, "{link}");
+        }
+        files.symlink("/evil", "a/c").unwrap();
+        files.remove_all("a").unwrap_err();
+    }
+}
+
 #[test]
 fn a_protected_file_is_read_but_not_changed() {
     let place = Workdir::new();

@@ -14,11 +14,12 @@ mod common;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::{base, tree};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use wattle_files::{EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT};
-use wattle_lang::Code;
+use wattle_files::{EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT, PathGuard};
+use wattle_lang::{Code, Target};
 
 const SECRET: &str = "SENTINEL";
 
@@ -476,5 +477,44 @@ fn deep_trees_are_refused_and_do_not_grow_past_the_bound() {
         for result in [files.remove_all("deep"), files.rename("deep", "moved")] {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::PathTooLong);
         }
+    }
+}
+
+#[test]
+fn a_guard_is_asked_about_every_spelling_of_a_path() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("vault/deep")).unwrap();
+    std::fs::write(dir.path().join("vault/deep/t.txt"), "deep").unwrap();
+    std::fs::write(dir.path().join("top.txt"), "top").unwrap();
+    for (target, link) in [
+        ("vault", "open"),
+        ("open/deep", "short"),
+        ("vault/../open", "round"),
+        ("open/../top.txt", "back"),
+    ] {
+        symlink(target, dir.path().join(link)).unwrap();
+    }
+    let asked = Arc::new(Mutex::new(Vec::<String>::new()));
+    let log = Arc::clone(&asked);
+    let guard: PathGuard = Arc::new(move |_: Target, path: &str| {
+        log.lock().unwrap().push(path.to_owned());
+        if path == "open/new" { Err("denied".to_owned()) } else { Ok(()) }
+    });
+    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))]
+    {
+        let files = files.guarded(Arc::clone(&guard));
+        for (path, expected) in [
+            ("vault/deep/t.txt", &["vault/deep/t.txt"][..]),
+            ("open/deep/t.txt", &["open/deep/t.txt", "vault/deep/t.txt"]),
+            ("/short/t.txt", &["short/t.txt", "open/deep/t.txt", "vault/deep/t.txt"]),
+            ("round/deep/t.txt", &["round/deep/t.txt", "open/deep/t.txt", "vault/deep/t.txt"]),
+            ("back", &["back", "open", "top.txt"]),
+        ] {
+            asked.lock().unwrap().clear();
+            files.read(path).unwrap();
+            assert_eq!(*asked.lock().unwrap(), expected, "{path}");
+        }
+        assert_eq!(files.write("open/new", b"x").unwrap_err().kind(), ErrorKind::Denied);
+        assert!(files.stat("vault/new").is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixed};
 
 use super::resource::Resource;
-use super::{Policy, Rule, Ruling, TouchedResource, Verdict};
+use super::{ApprovalScope, Policy, Rule, Ruling, TouchedResource, Verdict};
 
 /// A policy's decision about a program that has not started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct Decision {
 pub struct Question {
     /// The effect in question.
     pub touch: Touch,
-    /// A rule that covers the effects that the user would approve. The approval applies only to the
-    /// function in `touch`.
-    pub approves: Rule,
+    /// The effects that the user would approve. The approval applies only to the function in
+    /// `touch`.
+    pub approves: ApprovalScope,
     /// The settings change that would make the question unnecessary.
     pub remedy: String,
 }
@@ -129,14 +129,18 @@ impl Policy {
         if ruling.verdict == Verdict::Allow {
             return;
         }
-        let approves = match subject {
-            Subject::Nothing => Rule::function(function),
-            Subject::Known(target, resource, _) => Rule::exactly(function, *target, Some(resource)),
-            Subject::Unknown(target, _) => Rule::all(function, *target),
+        let (allow, approves) = match subject {
+            Subject::Nothing => (Rule::function(function), ApprovalScope::nothing()),
+            Subject::Known(target, resource, _) => {
+                (Rule::exactly(function, *target, Some(resource)), ApprovalScope::one(resource))
+            }
+            Subject::Unknown(target, prefix) => {
+                (Rule::all(function, *target), ApprovalScope::any(function, *target, prefix))
+            }
         };
         let touch = Touch { function: function.to_owned(), what: what(function, subject), at };
         let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
-        let remedy = self.remedy(&approves, ruling, permits);
+        let remedy = self.remedy(&allow, ruling, permits);
         if ruling.verdict == Verdict::Ask {
             let same = |q: &Question| q.approves == approves && q.touch.function == touch.function;
             if !decision.questions.iter().any(same) {
@@ -251,6 +255,7 @@ fn what(function: &str, subject: &Subject) -> String {
             Resource::Path { .. } => format!("write {text}"),
             Resource::Key { whole: true, .. } => format!("list the keys that start with {text:?}"),
             Resource::Key { .. } => format!("use the key {text:?}"),
+            Resource::Program(name) if name.is_empty() => "run a program without a name".to_owned(),
             Resource::Program(_) => format!("run the program {text}"),
             Resource::Agent(_) => format!("ask the agent {text}"),
             Resource::Tool(_) => format!("call the tool {text}"),

@@ -34,7 +34,8 @@
 //! The decision about a program is made [before its first instruction](Policy::decide), based on
 //! its [`Authority`](wattle_rt::Authority). If an argument is not known by then, the same rules
 //! decide the call when it is made. If such a call may need approval, the user is asked before the
-//! run, and the approval covers every possible value.
+//! run, and the approval covers every possible value that starts with the known prefix, if any. An
+//! approval of a known resource covers exactly that resource, for that function.
 //!
 //! ```
 //! use wattle_capability::policy::{Policy, Verdict};
@@ -52,6 +53,7 @@
 //! assert_eq!(policy.verdict("shell.run", Target::Write, "notes/a.txt"), Verdict::Ask);
 //! ```
 
+mod approval;
 mod class;
 mod decide;
 mod preflight;
@@ -60,6 +62,7 @@ mod rule;
 
 use wattle_rt::Target;
 
+pub use approval::ApprovalScope;
 pub use decide::{Decision, Question, Refusal, Touch};
 pub use preflight::{Answer, Asker, Line, NoApprover, Preflight, Request};
 pub use rule::{Rule, RuleError};

@@ -9,7 +9,7 @@ use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, with_service};
 use super::resource::Resource;
-use super::{Policy, Rule, TouchedResource, Verdict};
+use super::{ApprovalScope, Policy, Rule, TouchedResource, Verdict};
 
 /// The port to the user, who approves the effects of programs.
 pub trait Asker: Send + Sync {
@@ -98,11 +98,11 @@ pub struct Preflight {
     once: Vec<Approval>,
 }
 
-/// The user's approval of the effects that a rule covers, for one function.
+/// The user's approval of effects of one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approval {
     function: String,
-    rule: Rule,
+    scope: ApprovalScope,
 }
 
 impl Preflight {
@@ -118,8 +118,8 @@ impl Preflight {
         &self.policy
     }
 
-    fn approved(&self, function: &str, test: impl Fn(&Rule) -> bool) -> bool {
-        let fits = |approval: &Approval| approval.function == function && test(&approval.rule);
+    fn approved(&self, function: &str, test: impl Fn(&ApprovalScope) -> bool) -> bool {
+        let fits = |approval: &Approval| approval.function == function && test(&approval.scope);
         self.once.iter().any(fits)
             || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
     }
@@ -135,7 +135,7 @@ impl Preflight {
         let Decision { questions, refusals } =
             self.policy.decide(preview.program.authority(), preview.args);
         let answered = |question: &Question| {
-            self.approved(&question.touch.function, |rule| *rule == question.approves)
+            self.approved(&question.touch.function, |scope| *scope == question.approves)
         };
         let questions: Vec<Question> =
             questions.into_iter().filter(|question| !answered(question)).collect();
@@ -178,7 +178,7 @@ impl Preflight {
         };
         let approvals = asked.iter().map(|(question, _)| Approval {
             function: question.touch.function.clone(),
-            rule: question.approves.clone(),
+            scope: question.approves.clone(),
         });
         let mut decided = self.clone();
         match answer {
@@ -238,8 +238,8 @@ impl Guard for Preflight {
         let why = match ruling.verdict {
             Verdict::Allow => return Ok(()),
             Verdict::Ask
-                if self.approved(function, |rule| {
-                    rule.approves(function, target, resource.as_ref())
+                if self.approved(function, |scope| {
+                    scope.contains(function, target, resource.as_ref())
                 }) =>
             {
                 return Ok(());

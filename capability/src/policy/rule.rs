@@ -216,24 +216,9 @@ impl Rule {
         covers.then_some((0, 0, 0))
     }
 
-    /// Returns true if the user's approval of this rule for the function permits access to the
-    /// resource. `resource` is `None` if the resource's name is invalid.
-    pub(super) fn approves(
-        &self,
-        function: &str,
-        target: Target,
-        resource: Option<&Resource>,
-    ) -> bool {
-        match resource {
-            None => *self == Rule::all(function, target),
-            Some(Resource::Service { .. }) => *self == Rule::function(function),
-            Some(resource) => self.covers(resource),
-        }
-    }
-
     /// Returns true if the rule covers every access to the resource, for example both reading and
     /// writing of a path.
-    fn covers(&self, resource: &Resource) -> bool {
+    pub(super) fn covers(&self, resource: &Resource) -> bool {
         let whole = match (&self.0, resource) {
             (
                 Scope::Path { read, write, .. },

@@ -51,6 +51,16 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
+    /// Returns the error for changing an entry that the path of one of the host's own files leads
+    /// through.
+    pub(crate) fn leads_to_host_file(entry: &RunPath, what: &str) -> FilesError {
+        let text = format!(
+            "write blocked: `{}` is on the path to {what}, which belongs to the host",
+            printable(entry)
+        );
+        FilesError::new(ErrorKind::Denied, text)
+    }
+
     /// Returns the error for a path whose links were repeatedly swapped between the check and the
     /// use of the path.
     pub(crate) fn unstable_links(path: &str) -> FilesError {

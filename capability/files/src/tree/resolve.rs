@@ -11,9 +11,9 @@ use crate::error::FilesError;
 use crate::host_files::HostFileRules;
 use crate::path::{Intent, RunPath};
 
-/// A function that decides whether a run may use a path. It receives the kind of use and the
-/// resolved path, relative to the workdir's root, and returns an error with the reason if it denies
-/// the use.
+/// A function that decides whether a run may use a path. It receives the kind of use and a path
+/// relative to the workdir's root, and returns an error with the reason if it denies the use. It is
+/// called for each spelling of a path: as written, after each link that is followed, and resolved.
 pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Sync>;
 
 /// Maximum number of links that are followed on a path. A path with more links counts as a loop.
@@ -54,7 +54,8 @@ pub(crate) enum FinalLink {
 /// Resolves a path. The result contains no link, except possibly its last name if `final_link` is
 /// [`FinalLink::Keep`]. Names that do not exist are kept.
 ///
-/// Asks the guard about the entry itself and, if the entry is a link, about the link's target.
+/// Asks the guard about the path as written and about each path after a link was followed, up to
+/// the resolved path. A link at the end of the path is followed for this even if it is kept.
 pub(crate) fn resolve(
     tree: &dyn Tree,
     text: &str,
@@ -77,8 +78,8 @@ pub(crate) fn resolve(
     };
     if end != entry {
         check_access(tree, &end, intent)?;
-        ask(&entry)?;
     }
+    walk.spellings.iter().try_for_each(ask)?;
     ask(&end)?;
     Ok(if final_link == FinalLink::Keep { entry } else { end })
 }
@@ -139,14 +140,15 @@ struct Walk<'a> {
     /// The remaining names, in reverse order.
     names: Vec<String>,
     at: RunPath,
-    links: usize,
+    /// The paths that led through a link, before that link was followed.
+    spellings: Vec<RunPath>,
 }
 
 impl<'a> Walk<'a> {
     fn new(tree: &'a dyn Tree, text: &'a str, intent: Intent) -> Result<Walk<'a>, FilesError> {
         let path = RunPath::parse(text).map_err(|fault| FilesError::path(intent, text, fault))?;
         let names = path.names().rev().map(str::to_owned).collect();
-        Ok(Walk { tree, text, intent, path, names, at: RunPath::top(), links: 0 })
+        Ok(Walk { tree, text, intent, path, names, at: RunPath::top(), spellings: Vec::new() })
     }
 
     /// Walks to the last name and returns its path, without following a link at that path.
@@ -176,6 +178,15 @@ impl<'a> Walk<'a> {
         self.at.join(name).map_err(|fault| FilesError::path(self.intent, self.text, fault))
     }
 
+    /// Returns the path of the remaining names under `link`. It ends before a `..`, which leads out
+    /// of the target of the link.
+    fn spelling(&self, link: RunPath) -> Result<RunPath, FilesError> {
+        let mut names = self.names.iter().rev().take_while(|name| *name != "..");
+        names
+            .try_fold(link, |path, name| path.join(name))
+            .map_err(|fault| FilesError::path(self.intent, self.text, fault))
+    }
+
     /// Resolves the next name. If it is a link, queues the names of its target.
     fn step(&mut self) -> Result<(), FilesError> {
         let Some(name) = self.names.pop() else { return Ok(()) };
@@ -188,10 +199,10 @@ impl<'a> Walk<'a> {
             self.at = next;
             return Ok(());
         };
-        self.links += 1;
-        if self.links > MAX_LINKS {
+        if self.spellings.len() == MAX_LINKS {
             return Err(FilesError::link_loop(&self.path));
         }
+        self.spellings.push(self.spelling(next)?);
         let mut rest = target.as_str();
         if target.starts_with('/') {
             let inside = self.tree.base().and_then(|base| base.strip_top(&target));
