@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_capability::files::{Files, OVERLAY_LIMIT, PathGuard};
+use wattle_rt::Target;
 use wattle_shell::{Bounds, NoCommands, Output, Session, Shell, Stdio, Stream};
 
 fn bounds() -> Bounds {
@@ -35,6 +36,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+const TEN_SECONDS: Duration = Duration::from_secs(10);
+
 /// Runs a line of a session. Returns its standard output, standard error and status.
 async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String, String, u8) {
     let (stdout, out) = Stream::capture(1 << 16);
@@ -42,6 +45,23 @@ async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String,
     let status =
         session.run(line, Stdio { stdin: Stream::null(), stdout, stderr }, Some(deadline)).await;
     (text(&out.take()), text(&err.take()), status.0)
+}
+
+#[tokio::test]
+async fn a_redirection_through_a_link_that_may_not_be_written_to_creates_no_file() {
+    let files = Files::overlay(None, OVERLAY_LIMIT);
+    files.mkdir("vault").unwrap();
+    files.symlink("vault", "open").unwrap();
+    let guard: PathGuard = Arc::new(|target: Target, path: &str| match target {
+        Target::Write if path.starts_with("open") => Err("denied".to_owned()),
+        _ => Ok(()),
+    });
+    let guarded = Arc::new(files.guarded(guard));
+    for script in ["echo x > open/new", "echo x >> open/new", "exec 3<> open/new"] {
+        let output = shell().capture(&guarded, script, "", None).await;
+        assert_ne!(output.status.0, 0, "{script}");
+        assert!(files.list("vault").unwrap().is_empty(), "{script}");
+    }
 }
 
 #[tokio::test]
@@ -113,6 +133,142 @@ async fn deeply_nested_texts_never_overflow_the_stack() {
             &script[..script.len().min(60)],
             text(&output.stderr)
         );
+    }
+}
+
+#[tokio::test]
+async fn variables_that_refer_to_themselves_in_subscripts_are_reported() {
+    for script in [
+        "x=x; echo $((x))",
+        "a=(1); x='a[x]'; echo $((x))",
+        "s=5; x='s[x]'; echo ${s[x]}",
+        "f() { x='FUNCNAME[x]'; echo $((x)); }; f",
+        "declare -n r='s[r]'; s=1; echo $((r))",
+        "x='s[x]'; s=1; echo ${!x}",
+        "x='s[x]'; s=1; [[ x -eq 1 ]]",
+        "x='s[x]'; s=1; declare -i y; y=x",
+        "x='s[x]'; s=1; let 'x[x] = 1'",
+        "a=(1); x='a[x]'; a[x]=1",
+        "x='y[x]=1'; echo $((x))",
+    ] {
+        let output = run(script, Duration::from_secs(20)).await;
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("expression recursion level exceeded"), "{script}: {stderr}");
+    }
+    let nested = format!("a=1; echo $(({}0{}))", "a[".repeat(1_000), "]".repeat(1_000));
+    let output = run(&nested, Duration::from_secs(20)).await;
+    assert!(text(&output.stderr).contains("expression recursion level exceeded"));
+}
+
+#[tokio::test]
+async fn arithmetic_ends_after_its_maximum_number_of_steps() {
+    let chain = "a0=1; for i in {1..19}; do j=$((i-1)); \
+                 declare a$i=\"a$j+a$j+a$j+a$j+a$j\"; done;";
+    for script in [
+        "echo $((a19))",
+        "((a19))",
+        "let a19",
+        "s=1; echo ${s[a19]}",
+        "[[ a19 -eq 1 ]]",
+        "declare -i x; x=a19",
+        "declare -ai x; x=(a6 a6 a6 a6 a6 a6 a6 a6)",
+    ] {
+        let output = run(&format!("{chain} {script}"), Duration::from_secs(60)).await;
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("more than 100000 steps"), "{script}: {stderr}");
+    }
+    let output = run(&format!("{chain} echo $((a5))"), Duration::from_secs(60)).await;
+    assert_eq!(text(&output.stdout), "3125\n");
+}
+
+#[tokio::test]
+async fn patterns_with_groups_are_matched_quickly_or_refused() {
+    let long = "x=$(printf '%020000d' 0); x=${x//0/a};";
+    for (script, stdout) in [
+        ("[[ $x == !(*) ]]; echo $?", "1\n"),
+        ("[[ $x == !(+(a)) ]]; echo $?", "1\n"),
+        ("[[ $x == +(a) ]]; echo $?", "0\n"),
+        ("[[ ${x}b == +(a) ]]; echo $?", "1\n"),
+        ("y=${x//@(a)/b}; echo ${#y} ${y:0:2} ${y: -1}", "20000 bb b\n"),
+        ("shopt -s extglob; x=äöü; echo ${x//@(ö)/-} ${x%%+(ü|ö)} ${x##!(ö)ö}", "ä-ü ä ü\n"),
+    ] {
+        let output = run(&format!("{long} shopt -s extglob; {script}"), TEN_SECONDS).await;
+        assert_eq!(text(&output.stdout), stdout, "{script}: {}", text(&output.stderr));
+    }
+    for script in [
+        "y=${x%%+(a|aa)*b}",
+        "y=${x%+(a|aa)*b}",
+        "y=${x//+(a|aa)b/c}",
+        "[[ $x == *!(+(a))*!(a)b ]]",
+        "case $x in *!(+(a))*!(a)b) ;; esac",
+    ] {
+        let output = run(&format!("{long} shopt -s extglob; {script}"), TEN_SECONDS).await;
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("a pattern takes too long on this text"), "{script}: {stderr}");
+    }
+}
+
+#[test]
+fn a_caller_with_a_small_stack_can_run_every_permitted_nesting() {
+    let nested = |open: &str, middle: &str, close: &str, times: usize| {
+        format!("{}{middle}{}", open.repeat(times), close.repeat(times))
+    };
+    let mut scripts = vec![
+        "f() { if [ $1 -lt 190 ]; then f $(($1+1)); else echo a; fi; }; f 0".to_owned(),
+        "f() { if [ $1 -lt 90 ]; then eval f $(($1+1)); else echo a; fi; }; f 0".to_owned(),
+        "f() { f; }; f".to_owned(),
+        "f() { eval f; }; f".to_owned(),
+        "f() { f & wait; }; f".to_owned(),
+        "f() { : | f; }; f".to_owned(),
+    ];
+    for times in 1..=50 {
+        let substitutions = nested("$(echo ", "a", ")", times);
+        scripts.extend([
+            format!("echo {}", nested("${x:-", "a", "}", times)),
+            format!("echo {}", nested("\"${x:-", "a", "}\"", times)),
+            nested("{ ", "echo a; ", "}; ", times),
+            nested("( ", "echo a", " )", times),
+            nested("if true; then ", "echo a; ", "fi; ", times),
+            nested("while true; do case a in a) ", "echo a;", "break;; esac; done; ", times),
+            format!("{{ echo {substitutions}; }} &\nwait"),
+            format!("true | echo {substitutions}"),
+            format!("echo {substitutions}"),
+        ]);
+    }
+    let run_all = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let shell = Shell::new(Arc::new(NoCommands), Bounds::default());
+        for script in scripts {
+            let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
+            let run = Box::pin(shell.capture(&files, &script, "", None));
+            let output = runtime.block_on(run);
+            let stderr = text(&output.stderr);
+            let limited = stderr.contains("nested deeper") || stderr.contains("at once");
+            assert!(output.stdout == b"a\n" || limited, "{script}: {stderr}");
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(run_all).unwrap();
+    thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn the_words_of_commands_have_a_maximum_total_size() {
+    let x = format!("x={}\n", "a".repeat(60_000));
+    for (script, status, words) in [
+        (format!(": {{1..4000}}{}", "a".repeat(500)), 125, "braces"),
+        (format!(": {{1..2000}}{{{}1..1}}", "0".repeat(5_000)), 125, "braces"),
+        (format!(": {{{}1..4000}}", "0".repeat(5_000)), 125, "braces"),
+        (format!("{x}: {}", "\"$x\" ".repeat(20)), 125, "words of the running commands"),
+        (format!("{x}: {{1..20}}\"$x\""), 125, "words of the running commands"),
+        (format!("{x}for i in {}; do :; done", "$x ".repeat(20)), 125, "words of the running"),
+        (format!("{x}f() {{ f \"$@\" \"$x\"; }}; f"), 125, "words of the running commands"),
+        (format!("{x}set -- {{1..20}}; : \"${{@/#/$x}}\""), 1, "grew too large"),
+        (format!("{x}for i in {{1..40}}; do : \"$x\" \"$x\"; done"), 0, ""),
+    ] {
+        let output = run(&script, Duration::from_secs(60)).await;
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.0, status, "{}…: {stderr}", &script[script.len() - 40..]);
+        assert!(stderr.contains(words), "{}…: {stderr}", &script[script.len() - 40..]);
     }
 }
 

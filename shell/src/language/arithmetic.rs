@@ -6,6 +6,42 @@
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;
 
+/// Maximum number of steps in one evaluation. Each operator and each variable that is read is a
+/// step, and long texts count as several.
+const MAX_STEPS: u64 = 100_000;
+
+/// Number of bytes of a text that count as one step.
+const BYTES_PER_STEP: usize = 16;
+
+/// The nesting depth and the number of steps of an evaluation, including the variables and
+/// subscripts that it evaluates in turn.
+#[derive(Default)]
+pub(crate) struct Effort {
+    depth: u32,
+    steps: u64,
+}
+
+impl Effort {
+    /// Returns the number of steps taken.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Counts steps.
+    fn spend(&mut self, steps: u64) -> Result<(), String> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > MAX_STEPS {
+            return Err(format!("the expression takes more than {MAX_STEPS} steps"));
+        }
+        Ok(())
+    }
+
+    /// Counts the steps for reading a text.
+    fn spend_on(&mut self, text: &str) -> Result<(), String> {
+        self.spend((text.len() / BYTES_PER_STEP) as u64)
+    }
+}
+
 /// Access to the variables of an expression.
 pub(crate) trait Names {
     /// Returns the value of a variable or an array element, or `None` if it is unset.
@@ -13,7 +49,7 @@ pub(crate) trait Names {
         &mut self,
         name: &str,
         index: Option<&str>,
-        depth: u32,
+        effort: &mut Effort,
     ) -> Result<Option<String>, String>;
     /// Sets a variable or an array element.
     fn set(
@@ -21,14 +57,40 @@ pub(crate) trait Names {
         name: &str,
         index: Option<&str>,
         value: i64,
-        depth: u32,
+        effort: &mut Effort,
     ) -> Result<(), String>;
+    /// Records the number of steps of an evaluation.
+    fn charge(&mut self, steps: u64);
 }
 
 /// Evaluates an expression. An empty expression is 0.
-pub(crate) fn evaluate(text: &str, names: &mut dyn Names, depth: u32) -> Result<i64, String> {
+pub(crate) fn evaluate(text: &str, names: &mut dyn Names) -> Result<i64, String> {
+    let mut effort = Effort::default();
+    let result = evaluate_within(text, names, &mut effort);
+    names.charge(effort.steps());
+    result
+}
+
+/// Evaluates an expression as a part of another evaluation, whose depth and steps it shares.
+pub(crate) fn evaluate_within(
+    text: &str,
+    names: &mut dyn Names,
+    effort: &mut Effort,
+) -> Result<i64, String> {
+    if effort.depth > MAX_DEPTH {
+        return Err(format!("{}: expression recursion level exceeded", excerpt(text)));
+    }
+    effort.spend_on(text)?;
+    effort.depth += 1;
+    let result = parse(text, names, effort);
+    effort.depth -= 1;
+    result
+}
+
+/// Parses an expression and computes its value.
+fn parse(text: &str, names: &mut dyn Names, effort: &mut Effort) -> Result<i64, String> {
     let mut evaluator =
-        Evaluator { chars: text.chars().collect(), at: 0, depth, skipping: 0, names };
+        Evaluator { chars: text.chars().collect(), at: 0, skipping: 0, effort, names };
     evaluator.skip_spaces();
     if evaluator.at == evaluator.chars.len() {
         return Ok(0);
@@ -53,10 +115,10 @@ fn excerpt(text: &str) -> String {
 struct Evaluator<'a> {
     chars: Vec<char>,
     at: usize,
-    depth: u32,
     /// Number of enclosing operands that are not evaluated, such as the one after `0 &&`. While it
     /// is not 0, no variable is read or set.
     skipping: u32,
+    effort: &'a mut Effort,
     names: &'a mut dyn Names,
 }
 
@@ -130,12 +192,12 @@ impl Evaluator<'_> {
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<T, String>,
     ) -> Result<T, String> {
-        if self.depth >= MAX_DEPTH {
+        if self.effort.depth > MAX_DEPTH {
             return Err(format!("arithmetic nested deeper than {MAX_DEPTH} levels"));
         }
-        self.depth += 1;
+        self.effort.depth += 1;
         let result = inner(self);
-        self.depth -= 1;
+        self.effort.depth -= 1;
         result
     }
 
@@ -157,6 +219,7 @@ impl Evaluator<'_> {
             });
             if let Some(operator) = operator {
                 self.at += operator.len();
+                self.effort.spend(1)?;
                 let right = self.nested(Self::assignment)?;
                 let value = match operator.strip_suffix('=').unwrap_or_default() {
                     "" => right,
@@ -218,6 +281,7 @@ impl Evaluator<'_> {
                 ));
             }
             self.at += operator.len();
+            self.effort.spend(1)?;
             left = match operator {
                 // An operand that is not evaluated is 0.
                 "||" => {
@@ -371,25 +435,23 @@ impl Evaluator<'_> {
         if self.skipping > 0 {
             return Ok(0);
         }
-        let Some(text) = self.names.get(&lvalue.name, lvalue.index.as_deref(), self.depth + 1)?
-        else {
+        self.effort.spend(1)?;
+        let Some(text) = self.names.get(&lvalue.name, lvalue.index.as_deref(), self.effort)? else {
             return Ok(0);
         };
+        self.effort.spend_on(&text)?;
         let text = text.trim();
         if let Some(value) = number(text) {
             return Ok(value);
         }
-        if self.depth >= MAX_DEPTH {
-            return Err(format!("{}: expression recursion level exceeded", lvalue.name));
-        }
-        evaluate(text, self.names, self.depth + 1)
+        evaluate_within(text, self.names, self.effort)
     }
 
     fn write(&mut self, lvalue: &Lvalue, value: i64) -> Result<(), String> {
         if self.skipping > 0 {
             Ok(())
         } else {
-            self.names.set(&lvalue.name, lvalue.index.as_deref(), value, self.depth + 1)
+            self.names.set(&lvalue.name, lvalue.index.as_deref(), value, self.effort)
         }
     }
 }

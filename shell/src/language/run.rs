@@ -12,15 +12,23 @@ use super::variables::Ledger;
 use crate::bounds::Bounds;
 use crate::command::Commands;
 
+/// Number of commands and loop iterations after which a shell lets other tasks run. A power of two.
+const YIELD_INTERVAL: u64 = 64;
+
+/// Number of steps of arithmetic or of pattern matching after which a shell lets other tasks run.
+const LONG_WORK: u64 = 10_000;
+
 /// State that all shells of one session share.
 pub(crate) struct Run {
     pub(crate) commands: Arc<dyn Commands>,
     pub(crate) files: Arc<Files>,
     pub(crate) bounds: Bounds,
     pub(crate) ledger: Arc<Ledger>,
+    /// Counter of the expanded words of all commands and loops that are running.
+    pub(crate) words: Arc<Ledger>,
     pub(crate) patterns: Cache,
-    /// Number of commands and loop iterations that the session's shells have run.
-    pub(crate) steps: AtomicU64,
+    /// Number of commands, loop iterations and expansions that the session's shells have run.
+    steps: AtomicU64,
     pids: AtomicU32,
     /// Number of commands started by the current script.
     started: AtomicU64,
@@ -45,11 +53,13 @@ impl Drop for Slot {
 impl Run {
     pub(crate) fn new(commands: Arc<dyn Commands>, files: &Files, bounds: Bounds) -> Run {
         let ledger = Ledger::new(bounds.variables);
+        let words = Ledger::new(bounds.variables);
         Run {
             commands,
             files: Arc::new(files.rooted()),
             bounds,
             ledger,
+            words,
             patterns: Cache::default(),
             steps: AtomicU64::new(0),
             pids: AtomicU32::new(100),
@@ -91,6 +101,19 @@ impl Run {
                 return reason;
             }
             self.end_signal.notified().await;
+        }
+    }
+
+    /// Counts a command or loop iteration. Returns true if the shell must let other tasks run.
+    pub(crate) fn count_step(&self) -> bool {
+        self.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1
+    }
+
+    /// Records steps of arithmetic or of pattern matching. After many of them, the next call of
+    /// [`Run::count_step`] returns true.
+    pub(crate) fn charge(&self, steps: u64) {
+        if steps >= LONG_WORK {
+            self.steps.fetch_or(YIELD_INTERVAL - 1, Ordering::Relaxed);
         }
     }
 

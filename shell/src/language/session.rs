@@ -1,16 +1,17 @@
 //! The shell's interface to the host: sessions, and scripts whose output is captured.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_capability::files::Files;
 use wattle_rt::Account;
 
-use super::ast::List;
 use super::interpreter::Interpreter;
-use super::parse;
+use super::parse::{self, SyntaxError};
 use super::run::Run;
+use super::task::Task;
 use super::{builtin_table, builtins};
 use crate::bounds::StageBounds;
 use crate::bounds::{Bounds, amount};
@@ -174,31 +175,46 @@ impl Session {
             report(format!("the script is longer than {}", amount(run.bounds.script))).await;
             return self.end_with(2);
         }
-        let list = match parse::parse(text, 1) {
-            Ok(list) => list,
-            Err(error) => {
-                report(error.to_string()).await;
-                return self.end_with(2);
-            }
-        };
         run.begin();
         self.saved = Some(Box::new(self.interpreter.clone()));
         self.interpreter.descriptors.open =
             BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
         let limit = deadline.unwrap_or(run.bounds.deadline);
-        let reason = tokio::select! {
+        let placeholder = self.interpreter.placeholder();
+        let interpreter = std::mem::replace(&mut self.interpreter, placeholder);
+        let mut task = Task::start(run_line(interpreter, text.to_owned(), whole));
+        let result = tokio::time::timeout(limit, poll_fn(|context| task.poll_end(context)));
+        let failure = tokio::select! {
             biased;
-            reason = run.wait_for_end() => Some((reason, 125)),
-            ran = tokio::time::timeout(limit, run_list(&mut self.interpreter, &list, whole)) => {
-                ran.err().map(|_| {
-                    (format!("the line took longer than its {} s", limit.as_secs_f64()), 124)
-                })
+            reason = run.wait_for_end() => {
+                task.cancel().await;
+                Some((format!("ended: {reason}"), 125))
             }
+            result = result => match result {
+                Ok(Some((interpreter, parsed))) => {
+                    self.interpreter = interpreter;
+                    if let Err(error) = parsed {
+                        self.saved = None;
+                        report(error.to_string()).await;
+                        return self.end_with(2);
+                    }
+                    None
+                }
+                Ok(None) => {
+                    Some(("ended: the shell failed: this is a bug in the host".to_owned(), 125))
+                }
+                Err(_) => {
+                    task.cancel().await;
+                    let seconds = limit.as_secs_f64();
+                    Some((format!("ended: the line took longer than its {seconds} s"), 124))
+                }
+            },
         };
         drop(run.orphans());
         let saved = self.saved.take();
-        let reason = reason.or_else(|| run.reason().map(|reason| (reason, 125)));
-        let Some((reason, status)) = reason else {
+        let failure =
+            failure.or_else(|| run.reason().map(|reason| (format!("ended: {reason}"), 125)));
+        let Some((message, status)) = failure else {
             self.exited = self.interpreter.lifecycle.exited;
             self.interpreter.descriptors.substitutions.clear();
             self.interpreter.descriptors.persistent.clear();
@@ -207,7 +223,7 @@ impl Session {
         if let Some(saved) = saved {
             self.interpreter = *saved;
         }
-        report(format!("ended: {reason}")).await;
+        report(message).await;
         self.end_with(status)
     }
 
@@ -257,11 +273,22 @@ impl Session {
     }
 }
 
-/// Runs a list. If it is a whole script or ends the shell, runs the exit trap. For a whole script,
-/// also waits for its jobs.
-async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
+/// Parses and runs a line. If it is a whole script or ends the shell, runs the exit trap. For a
+/// whole script, also waits for its jobs. Returns the shell, and the syntax error if there is one.
+async fn run_line(
+    mut interpreter: Interpreter,
+    text: String,
+    whole: bool,
+) -> (Interpreter, Result<(), SyntaxError>) {
+    let list = match parse::parse(&text, 1) {
+        Ok(list) => list,
+        Err(error) => {
+            interpreter.descriptors.open.clear();
+            return (interpreter, Err(error));
+        }
+    };
     // The status is already set, whichever jump ended the list.
-    let _ = interpreter.list(list).await;
+    let _ = interpreter.list(&list).await;
     if whole || interpreter.lifecycle.exited {
         interpreter.finish().await;
     }
@@ -271,6 +298,7 @@ async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
             job.finish().await;
         }
     }
+    (interpreter, Ok(()))
 }
 
 /// Returns a captured output as one byte string, with a note in place of dropped bytes.

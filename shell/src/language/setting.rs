@@ -8,6 +8,21 @@ pub(crate) enum ExpandedWord {
     Setting(Setting),
 }
 
+impl ExpandedWord {
+    /// Returns the size of the texts that are assigned or passed, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            ExpandedWord::Text(text) => text.len() as u64,
+            ExpandedWord::Setting(setting) => match &setting.value {
+                SettingValue::Text(text) => text.len() as u64,
+                SettingValue::Array(elements) => {
+                    elements.iter().map(|element| element.text.len() as u64).sum()
+                }
+            },
+        }
+    }
+}
+
 /// An assignment after expansion.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {

@@ -49,6 +49,33 @@ impl Ledger {
     }
 }
 
+/// Bytes that are counted while the charge exists.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    bytes: u64,
+    ledger: Arc<Ledger>,
+}
+
+impl Charge {
+    /// Creates a charge of no bytes.
+    pub(crate) fn new(ledger: Arc<Ledger>) -> Charge {
+        Charge { bytes: 0, ledger }
+    }
+
+    /// Counts more bytes. Returns false if the limit has been exceeded.
+    pub(crate) fn grow(&mut self, bytes: u64) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let held = self.ledger.held.fetch_add(bytes, Ordering::Relaxed);
+        held.saturating_add(bytes) <= self.ledger.limit
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.ledger.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// The string value of a variable. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Text(Arc<StoredText>);

@@ -290,8 +290,14 @@ fn create(files: &Files, path: &str, mode: OpenMode) -> Result<(), Fault> {
     if path.ends_with('/') {
         return Err(Errno::ISDIR.into());
     }
-    // For a dangling link, creates the file at the link's target, unless the file must be new.
-    let target = if mode.exclusive { path.to_owned() } else { files.real_path(path)? };
+    // For a dangling link, creates the file at the link's target, unless the file must be new. The
+    // path is checked first, because a rule may deny writing to it but not to the link's target.
+    let target = if mode.exclusive {
+        path.to_owned()
+    } else {
+        files.check_write(path)?;
+        files.real_path(path)?
+    };
     match files.create_new(&target) {
         Err(error) if error.kind() == ErrorKind::Exists && !mode.exclusive => Ok(()),
         made => Ok(made?),

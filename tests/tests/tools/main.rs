@@ -130,6 +130,34 @@ async fn tools_see_the_same_files_and_the_steps_before() {
 }
 
 #[tokio::test]
+async fn a_program_can_run_every_permitted_nesting_of_a_line() {
+    let world = World::new();
+    let nested = |open: &str, middle: &str, close: &str| {
+        format!("{}{middle}{}", open.repeat(45), close.repeat(45))
+    };
+    let lines = [
+        format!("echo {}", nested("$(echo ", "a", ")")),
+        format!("echo {}", nested("${x:-", "a", "}")),
+        nested("{ ", "echo a; ", "}; "),
+        nested("( ", "echo a", " )"),
+        nested("if true; then ", "echo a; ", "fi; "),
+        "f() { if [ $1 -lt 190 ]; then f $(($1+1)); else echo a; fi; }; f 0".to_owned(),
+        "f() { eval f; }; f".to_owned(),
+    ];
+    for line in lines {
+        let model = Scripted::new(&[&format!(r#"ToolCall::Catalog("shell", "{line}")"#), END]);
+        let base = Files::open_base(world.workdir()).unwrap();
+        let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
+        let access = Access { shell: Some(world.host.shell()), ..Access::new(&world.host, files) };
+        let job = Job::new("go", access.grants());
+        let (report, _) = world.run(&model, &Settings::default(), job).await;
+        assert_eq!(report.ending.text(), "over", "{line}");
+        let read = model.requests()[1].last().unwrap().content.to_string();
+        assert!(read.contains("result:\na") || read.contains("nested deeper"), "{line}: {read}");
+    }
+}
+
+#[tokio::test]
 async fn done_ends_the_run_as_an_answer_does() {
     let world = World::new();
     for call in [

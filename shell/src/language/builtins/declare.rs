@@ -278,6 +278,7 @@ impl Interpreter {
                         Arc::make_mut(&mut self.definitions.functions).remove(name);
                         continue;
                     }
+                    self.checkpoint().await?;
                     if let Err(message) = self.unset_one(name, reference) {
                         status = 1;
                         self.report(&format!("unset: {message}")).await;
@@ -309,7 +310,7 @@ impl Interpreter {
                 if matches!(index, "@" | "*") {
                     return self.variables.unset(array).map_err(|error| error.to_string());
                 }
-                let mut position = crate::language::arithmetic::evaluate(index, self, 0)?;
+                let mut position = crate::language::arithmetic::evaluate(index, self)?;
                 if position < 0 {
                     position = position.saturating_add(past(&list));
                 }

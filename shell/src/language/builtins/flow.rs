@@ -131,7 +131,8 @@ impl Interpreter {
         }
         let mut value = 0;
         for word in words {
-            value = match crate::language::arithmetic::evaluate(&word, self, 0) {
+            self.checkpoint().await?;
+            value = match crate::language::arithmetic::evaluate(&word, self) {
                 Ok(value) => value,
                 Err(message) => return self.failure(format!("let: {message}")).await,
             };

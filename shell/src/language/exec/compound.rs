@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::pattern::Matching;
+use crate::language::variables::Charge;
 
 impl Interpreter {
     /// Runs a compound command, without applying its redirections.
@@ -14,11 +16,13 @@ impl Interpreter {
             Kind::If { arms, otherwise } => self.condition(arms, otherwise.as_ref()).await,
             Kind::While { until, test, body } => self.while_loop(*until, test, body).await,
             Kind::For { name, words, body } => {
-                let words = self.loop_words(words.as_deref()).await?;
+                let mut charge = self.word_charge();
+                let words = self.loop_words(words.as_deref(), &mut charge).await?;
                 self.for_loop(name, words, body).await
             }
             Kind::Select { name, words, body } => {
-                let words = self.loop_words(words.as_deref()).await?;
+                let mut charge = self.word_charge();
+                let words = self.loop_words(words.as_deref(), &mut charge).await?;
                 self.select(name, words, body).await
             }
             Kind::Count { start, test, step, body } => {
@@ -37,7 +41,7 @@ impl Interpreter {
             }
             Kind::Arithmetic(word) => {
                 let text = self.text(word).await?;
-                self.last.status = match super::super::arithmetic::evaluate(&text, self, 0) {
+                self.last.status = match super::super::arithmetic::evaluate(&text, self) {
                     Ok(value) => u8::from(value == 0),
                     Err(message) => {
                         self.report(&format!("((: {message}")).await;
@@ -134,11 +138,15 @@ impl Interpreter {
         Ok(())
     }
 
-    async fn loop_words(&mut self, words: Option<&[Word]>) -> Flow<Vec<String>> {
+    async fn loop_words(
+        &mut self,
+        words: Option<&[Word]>,
+        charge: &mut Charge,
+    ) -> Flow<Vec<String>> {
         let Some(words) = words else { return Ok(self.parameters.arguments.clone()) };
         let mut all = Vec::new();
         for word in words {
-            all.extend(self.fields(word).await?);
+            all.extend(self.fields(word, charge).await?);
         }
         Ok(all)
     }
@@ -195,7 +203,10 @@ impl Interpreter {
                     break;
                 }
                 let pattern = self.pattern(pattern, false, self.options.nocasematch).await?;
-                chosen = match pattern.matches(&text, &self.run.patterns) {
+                let mut matching = Matching::new(&self.run.patterns);
+                let matches = pattern.matches(&text, &mut matching);
+                self.run.charge(matching.steps());
+                chosen = match matches {
                     Ok(matches) => matches,
                     Err(_) => return Err(self.fail("a pattern takes too long on this text").await),
                 };

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 
 use crate::language::ast::Test;
 use crate::language::interpreter::{Flow, Interpreter};
-use crate::language::pattern;
+use crate::language::pattern::{self, Matching};
 
 impl Interpreter {
     /// Evaluates a test. Fails with a message if the test is invalid.
@@ -14,6 +14,7 @@ impl Interpreter {
         test: &'a Test,
     ) -> BoxFuture<'a, Flow<Result<bool, String>>> {
         async move {
+            self.checkpoint().await?;
             Ok(match test {
                 Test::And(left, right) => match self.conditional(left).await? {
                     Ok(true) => self.conditional(right).await?,
@@ -38,7 +39,10 @@ impl Interpreter {
                     "=" | "==" | "!=" => {
                         let text = self.text(left).await?;
                         let pattern = self.pattern(right, true, self.options.nocasematch).await?;
-                        match pattern.matches(&text, &self.run.patterns) {
+                        let mut matching = Matching::new(&self.run.patterns);
+                        let matches = pattern.matches(&text, &mut matching);
+                        self.run.charge(matching.steps());
+                        match matches {
                             Ok(matches) => Ok(matches == (operator != "!=")),
                             Err(_) => Err("a pattern takes too long on this text".into()),
                         }
@@ -59,8 +63,8 @@ impl Interpreter {
 
     /// Compares numbers. In `[[ ]]`, both sides are arithmetic expressions.
     fn compare(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
-        let left = crate::language::arithmetic::evaluate(left, self, 0)?;
-        let right = crate::language::arithmetic::evaluate(right, self, 0)?;
+        let left = crate::language::arithmetic::evaluate(left, self)?;
+        let right = crate::language::arithmetic::evaluate(right, self)?;
         Ok(super::files::compare_numbers(left, operator, right))
     }
 

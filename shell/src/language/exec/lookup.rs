@@ -271,7 +271,7 @@ impl Interpreter {
             }
         };
         shell.execution.stack_level = 0;
-        let task = Task::start(async move {
+        let task = Task::start_local(async move {
             shell.run_to_end(&list).await;
             shell.last.status
         });

@@ -166,7 +166,8 @@ impl Interpreter {
         self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
-    /// Moves this shell to a new task, which has a new stack, and runs `work` with it there.
+    /// Moves this shell to a local task, which starts at the bottom of the thread's stack, and runs
+    /// `work` with it there.
     async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
@@ -174,7 +175,7 @@ impl Interpreter {
         let (level, placeholder) = (self.execution.stack_level, self.placeholder());
         let mut moved = std::mem::replace(self, placeholder);
         moved.execution.stack_level = 0;
-        let task = Task::start(work(moved));
+        let task = Task::start_local(work(moved));
         match task.finish().await {
             Some((shell, ran)) => {
                 *self = shell;

@@ -68,7 +68,7 @@ impl Interpreter {
                 Err(message) => return Err(self.exceed(message)),
             };
             let command = Arc::clone(stage);
-            tasks.push(Some(Task::start(async move {
+            tasks.push(Some(Task::start_local(async move {
                 let _slot = slot;
                 shell.stage(&command).await
             })));

@@ -55,7 +55,8 @@ impl Interpreter {
 
     /// Expands a word to a path. Fails with a message unless the word expands to exactly one field.
     async fn target(&mut self, word: &Word) -> Flow<RedirectResult<String>> {
-        let mut fields = self.fields(word).await?;
+        let mut charge = self.word_charge();
+        let mut fields = self.fields(word, &mut charge).await?;
         match (fields.pop(), fields.is_empty()) {
             (Some(path), true) if path.is_empty() => Ok(Err(": No such file or directory".into())),
             (Some(path), true) => Ok(Ok(path)),

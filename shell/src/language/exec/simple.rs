@@ -42,7 +42,8 @@ impl Interpreter {
 
     /// Runs a simple command. Returns true if its redirections persist, like those of `exec`.
     async fn simple_here(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow<bool> {
-        let given = self.arguments(&simple.words).await?;
+        let mut charge = self.word_charge();
+        let given = self.arguments(&simple.words, &mut charge).await?;
         let mut given = given.into_iter();
         let Some(first) = given.next() else {
             self.only_assignments(simple, redirects).await?;

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use crate::command::{Command, Spawn, Status};
 use crate::language::interpreter::Interpreter;
 use crate::language::run::Run;
+use crate::language::task::Task;
 
 /// A [`Spawn`] that runs each command in its own shell.
 pub(crate) struct Spawner {
@@ -18,29 +19,33 @@ pub(crate) struct Spawner {
 
 impl Spawn for Spawner {
     fn spawn(&self, command: Command, timeout: Option<Duration>) -> BoxFuture<'_, Status> {
+        let task = Task::start(run(Arc::clone(&self.run), self.depth, command));
         async move {
-            let mut shell =
-                Interpreter::new(Arc::clone(&self.run), command.fds.iter().cloned().collect());
-            shell.execution.depth = self.depth;
-            shell.lifecycle.subshell = true;
-            shell.folders.current = command.cwd.clone();
-            for (name, value) in &command.env {
-                shell.preset(name, value, true);
-            }
-            let ran = async {
-                if shell.enter_level().is_ok() {
-                    let ended = shell.external(command.argv, command.env).await;
-                    shell.last.status = ended.map_or(shell.last.status, |ended| ended.status().0);
-                }
-                Status(shell.last.status)
+            let ended = match timeout {
+                Some(timeout) => match tokio::time::timeout(timeout, task.finish()).await {
+                    Ok(ended) => ended,
+                    Err(_) => return Status::TIMED_OUT,
+                },
+                None => task.finish().await,
             };
-            match timeout {
-                Some(timeout) => {
-                    tokio::time::timeout(timeout, ran).await.unwrap_or(Status::TIMED_OUT)
-                }
-                None => ran.await,
-            }
+            ended.unwrap_or(Status::CANNOT_RUN)
         }
         .boxed()
     }
+}
+
+/// Runs a command in its own shell, and returns its status.
+async fn run(run: Arc<Run>, depth: u32, command: Command) -> Status {
+    let mut shell = Interpreter::new(run, command.fds.iter().cloned().collect());
+    shell.execution.depth = depth;
+    shell.lifecycle.subshell = true;
+    shell.folders.current = command.cwd.clone();
+    for (name, value) in &command.env {
+        shell.preset(name, value, true);
+    }
+    if shell.enter_level().is_ok() {
+        let ended = shell.external(command.argv, command.env).await;
+        shell.last.status = ended.map_or(shell.last.status, |ended| ended.status().0);
+    }
+    Status(shell.last.status)
 }

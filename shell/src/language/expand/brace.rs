@@ -5,66 +5,154 @@ use crate::language::ast::Part;
 /// Maximum nesting depth of braces. Braces nested deeper are plain text.
 const MAX_DEPTH: u32 = 20;
 
+/// Number of bytes counted for each word, and for each part that is not plain text, in addition to
+/// the text.
+const OVERHEAD: u64 = 64;
+
 /// An unquoted character of a word, or a part that braces leave unchanged.
-#[derive(Clone, Debug)]
-enum Token {
+#[derive(Clone, Copy, Debug)]
+enum Token<'a> {
     Char(char),
-    Part(Part),
+    Part(&'a Part),
 }
 
-impl Token {
-    fn is(&self, c: char) -> bool {
-        matches!(self, Token::Char(own) if *own == c)
+impl Token<'_> {
+    fn is(self, c: char) -> bool {
+        matches!(self, Token::Char(own) if own == c)
     }
 }
 
-/// Expands the braces of a word. Returns `None` if the result has more than `max` words.
-pub(super) fn expand(parts: &[Part], max: usize) -> Option<Vec<Vec<Part>>> {
+/// A piece of an expanded word.
+#[derive(Clone, Debug)]
+pub(super) enum Piece<'a> {
+    Text(String),
+    Part(&'a Part),
+}
+
+/// The limits of an expansion.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    /// Maximum number of words.
+    pub(super) words: usize,
+    /// Maximum size of all words together, in bytes.
+    pub(super) bytes: u64,
+}
+
+/// The words of an expansion, and their size in bytes.
+struct Words<'a> {
+    list: Vec<Vec<Piece<'a>>>,
+    bytes: u64,
+}
+
+impl<'a> Words<'a> {
+    /// Returns no words.
+    fn none() -> Words<'a> {
+        Words { list: Vec::new(), bytes: 0 }
+    }
+
+    /// Returns one empty word.
+    fn one() -> Words<'a> {
+        Words { list: vec![Vec::new()], bytes: OVERHEAD }
+    }
+
+    fn count(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    /// Appends a token to each word. Returns `None` if the words would exceed the limit.
+    fn append(&mut self, token: Token<'a>, limit: Limit) -> Option<()> {
+        let size = if let Token::Char(c) = token { c.len_utf8() as u64 } else { OVERHEAD };
+        self.bytes = self.bytes.saturating_add(size.saturating_mul(self.count()));
+        if self.bytes > limit.bytes {
+            return None;
+        }
+        for word in &mut self.list {
+            match token {
+                Token::Char(c) => append_text(word, c.encode_utf8(&mut [0; 4])),
+                Token::Part(part) => word.push(Piece::Part(part)),
+            }
+        }
+        Some(())
+    }
+
+    /// Adds words. Returns `None` if the words would exceed the limit.
+    fn add(&mut self, more: Words<'a>, limit: Limit) -> Option<()> {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        if self.list.len().saturating_add(more.list.len()) > limit.words || self.bytes > limit.bytes
+        {
+            return None;
+        }
+        self.list.extend(more.list);
+        Some(())
+    }
+
+    /// Returns each word followed by each of `ends`. Returns `None` if the result would exceed the
+    /// limit.
+    fn followed_by(&self, ends: &Words<'a>, limit: Limit) -> Option<Words<'a>> {
+        let starts_bytes = self.bytes.saturating_mul(ends.count());
+        let bytes = starts_bytes.saturating_add(ends.bytes.saturating_mul(self.count()));
+        if self.list.len().saturating_mul(ends.list.len()) > limit.words || bytes > limit.bytes {
+            return None;
+        }
+        let list =
+            self.list.iter().flat_map(|start| ends.list.iter().map(move |end| joined(start, end)));
+        Some(Words { list: list.collect(), bytes })
+    }
+}
+
+/// Appends text to a word.
+fn append_text(word: &mut Vec<Piece<'_>>, text: &str) {
+    match word.last_mut() {
+        Some(Piece::Text(last)) => last.push_str(text),
+        _ => word.push(Piece::Text(text.to_owned())),
+    }
+}
+
+fn joined<'a>(start: &[Piece<'a>], end: &[Piece<'a>]) -> Vec<Piece<'a>> {
+    let mut word = start.to_vec();
+    for piece in end {
+        match piece {
+            Piece::Text(text) => append_text(&mut word, text),
+            Piece::Part(part) => word.push(Piece::Part(part)),
+        }
+    }
+    word
+}
+
+/// Expands the braces of a word. Returns `None` if the result exceeds the limit.
+pub(super) fn expand(parts: &[Part], limit: Limit) -> Option<Vec<Vec<Piece<'_>>>> {
     let mut tokens = Vec::new();
     for part in parts {
         match part {
             Part::Literal(text) => tokens.extend(text.chars().map(Token::Char)),
-            other => tokens.push(Token::Part(other.clone())),
+            other => tokens.push(Token::Part(other)),
         }
     }
-    let words = expand_tokens(&tokens, max, 0)?;
-    Some(words.into_iter().map(parts_of).collect())
+    expand_tokens(&tokens, limit, 0).map(|words| words.list)
 }
 
-/// Expands the braces in a sequence of tokens. Returns `None` if the result has more than `max`
-/// words.
-fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Token>>> {
-    let mut words = vec![Vec::new()];
+/// Expands the braces in a sequence of tokens. Returns `None` if the result exceeds the limit.
+fn expand_tokens<'a>(tokens: &[Token<'a>], limit: Limit, depth: u32) -> Option<Words<'a>> {
+    let mut words = Words::one();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let alternatives =
             if token.is('{') && depth < MAX_DEPTH { alternatives(tokens, at) } else { None };
         match alternatives {
             Some((alternatives, after)) => {
-                let mut expanded = Vec::new();
+                let mut ends = Words::none();
                 for alternative in alternatives {
-                    match alternative {
-                        Alternative::Tokens(tokens) => {
-                            expanded.extend(expand_tokens(&tokens, max, depth + 1)?)
-                        }
-                        Alternative::Range(range) => expanded.extend(range.texts(max)?),
-                    }
+                    let more = match alternative {
+                        Alternative::Tokens(tokens) => expand_tokens(tokens, limit, depth + 1)?,
+                        Alternative::Range(range) => range.words(limit)?,
+                    };
+                    ends.add(more, limit)?;
                 }
-                if words.len().saturating_mul(expanded.len()) > max {
-                    return None;
-                }
-                words = words
-                    .iter()
-                    .flat_map(|word: &Vec<Token>| {
-                        expanded.iter().map(move |end| [word.as_slice(), end].concat())
-                    })
-                    .collect();
+                words = words.followed_by(&ends, limit)?;
                 at = after;
             }
             None => {
-                for word in &mut words {
-                    word.push(token.clone());
-                }
+                words.append(*token, limit)?;
                 at += 1;
             }
         }
@@ -73,14 +161,17 @@ fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Tok
 }
 
 /// An alternative of a brace expansion: one of several comma-separated items, or a range.
-enum Alternative {
-    Tokens(Vec<Token>),
+enum Alternative<'t, 'a> {
+    Tokens(&'t [Token<'a>]),
     Range(Range),
 }
 
 /// Parses the braces that open at `at`. Returns their alternatives and the index after them, or
 /// `None` if they are not a brace expansion.
-fn alternatives(tokens: &[Token], at: usize) -> Option<(Vec<Alternative>, usize)> {
+fn alternatives<'t, 'a>(
+    tokens: &'t [Token<'a>],
+    at: usize,
+) -> Option<(Vec<Alternative<'t, 'a>>, usize)> {
     let mut depth = 0_u32;
     let mut commas = Vec::new();
     let mut end = None;
@@ -110,7 +201,7 @@ fn alternatives(tokens: &[Token], at: usize) -> Option<(Vec<Alternative>, usize)
     let mut list = Vec::new();
     let mut from = at + 1;
     for comma in commas.into_iter().chain([end]) {
-        list.push(Alternative::Tokens(tokens.get(from..comma)?.to_vec()));
+        list.push(Alternative::Tokens(tokens.get(from..comma)?));
         from = comma + 1;
     }
     Some((list, end + 1))
@@ -152,11 +243,14 @@ impl Range {
         Some(Range { from: letter(from)?, to: letter(to)?, step, width: 0, letters: true })
     }
 
-    fn texts(&self, max: usize) -> Option<Vec<Vec<Token>>> {
-        if self.from.abs_diff(self.to) / self.step >= max as u64 {
+    /// Returns the words of the range. Returns `None` if they would exceed the limit.
+    fn words<'a>(&self, limit: Limit) -> Option<Words<'a>> {
+        let last = self.from.abs_diff(self.to) / self.step;
+        let size = (self.width as u64).saturating_add(OVERHEAD);
+        if last >= limit.words as u64 || last.saturating_add(1).saturating_mul(size) > limit.bytes {
             return None;
         }
-        let mut texts = Vec::new();
+        let mut words = Words::none();
         let mut value = i128::from(self.from);
         let step =
             if self.from <= self.to { i128::from(self.step) } else { -i128::from(self.step) };
@@ -165,10 +259,11 @@ impl Range {
                 Ok(letter) if self.letters => char::from(letter).to_string(),
                 _ => zero_padded(value, self.width),
             };
-            texts.push(text.chars().map(Token::Char).collect());
+            let bytes = OVERHEAD.saturating_add(text.len() as u64);
+            words.add(Words { list: vec![vec![Piece::Text(text)]], bytes }, limit)?;
             value += step;
         }
-        Some(texts)
+        Some(words)
     }
 }
 
@@ -181,15 +276,11 @@ fn zero_padded(value: i128, width: usize) -> String {
     [sign, &"0".repeat(zeros), &digits].concat()
 }
 
-/// Joins tokens into parts.
-fn parts_of(tokens: Vec<Token>) -> Vec<Part> {
-    let mut parts = Vec::new();
-    for token in tokens {
-        match (token, parts.last_mut()) {
-            (Token::Char(c), Some(Part::Literal(text))) => text.push(c),
-            (Token::Char(c), _) => parts.push(Part::Literal(c.into())),
-            (Token::Part(part), _) => parts.push(part),
-        }
-    }
-    parts
+/// Returns the parts of an expanded word.
+pub(super) fn parts_of(word: Vec<Piece<'_>>) -> Vec<Part> {
+    let part = |piece: Piece<'_>| match piece {
+        Piece::Text(text) => Part::Literal(text),
+        Piece::Part(part) => part.clone(),
+    };
+    word.into_iter().map(part).collect()
 }

@@ -6,10 +6,13 @@ use wattle_capability::files::{EntryKind, Files};
 
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::paths;
-use crate::language::pattern::{self, Cache, Fragment, Pattern};
+use crate::language::pattern::{self, Cache, Fragment, Matching, Pattern};
 
 /// Maximum number of names that one pattern is matched against.
 const MAX_NAMES: usize = 200_000;
+
+/// Maximum number of steps of the matches of one pattern with all names.
+const MAX_STEPS: u64 = 20_000_000;
 
 /// Options for globbing.
 #[derive(Clone, Copy)]
@@ -53,6 +56,7 @@ impl Interpreter {
                 cwd: &cwd,
                 options,
                 names_seen: 0,
+                steps: 0,
                 found: Vec::new(),
             };
             let start = if absolute { "/" } else { "" };
@@ -69,7 +73,8 @@ impl Interpreter {
         match looked {
             Ok((found, true)) => Ok(found),
             Ok((_, false)) => Err(self.exceed(format!(
-                "a pattern looked at more than {MAX_NAMES} names: name the folder more closely"
+                "a pattern looked at more than {MAX_NAMES} names, or takes too long on them: name \
+                 the folder more closely"
             ))),
             Err(_) => Ok(Vec::new()),
         }
@@ -113,11 +118,13 @@ struct Search<'a> {
     options: GlobOptions,
     /// Number of names examined so far.
     names_seen: usize,
+    /// Number of steps of all matches so far.
+    steps: u64,
     found: Vec<String>,
 }
 
 impl Search<'_> {
-    /// Matches pattern components under a path. Returns false if too many names were examined.
+    /// Matches pattern components under a path. Returns false if a limit was reached.
     fn walk(&mut self, path: &str, components: &[Component], folder_only: bool) -> bool {
         let Some((component, rest)) = components.split_first() else {
             self.add(path, folder_only);
@@ -134,12 +141,12 @@ impl Search<'_> {
                 names.into_iter().all(|(name, kind)| {
                     self.names_seen += 1;
                     let hidden = name.starts_with('.') && !dot && !self.options.dots;
-                    if hidden || !pattern.matches(&name, self.cache).unwrap_or(false) {
-                        return self.names_seen <= MAX_NAMES;
+                    if hidden || !self.is_match(pattern, &name) {
+                        return self.is_within_limits();
                     }
                     let path = joined(path, &name);
                     let on = rest.is_empty() && !folder_only || self.is_folder(&path, kind);
-                    self.names_seen <= MAX_NAMES && (!on || self.walk(&path, rest, folder_only))
+                    self.is_within_limits() && (!on || self.walk(&path, rest, folder_only))
                 })
             }),
             Component::Folders => self.walk_all(path, rest, folder_only),
@@ -147,7 +154,7 @@ impl Search<'_> {
     }
 
     /// Matches `**`: the folder and all of its subfolders. At the end of a pattern, `**` also
-    /// matches files. Returns false if too many names were examined.
+    /// matches files. Returns false if a limit was reached.
     fn walk_all(&mut self, path: &str, rest: &[Component], folder_only: bool) -> bool {
         if !rest.is_empty() && !self.walk(path, rest, folder_only) {
             return false;
@@ -170,6 +177,18 @@ impl Search<'_> {
             }
         }
         true
+    }
+
+    /// Returns true if a pattern matches a name. Counts the steps of the match.
+    fn is_match(&mut self, pattern: &Pattern, name: &str) -> bool {
+        let mut matching = Matching::new(self.cache);
+        let matches = pattern.matches(name, &mut matching).unwrap_or(false);
+        self.steps += matching.steps();
+        matches
+    }
+
+    fn is_within_limits(&self) -> bool {
+        self.names_seen <= MAX_NAMES && self.steps <= MAX_STEPS
     }
 
     fn list(&self, path: &str) -> Option<Vec<(String, EntryKind)>> {

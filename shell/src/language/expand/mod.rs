@@ -18,20 +18,48 @@ use super::ast::{Argument, AssignedValue, Assignment, Part, Word};
 use super::interpreter::{Flow, Interpreter, Jump};
 use super::pattern::{self, Fragment, Pattern};
 use super::setting::{ArrayElement, ExpandedWord, Setting, SettingValue};
+use super::variables::Charge;
 use crate::bounds::amount;
 use fields::{Fields, Quoting};
 
+/// Number of bytes counted for each expanded word in addition to its text.
+const WORD_OVERHEAD: u64 = 16;
+
 impl Interpreter {
-    /// Expands the words of a command.
-    pub(crate) async fn arguments(&mut self, words: &[Argument]) -> Flow<Vec<ExpandedWord>> {
+    /// Returns a charge for expanded words. It is kept for as long as the words are used.
+    pub(crate) fn word_charge(&self) -> Charge {
+        Charge::new(Arc::clone(&self.run.words))
+    }
+
+    /// Charges `bytes` of expanded words. Ends the script if the words of all running commands
+    /// exceed their limit.
+    fn charge_words(&mut self, bytes: u64, charge: &mut Charge) -> Flow {
+        if charge.grow(bytes) {
+            return Ok(());
+        }
+        Err(self.exceed(format!(
+            "the words of the running commands are longer than {}: use a file or a pipe",
+            amount(self.run.bounds.variables)
+        )))
+    }
+
+    /// Expands the words of a command, and charges them.
+    pub(crate) async fn arguments(
+        &mut self,
+        words: &[Argument],
+        charge: &mut Charge,
+    ) -> Flow<Vec<ExpandedWord>> {
         let mut given = Vec::new();
         for word in words {
             match word {
                 Argument::Word(word) => {
-                    given.extend(self.fields(word).await?.into_iter().map(ExpandedWord::Text))
+                    let texts = self.fields(word, charge).await?;
+                    given.extend(texts.into_iter().map(ExpandedWord::Text));
                 }
                 Argument::Assignment(assignment) => {
-                    given.push(ExpandedWord::Setting(self.setting(assignment).await?))
+                    let word = ExpandedWord::Setting(self.setting(assignment).await?);
+                    self.charge_words(word.size(), charge)?;
+                    given.push(word);
                 }
             }
             if given.len() > self.run.bounds.words {
@@ -44,8 +72,8 @@ impl Interpreter {
         Ok(given)
     }
 
-    /// Expands a word to its fields.
-    pub(crate) async fn fields(&mut self, word: &Word) -> Flow<Vec<String>> {
+    /// Expands a word to its fields, and charges them.
+    pub(crate) async fn fields(&mut self, word: &Word, charge: &mut Charge) -> Flow<Vec<String>> {
         match word.parts.as_slice() {
             [Part::Quoted(text)] => return Ok(vec![text.clone()]),
             [Part::Literal(text)] if !word.braces && !text.contains(['*', '?', '[']) => {
@@ -54,22 +82,31 @@ impl Interpreter {
             _ => {}
         }
         if !word.braces {
-            return self.fields_of(&word.parts, word.extended).await;
+            return self.fields_of(&word.parts, word.extended, charge).await;
         }
-        let Some(words) = brace::expand(&word.parts, self.run.bounds.words) else {
+        let bounds = &self.run.bounds;
+        let limit = brace::Limit { words: bounds.words, bytes: bounds.variables };
+        let Some(words) = brace::expand(&word.parts, limit) else {
             return Err(self.exceed(format!(
-                "braces give more than {} words: use a loop",
-                self.run.bounds.words
+                "braces give more than {} words, or words of more than {}: use a loop",
+                limit.words,
+                amount(limit.bytes)
             )));
         };
         let mut all = Vec::new();
-        for parts in words {
-            all.extend(self.fields_of(&parts, word.extended).await?);
+        for expanded in words {
+            let parts = brace::parts_of(expanded);
+            all.extend(self.fields_of(&parts, word.extended, charge).await?);
         }
         Ok(all)
     }
 
-    async fn fields_of(&mut self, parts: &[Part], extended: bool) -> Flow<Vec<String>> {
+    async fn fields_of(
+        &mut self,
+        parts: &[Part],
+        extended: bool,
+        charge: &mut Charge,
+    ) -> Flow<Vec<String>> {
         let mut out = Fields::new(Some(self.separators()));
         self.parts(parts, Quoting::Unquoted, &mut out).await?;
         let extended = extended || self.options.extglob;
@@ -84,6 +121,8 @@ impl Interpreter {
             }
             all.push(fields::text(field));
         }
+        let bytes = all.iter().map(|text| text.len() as u64 + WORD_OVERHEAD).sum();
+        self.charge_words(bytes, charge)?;
         Ok(all)
     }
 
@@ -128,6 +167,7 @@ impl Interpreter {
         let value = match &assignment.value {
             AssignedValue::Text(word) => SettingValue::Text(self.text(word).await?),
             AssignedValue::Array(elements) => {
+                let mut charge = self.word_charge();
                 let mut all = Vec::new();
                 for element in elements {
                     match &element.index {
@@ -141,7 +181,7 @@ impl Interpreter {
                             });
                         }
                         None => {
-                            let texts = self.fields(&element.value).await?.into_iter();
+                            let texts = self.fields(&element.value, &mut charge).await?.into_iter();
                             all.extend(texts.map(|text| ArrayElement {
                                 index: None,
                                 append: false,
@@ -165,6 +205,7 @@ impl Interpreter {
     ) -> BoxFuture<'a, Flow> {
         async move {
             for part in parts {
+                self.checkpoint().await?;
                 self.part(part, quoting, out).await?;
                 if out.size() > self.run.bounds.variables {
                     return Err(self.exceed(format!(
@@ -229,7 +270,7 @@ impl Interpreter {
 
     /// Evaluates an arithmetic expression. If it is invalid, the shell exits, as in bash.
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
-        match super::arithmetic::evaluate(text, self, 0) {
+        match super::arithmetic::evaluate(text, self) {
             Ok(value) => Ok(value),
             Err(message) => Err(self.fail(&message).await),
         }

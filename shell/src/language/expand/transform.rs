@@ -3,8 +3,11 @@
 use super::values::{Selection, Values};
 use crate::language::ast::{Action, ReplaceScope};
 use crate::language::escape;
-use crate::language::interpreter::{Flow, Interpreter};
-use crate::language::pattern::{Cache, MatchResult, Pattern, TooCostly};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::pattern::{MatchResult, Matching, Pattern, TooCostly};
+
+/// A change to one value of a parameter.
+type Change<'a> = dyn FnMut(String, &mut Matching) -> MatchResult<String> + Send + 'a;
 
 impl Interpreter {
     /// Applies an operation to the values of a parameter.
@@ -28,15 +31,14 @@ impl Interpreter {
             }
             Action::Trim { suffix, longest, pattern } => {
                 let pattern = self.pattern(pattern, false, false).await?;
-                let run = self.run.clone();
-                self.each(values, |text| {
+                self.each(values, &mut |text, matching| {
                     Ok(if *suffix {
-                        match pattern.suffix(&text, *longest, &run.patterns)? {
+                        match pattern.suffix(&text, *longest, matching)? {
                             Some(start) => text.get(..start).unwrap_or_default().to_owned(),
                             None => text,
                         }
                     } else {
-                        match pattern.prefix(&text, *longest, &run.patterns)? {
+                        match pattern.prefix(&text, *longest, matching)? {
                             Some(end) => text.get(end..).unwrap_or_default().to_owned(),
                             None => text,
                         }
@@ -47,23 +49,20 @@ impl Interpreter {
             Action::Replace { scope, pattern, with } => {
                 let pattern = self.pattern(pattern, false, self.options.nocasematch).await?;
                 let with = self.text(with).await?;
-                let run = self.run.clone();
-                let limit = usize::try_from(run.bounds.variables).unwrap_or(usize::MAX);
-                self.each(values, |text| {
-                    replace(&text, &pattern, &with, *scope, &run.patterns, limit)
+                let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
+                self.each(values, &mut |text, matching| {
+                    replace(&text, &pattern, &with, *scope, matching, limit)
                 })
                 .await
             }
             Action::Case { upper, all, pattern } => {
                 let any = pattern.parts.is_empty();
                 let pattern = self.pattern(pattern, false, false).await?;
-                let run = self.run.clone();
-                self.each(values, |text| {
+                self.each(values, &mut |text, matching| {
                     let mut out = String::with_capacity(text.len());
                     for (position, c) in text.chars().enumerate() {
                         let chosen = (*all || position == 0)
-                            && (any
-                                || pattern.matches(c.encode_utf8(&mut [0; 4]), &run.patterns)?);
+                            && (any || pattern.matches(c.encode_utf8(&mut [0; 4]), matching)?);
                         match (chosen, *upper) {
                             (true, true) => out.extend(c.to_uppercase()),
                             (true, false) => out.extend(c.to_lowercase()),
@@ -79,29 +78,48 @@ impl Interpreter {
         }
     }
 
-    /// Applies a change to each value.
-    async fn each(
-        &mut self,
-        values: Values,
-        mut change: impl FnMut(String) -> MatchResult<String>,
-    ) -> Flow<Values> {
-        let changed = match values {
-            Values::One(text) => text.map(&mut change).transpose().map(Values::One),
-            Values::Many { list, joined } => list
-                .into_iter()
-                .map(change)
-                .collect::<MatchResult<Vec<_>>>()
-                .map(|list| Values::Many { list, joined }),
-        };
+    /// Applies a change to each value. The results together are limited to the size of the
+    /// session's variables.
+    async fn each(&mut self, values: Values, change: &mut Change<'_>) -> Flow<Values> {
+        Ok(match values {
+            Values::One(None) => Values::One(None),
+            Values::One(Some(text)) => Values::One(Some(self.changed(text, change).await?)),
+            Values::Many { list, joined } => {
+                let mut all = Vec::with_capacity(list.len());
+                let mut size = 0_u64;
+                for text in list {
+                    let text = self.changed(text, change).await?;
+                    size += text.len() as u64;
+                    if size > self.run.bounds.variables {
+                        return Err(self.too_costly().await);
+                    }
+                    all.push(text);
+                }
+                Values::Many { list: all, joined }
+            }
+        })
+    }
+
+    /// Applies a change to one value. If it is too costly, reports that and exits the shell.
+    async fn changed(&mut self, text: String, change: &mut Change<'_>) -> Flow<String> {
+        self.checkpoint().await?;
+        let run = self.run.clone();
+        let mut matching = Matching::new(&run.patterns);
+        let changed = change(text, &mut matching);
+        run.charge(matching.steps());
         match changed {
-            Ok(values) => Ok(values),
-            Err(_) => Err(self
-                .fail(
-                    "a pattern takes too long on this text, or the result grew too large: use sed \
-                     or awk",
-                )
-                .await),
+            Ok(text) => Ok(text),
+            Err(TooCostly) => Err(self.too_costly().await),
         }
+    }
+
+    /// Reports that a change takes too long or gives too much. Returns the jump that exits the
+    /// shell.
+    async fn too_costly(&mut self) -> Jump {
+        self.fail(
+            "a pattern takes too long on this text, or the result grew too large: use sed or awk",
+        )
+        .await
     }
 
     /// Applies an operator of `${name@operator}`.
@@ -127,7 +145,7 @@ impl Interpreter {
                 Ok(Values::Many { list: pairs.collect(), joined: operator == 'K' })
             }
             _ => {
-                self.each(values, |text| {
+                self.each(values, &mut |text, _| {
                     Ok(match operator {
                         'Q' => escape::quoted(&text),
                         'U' => text.to_uppercase(),
@@ -155,7 +173,7 @@ fn replace(
     pattern: &Pattern,
     with: &str,
     scope: ReplaceScope,
-    cache: &Cache,
+    matching: &mut Matching,
     limit: usize,
 ) -> MatchResult<String> {
     let slice = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
@@ -167,18 +185,18 @@ fn replace(
         });
     }
     match scope {
-        ReplaceScope::Start => Ok(match pattern.prefix(text, true, cache)? {
+        ReplaceScope::Start => Ok(match pattern.prefix(text, true, matching)? {
             Some(end) => format!("{with}{}", slice(end, text.len())),
             None => text.to_owned(),
         }),
-        ReplaceScope::End => Ok(match pattern.suffix(text, true, cache)? {
+        ReplaceScope::End => Ok(match pattern.suffix(text, true, matching)? {
             Some(start) => format!("{}{with}", slice(0, start)),
             None => text.to_owned(),
         }),
         _ => {
             let mut out = String::new();
             let mut at = 0;
-            while let Some((start, end)) = pattern.find(text, at, cache)? {
+            while let Some((start, end)) = pattern.find(text, at, matching)? {
                 out.push_str(slice(at, start));
                 if end == start {
                     // An empty match consumes nothing, so the next character is copied.

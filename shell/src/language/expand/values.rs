@@ -1,6 +1,6 @@
 //! The values of an expanded parameter, before its operation is applied.
 
-use crate::language::arithmetic;
+use crate::language::arithmetic::{Effort, evaluate_within};
 use crate::language::interpreter::Interpreter;
 use crate::language::variables::{Value, past};
 
@@ -37,8 +37,22 @@ impl Interpreter {
 
     /// Returns the value of an array element. Fails with a message if the index is invalid.
     pub(crate) fn element(&mut self, name: &str, index: &str) -> Result<Option<String>, String> {
+        let mut effort = Effort::default();
+        let value = self.element_within(name, index, &mut effort);
+        self.run.charge(effort.steps());
+        value
+    }
+
+    /// Returns the value of an array element for an arithmetic evaluation, which the index is a
+    /// part of.
+    pub(crate) fn element_within(
+        &mut self,
+        name: &str,
+        index: &str,
+        effort: &mut Effort,
+    ) -> Result<Option<String>, String> {
         if name == "FUNCNAME" {
-            let position = arithmetic::evaluate(index, self, 0)?;
+            let position = evaluate_within(index, self, effort)?;
             return Ok(usize::try_from(position)
                 .ok()
                 .and_then(|position| self.execution.calls.iter().rev().nth(position).cloned()));
@@ -47,10 +61,10 @@ impl Interpreter {
             None | Some(Value::Unset) => Ok(None),
             Some(Value::Map(map)) => Ok(map.get(index).map(|text| text.to_string())),
             Some(Value::Text(text)) => {
-                Ok((arithmetic::evaluate(index, self, 0)? == 0).then(|| text.to_string()))
+                Ok((evaluate_within(index, self, effort)? == 0).then(|| text.to_string()))
             }
             Some(Value::List(list)) => {
-                let mut position = arithmetic::evaluate(index, self, 0)?;
+                let mut position = evaluate_within(index, self, effort)?;
                 if position < 0 {
                     position = position.saturating_add(past(&list));
                     if position < 0 {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::Interpreter;
 use super::flow::Flow;
-use crate::language::arithmetic::{self, Names};
+use crate::language::arithmetic::{Effort, Names, evaluate_within};
 use crate::language::setting::{ArrayElement, Setting, SettingValue};
 use crate::language::variables::{AssignError, Value, is_name, past};
 
@@ -21,7 +21,11 @@ impl Interpreter {
 
     /// Performs an assignment. If it fails, returns a message that the caller reports.
     pub(crate) async fn try_assign(&mut self, setting: Setting) -> Flow<Result<(), String>> {
-        match self.perform(setting) {
+        self.checkpoint().await?;
+        let mut effort = Effort::default();
+        let result = self.perform(setting, &mut effort);
+        self.run.charge(effort.steps());
+        match result {
             Ok(()) => Ok(Ok(())),
             Err(AssignFailure::Variable(error @ AssignError::Full(_))) => {
                 Err(self.exceed(error.to_string()))
@@ -30,17 +34,17 @@ impl Interpreter {
         }
     }
 
-    fn perform(&mut self, setting: Setting) -> Result<(), AssignFailure> {
+    fn perform(&mut self, setting: Setting, effort: &mut Effort) -> Result<(), AssignFailure> {
         let Setting { name, index, append, value } = setting;
         if self.options.allexport {
             self.variables.attributes(&name)?.exported = true;
         }
         match value {
             SettingValue::Text(text) => match index {
-                Some(index) => self.set_element(&name, &index, append, text),
-                None => self.set_text(&name, append, text),
+                Some(index) => self.set_element(&name, &index, append, text, effort),
+                None => self.set_text(&name, append, text, effort),
             },
-            SettingValue::Array(elements) => self.set_array(&name, append, elements),
+            SettingValue::Array(elements) => self.set_array(&name, append, elements, effort),
         }
     }
 
@@ -50,6 +54,7 @@ impl Interpreter {
         name: &str,
         append: bool,
         elements: Vec<ArrayElement>,
+        effort: &mut Effort,
     ) -> Result<(), AssignFailure> {
         let is_map = self.is_map(name);
         if !append {
@@ -66,23 +71,23 @@ impl Interpreter {
             match index {
                 Some(index) => {
                     if !is_map {
-                        next = arithmetic::evaluate(&index, self, 0)?.saturating_add(1);
+                        next = evaluate_within(&index, self, effort)?.saturating_add(1);
                     }
-                    self.set_element(name, &index, append, text)?;
+                    self.set_element(name, &index, append, text, effort)?;
                 }
                 None if is_map => match pending_key.take() {
                     None => pending_key = Some(text),
-                    Some(key) => self.set_element(name, &key, false, text)?,
+                    Some(key) => self.set_element(name, &key, false, text, effort)?,
                 },
                 None => {
-                    let text = self.combine(name, None, text)?;
+                    let text = self.combine(name, None, text, effort)?;
                     self.variables.set_at(name, next, text)?;
                     next = next.saturating_add(1);
                 }
             }
         }
         if let Some(key) = pending_key {
-            self.set_element(name, &key, false, String::new())?;
+            self.set_element(name, &key, false, String::new(), effort)?;
         }
         Ok(())
     }
@@ -100,7 +105,13 @@ impl Interpreter {
         }
     }
 
-    fn set_text(&mut self, name: &str, append: bool, text: String) -> Result<(), AssignFailure> {
+    fn set_text(
+        &mut self,
+        name: &str,
+        append: bool,
+        text: String,
+        effort: &mut Effort,
+    ) -> Result<(), AssignFailure> {
         match name {
             "RANDOM" => {
                 fastrand::seed(text.parse().unwrap_or_default());
@@ -111,7 +122,7 @@ impl Interpreter {
             _ => {}
         }
         let old = if append { self.variables.text(name) } else { None };
-        let text = self.combine(name, old.as_deref(), text)?;
+        let text = self.combine(name, old.as_deref(), text, effort)?;
         Ok(self.variables.set(name, text)?)
     }
 
@@ -121,17 +132,18 @@ impl Interpreter {
         index: &str,
         append: bool,
         text: String,
+        effort: &mut Effort,
     ) -> Result<(), AssignFailure> {
         let is_map = self.is_map(name);
-        let old = if append { self.element(name, index)? } else { None };
-        let text = self.combine(name, old.as_deref(), text)?;
+        let old = if append { self.element_within(name, index, effort)? } else { None };
+        let text = self.combine(name, old.as_deref(), text, effort)?;
         if is_map {
             return Ok(self.variables.set_key(name, index.to_owned(), text)?);
         }
         if index.trim().is_empty() {
             return Err(AssignFailure::Variable(AssignError::Index(format!("{name}[{index}"))));
         }
-        let position = arithmetic::evaluate(index, self, 0)?;
+        let position = evaluate_within(index, self, effort)?;
         Ok(self.variables.set_at(name, position, text)?)
     }
 
@@ -142,11 +154,12 @@ impl Interpreter {
         name: &str,
         old: Option<&str>,
         text: String,
+        effort: &mut Effort,
     ) -> Result<String, AssignFailure> {
         if self.variables.get(name).is_some_and(|variable| variable.integer) {
-            let value = arithmetic::evaluate(&text, self, 0)?;
+            let value = evaluate_within(&text, self, effort)?;
             let old = match old {
-                Some(old) => arithmetic::evaluate(old, self, 0)?,
+                Some(old) => evaluate_within(old, self, effort)?,
                 None => 0,
             };
             return Ok(old.wrapping_add(value).to_string());
@@ -213,20 +226,11 @@ impl Names for Interpreter {
         &mut self,
         name: &str,
         index: Option<&str>,
-        depth: u32,
+        effort: &mut Effort,
     ) -> Result<Option<String>, String> {
         let value = match index {
             None => self.value(name),
-            Some(index)
-                if matches!(
-                    self.variables.get(name).map(|variable| &variable.value),
-                    Some(Value::List(_))
-                ) =>
-            {
-                let position = arithmetic::evaluate(index, self, depth)?;
-                self.element(name, &position.to_string())?
-            }
-            Some(index) => self.element(name, index)?,
+            Some(index) => self.element_within(name, index, effort)?,
         };
         if value.is_none() && self.options.nounset {
             return Err(format!("{name}: unbound variable"));
@@ -239,11 +243,11 @@ impl Names for Interpreter {
         name: &str,
         index: Option<&str>,
         value: i64,
-        depth: u32,
+        effort: &mut Effort,
     ) -> Result<(), String> {
         let is_map = self.is_map(name);
         let index = match index {
-            Some(index) if !is_map => Some(arithmetic::evaluate(index, self, depth)?.to_string()),
+            Some(index) if !is_map => Some(evaluate_within(index, self, effort)?.to_string()),
             other => other.map(str::to_owned),
         };
         let setting = Setting {
@@ -252,6 +256,10 @@ impl Names for Interpreter {
             append: false,
             value: SettingValue::Text(value.to_string()),
         };
-        self.perform(setting).map_err(|failure| failure.to_string())
+        self.perform(setting, effort).map_err(|failure| failure.to_string())
+    }
+
+    fn charge(&mut self, steps: u64) {
+        self.run.charge(steps);
     }
 }

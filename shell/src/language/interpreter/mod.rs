@@ -8,7 +8,6 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(crate) use flow::{Flow, Jump};
@@ -19,9 +18,6 @@ use super::run::Run;
 use super::variables::Variables;
 use crate::stream::Stream;
 use state::{Definitions, Descriptors, Execution, Folders, LastCommand, Lifecycle, Parameters};
-
-/// Number of commands and loop iterations after which a shell lets other tasks run.
-const YIELD_INTERVAL: u64 = 64;
 
 /// A shell. A clone is a subshell: its changes do not affect the original.
 #[derive(Clone)]
@@ -160,11 +156,11 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Counts a command or loop iteration, and yields to other tasks after every [`YIELD_INTERVAL`]
-    /// of them, so that a loop of builtins can be cancelled. Returns [`Jump::Exit`] if the script
-    /// has been terminated.
+    /// Counts a command, a loop iteration or an expansion, and yields to other tasks from time to
+    /// time, so that a loop of builtins can be cancelled. Returns [`Jump::Exit`] if the script has
+    /// been terminated.
     pub(crate) async fn checkpoint(&mut self) -> Flow {
-        if self.run.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1 {
+        if self.run.count_step() {
             tokio::task::yield_now().await;
         }
         if self.run.is_ended() { Err(Jump::Exit) } else { Ok(()) }

@@ -22,7 +22,18 @@ pub(super) enum Member {
     Class(String),
 }
 
+/// Number of members of a bracket expression that count as one step of a match.
+const MEMBERS_PER_STEP: usize = 8;
+
 impl Glob {
+    /// Returns the number of steps that it takes to compare the glob with a character.
+    pub(super) fn cost(&self) -> usize {
+        match self {
+            Glob::Set { members, .. } => 1 + members.len() / MEMBERS_PER_STEP,
+            _ => 1,
+        }
+    }
+
     /// Returns true if the glob, which consumes exactly one character, matches `c`.
     pub(super) fn accepts(&self, c: char, fold: bool) -> bool {
         let same = |a: char, b: char| a == b || (fold && a.to_lowercase().eq(b.to_lowercase()));

@@ -1,8 +1,8 @@
 //! Shell patterns: `*`, `?`, `[…]`, and extended patterns: `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
 //!
 //! A pattern without groups is compiled to a regular expression, which takes linear time on any
-//! string. A pattern with groups, which can be negated, is matched by a walk over the string. A
-//! match that takes too many steps fails.
+//! string. A pattern with groups, which can be negated, is matched by a walk over the string. An
+//! operation whose matches take too many steps fails.
 
 mod compile;
 mod fragment;
@@ -16,13 +16,16 @@ use regex::Regex;
 
 pub(crate) use compile::{Cache, extended_regex};
 pub(crate) use fragment::Fragment;
-pub(crate) use walk::{MatchResult, TooCostly};
+pub(crate) use walk::{MatchResult, Matching, TooCostly};
 
 use compile::Shape;
 use fragment::quoted_chars;
 use glob::Glob;
 use reader::Reader;
-use walk::Walk;
+use walk::{Walk, positions_from};
+
+/// Number of parts of a pattern that count as one step of a match.
+const PARTS_PER_STEP: usize = 16;
 
 /// A parsed pattern.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct Pattern {
     fold: bool,
     /// If true, the pattern contains a group.
     has_groups: bool,
+    /// Number of steps that it takes to prepare a match.
+    cost: usize,
 }
 
 impl Pattern {
@@ -40,7 +45,8 @@ impl Pattern {
     pub(crate) fn new(fragments: &[Fragment], extended: bool, fold: bool) -> Pattern {
         let globs = Reader::new(quoted_chars(fragments), 0, extended).pattern();
         let has_groups = globs.iter().any(|glob| matches!(glob, Glob::Group { .. }));
-        Pattern { globs, fold, has_groups }
+        let cost = globs.iter().map(Glob::cost).sum::<usize>() / PARTS_PER_STEP;
+        Pattern { globs, fold, has_groups, cost }
     }
 
     /// Returns the only string that the pattern matches, or `None` if the pattern contains special
@@ -51,18 +57,16 @@ impl Pattern {
     }
 
     /// Returns true if the pattern matches the whole string.
-    pub(crate) fn matches(&self, text: &str, cache: &Cache) -> MatchResult<bool> {
+    pub(crate) fn matches(&self, text: &str, matching: &mut Matching) -> MatchResult<bool> {
+        matching.spend(self.cost)?;
         if let Some(literal) = self.literal() {
             return Ok(literal == text);
         }
-        match self.regex(Shape::Whole, cache) {
-            Some(regex) => Ok(regex.is_match(text)),
-            None => {
-                let mut walk = Walk::new(text, self.fold);
-                let ends = walk.ends(&self.globs, 0)?;
-                Ok(ends.last() == Some(&walk.len()))
-            }
+        if let Some(regex) = self.regex(Shape::Whole, matching.cache) {
+            return Ok(regex.is_match(text));
         }
+        let ends = Walk::new(text, self.fold, matching).ends(&self.globs, 0)?;
+        Ok(ends.last() == Some(&text.len()))
     }
 
     /// Returns the length in bytes of the longest or shortest matching prefix, or `None` if no
@@ -71,18 +75,17 @@ impl Pattern {
         &self,
         text: &str,
         longest: bool,
-        cache: &Cache,
+        matching: &mut Matching,
     ) -> MatchResult<Option<usize>> {
+        matching.spend(self.cost)?;
         if let Some(literal) = self.literal() {
             return Ok(text.starts_with(&literal).then_some(literal.len()));
         }
-        if let Some(regex) = self.regex(Shape::Prefix { longest }, cache) {
+        if let Some(regex) = self.regex(Shape::Prefix { longest }, matching.cache) {
             return Ok(regex.find(text).map(|found| found.end()));
         }
-        let mut walk = Walk::new(text, self.fold);
-        let ends = walk.ends(&self.globs, 0)?;
-        let end = if longest { ends.last() } else { ends.first() };
-        Ok(end.map(|end| walk.byte_index(*end)))
+        let ends = Walk::new(text, self.fold, matching).ends(&self.globs, 0)?;
+        Ok(if longest { ends.last() } else { ends.first() }.copied())
     }
 
     /// Returns the byte index where the longest or shortest matching suffix starts, or `None` if no
@@ -91,26 +94,37 @@ impl Pattern {
         &self,
         text: &str,
         longest: bool,
-        cache: &Cache,
+        matching: &mut Matching,
     ) -> MatchResult<Option<usize>> {
+        matching.spend(self.cost)?;
         if let Some(literal) = self.literal() {
             return Ok(text.ends_with(&literal).then(|| text.len() - literal.len()));
         }
-        if longest && let Some(regex) = self.regex(Shape::LongestSuffix, cache) {
+        if longest && let Some(regex) = self.regex(Shape::LongestSuffix, matching.cache) {
             return Ok(regex.find(text).map(|found| found.start()));
         }
-        if !longest && let Some(regex) = self.regex(Shape::ShortestSuffix, cache) {
+        if !longest && let Some(regex) = self.regex(Shape::ShortestSuffix, matching.cache) {
             return Ok(regex.captures(text).and_then(|found| found.get(1)).map(|rest| rest.end()));
         }
-        let mut walk = Walk::new(text, self.fold);
-        let length = walk.len();
-        let mut starts: Vec<usize> = (0..=length).collect();
-        if !longest {
-            starts.reverse();
+        let starts = positions_from(text, 0);
+        if longest {
+            self.first_suffix(text, starts, matching)
+        } else {
+            self.first_suffix(text, starts.rev(), matching)
         }
+    }
+
+    /// Returns the first of the byte indices `starts` where a matching suffix starts.
+    fn first_suffix(
+        &self,
+        text: &str,
+        starts: impl Iterator<Item = usize>,
+        matching: &mut Matching,
+    ) -> MatchResult<Option<usize>> {
+        let mut walk = Walk::new(text, self.fold, matching);
         for start in starts {
-            if walk.ends(&self.globs, start)?.last() == Some(&length) {
-                return Ok(Some(walk.byte_index(start)));
+            if walk.ends(&self.globs, start)?.last() == Some(&text.len()) {
+                return Ok(Some(start));
             }
         }
         Ok(None)
@@ -122,19 +136,20 @@ impl Pattern {
         &self,
         text: &str,
         from: usize,
-        cache: &Cache,
+        matching: &mut Matching,
     ) -> MatchResult<Option<(usize, usize)>> {
-        let rest = text.get(from..).unwrap_or_default();
+        matching.spend(self.cost)?;
         if let Some(literal) = self.literal() {
-            return Ok(rest.find(&literal).map(|at| (from + at, from + at + literal.len())));
+            let found = text.get(from..).and_then(|rest| rest.find(&literal));
+            return Ok(found.map(|at| (from + at, from + at + literal.len())));
         }
-        if let Some(regex) = self.regex(Shape::Anywhere, cache) {
+        if let Some(regex) = self.regex(Shape::Anywhere, matching.cache) {
             return Ok(regex.find_at(text, from).map(|found| (found.start(), found.end())));
         }
-        let mut walk = Walk::new(rest, self.fold);
-        for start in 0..=walk.len() {
+        let mut walk = Walk::new(text, self.fold, matching);
+        for start in positions_from(text, from) {
             if let Some(end) = walk.ends(&self.globs, start)?.last() {
-                return Ok(Some((from + walk.byte_index(start), from + walk.byte_index(*end))));
+                return Ok(Some((start, *end)));
             }
         }
         Ok(None)

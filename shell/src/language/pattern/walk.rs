@@ -1,12 +1,15 @@
 //! Matching of patterns that contain groups. A group can be negated, which a regular expression
 //! cannot express.
 
+use std::collections::BTreeSet;
+
+use super::compile::Cache;
 use super::glob::Glob;
 
-/// Maximum number of steps in one match.
+/// Maximum number of steps of the matches that share a [`Matching`].
 const MAX_STEPS: u64 = 5_000_000;
 
-/// The error returned if a match exceeds its maximum number of steps, or if the result of a
+/// The error returned if matches exceed their maximum number of steps, or if the result of a
 /// replacement is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooCostly;
@@ -14,27 +17,40 @@ pub(crate) struct TooCostly;
 /// Result of a match.
 pub(crate) type MatchResult<T> = Result<T, TooCostly>;
 
-/// A matcher for patterns with groups. It tracks the set of positions that each part of a pattern
-/// reaches in the string.
-pub(super) struct Walk {
-    text: Vec<char>,
-    fold: bool,
+/// The state that all matches of one operation share: the cache, and the number of their steps.
+pub(crate) struct Matching<'a> {
+    pub(super) cache: &'a Cache,
     steps: u64,
 }
 
-impl Walk {
-    pub(super) fn new(text: &str, fold: bool) -> Walk {
-        Walk { text: text.chars().collect(), fold, steps: 0 }
+impl<'a> Matching<'a> {
+    pub(crate) fn new(cache: &'a Cache) -> Matching<'a> {
+        Matching { cache, steps: 0 }
     }
 
-    /// Returns the number of characters in the string.
-    pub(super) fn len(&self) -> usize {
-        self.text.len()
+    /// Returns the number of steps taken.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
     }
 
-    /// Converts an index in characters to an index in bytes.
-    pub(super) fn byte_index(&self, position: usize) -> usize {
-        self.text.iter().take(position).map(|c| c.len_utf8()).sum()
+    /// Counts steps.
+    pub(super) fn spend(&mut self, steps: usize) -> MatchResult<()> {
+        self.steps = self.steps.saturating_add(steps as u64);
+        if self.steps > MAX_STEPS { Err(TooCostly) } else { Ok(()) }
+    }
+}
+
+/// A matcher for patterns with groups. It tracks the set of positions that each part of a pattern
+/// reaches in the string. A position is an index in bytes.
+pub(super) struct Walk<'a, 'b> {
+    text: &'a str,
+    fold: bool,
+    matching: &'a mut Matching<'b>,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    pub(super) fn new(text: &'a str, fold: bool, matching: &'a mut Matching<'b>) -> Walk<'a, 'b> {
+        Walk { text, fold, matching }
     }
 
     /// Returns all positions where a match that begins at `start` can end, in ascending order.
@@ -45,30 +61,33 @@ impl Walk {
     /// Returns the positions after matching `globs` from any of the given positions.
     fn follow(&mut self, globs: &[Glob], mut positions: Vec<usize>) -> MatchResult<Vec<usize>> {
         for glob in globs {
-            self.steps += positions.len() as u64 + 1;
-            if self.steps > MAX_STEPS {
-                return Err(TooCostly);
-            }
+            self.matching.spend((positions.len() + 1).saturating_mul(glob.cost()))?;
             positions = match glob {
-                Glob::Star => positions
-                    .first()
-                    .map(|first| (*first..=self.text.len()).collect())
-                    .unwrap_or_default(),
+                Glob::Star => match positions.first() {
+                    Some(first) => {
+                        self.matching.spend(self.text.len().saturating_sub(*first))?;
+                        positions_from(self.text, *first).collect()
+                    }
+                    None => Vec::new(),
+                },
                 Glob::Group { kind, alternatives } => self.group(*kind, alternatives, positions)?,
                 one => positions
                     .into_iter()
-                    .filter(|position| {
-                        self.text.get(*position).is_some_and(|c| one.accepts(*c, self.fold))
-                    })
-                    .map(|position| position + 1)
+                    .filter_map(|position| self.after_char(one, position))
                     .collect(),
             };
-            self.steps += positions.len() as u64;
+            self.matching.spend(positions.len())?;
             if positions.is_empty() {
                 break;
             }
         }
         Ok(positions)
+    }
+
+    /// Returns the position after the character at `position` if `glob` matches this character.
+    fn after_char(&self, glob: &Glob, position: usize) -> Option<usize> {
+        let c = self.text.get(position..)?.chars().next()?;
+        glob.accepts(c, self.fold).then(|| position + c.len_utf8())
     }
 
     /// Returns the positions after matching a group from any of the given positions.
@@ -78,37 +97,57 @@ impl Walk {
         alternatives: &[Vec<Glob>],
         positions: Vec<usize>,
     ) -> MatchResult<Vec<usize>> {
-        if kind == '!' {
-            let mut all = Vec::new();
-            for position in positions {
-                let taken = self.once(alternatives, vec![position])?;
-                self.steps += (self.text.len() - position) as u64;
-                all.extend((position..=self.text.len()).filter(|end| !taken.contains(end)));
+        match kind {
+            '!' => self.unmatched(alternatives, positions),
+            '@' => self.once(alternatives, positions),
+            '?' => {
+                let once = self.once(alternatives, positions.clone())?;
+                Ok(ordered([positions, once].concat()))
             }
-            return Ok(ordered(all));
-        }
-        let once = self.once(alternatives, positions.clone())?;
-        Ok(match kind {
-            '@' => once,
-            '?' => ordered([positions, once].concat()),
+            '*' => self.repeated(alternatives, positions.clone(), positions),
             _ => {
-                let mut all = if kind == '*' {
-                    ordered([positions, once.clone()].concat())
-                } else {
-                    once.clone()
-                };
-                let mut new = once;
-                while !new.is_empty() {
-                    let next = self.once(alternatives, new)?;
-                    new = next
-                        .into_iter()
-                        .filter(|position| all.binary_search(position).is_err())
-                        .collect();
-                    all = ordered([all, new.clone()].concat());
-                }
-                all
+                let once = self.once(alternatives, positions)?;
+                self.repeated(alternatives, once.clone(), once)
             }
-        })
+        }
+    }
+
+    /// Returns the positions after a string that none of the alternatives matches.
+    fn unmatched(
+        &mut self,
+        alternatives: &[Vec<Glob>],
+        positions: Vec<usize>,
+    ) -> MatchResult<Vec<usize>> {
+        let first = positions.first().copied().unwrap_or_default();
+        let mut reached = vec![false; self.text.len().saturating_sub(first) + 1];
+        for position in positions {
+            let taken = self.once(alternatives, vec![position])?;
+            self.matching.spend(self.text.len().saturating_sub(position))?;
+            for end in positions_from(self.text, position) {
+                if taken.binary_search(&end).is_err()
+                    && let Some(reached) = reached.get_mut(end - first)
+                {
+                    *reached = true;
+                }
+            }
+        }
+        Ok((first..).zip(reached).filter_map(|(end, reached)| reached.then_some(end)).collect())
+    }
+
+    /// Returns the positions in `all`, and those after matching the alternatives any number of
+    /// times from the positions in `new`.
+    fn repeated(
+        &mut self,
+        alternatives: &[Vec<Glob>],
+        all: Vec<usize>,
+        mut new: Vec<usize>,
+    ) -> MatchResult<Vec<usize>> {
+        let mut all: BTreeSet<usize> = all.into_iter().collect();
+        while !new.is_empty() {
+            let next = self.once(alternatives, new)?;
+            new = next.into_iter().filter(|position| all.insert(*position)).collect();
+        }
+        Ok(all.into_iter().collect())
     }
 
     /// Returns the positions after matching one of the alternatives once.
@@ -119,15 +158,22 @@ impl Walk {
     ) -> MatchResult<Vec<usize>> {
         let mut all = Vec::new();
         for alternative in alternatives {
+            self.matching.spend(positions.len())?;
             all.extend(self.follow(alternative, positions.clone())?);
         }
         Ok(ordered(all))
     }
 }
 
+/// Returns the position `first` and all later ones, up to the end of the string.
+pub(super) fn positions_from(text: &str, first: usize) -> impl DoubleEndedIterator<Item = usize> {
+    (first..=text.len()).filter(move |position| text.is_char_boundary(*position))
+}
+
 /// Sorts positions and removes duplicates.
 fn ordered(mut positions: Vec<usize>) -> Vec<usize> {
-    positions.sort_unstable();
+    // The stable sort is fast on lists that were joined from sorted ones.
+    positions.sort();
     positions.dedup();
     positions
 }

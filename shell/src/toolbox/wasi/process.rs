@@ -204,7 +204,7 @@ fn start(
     }
     let command = Command { argv, env, cwd: guest.command.cwd.clone(), fds };
     let spawn = std::sync::Arc::clone(&guest.spawn);
-    // The command runs on the runtime's threads. This thread only waits, so that the stage can be
+    // The command runs on other threads. This thread only waits, so that the stage can be
     // cancelled in the meantime.
     let mut task = AbortOnDrop(tokio::spawn(async move { spawn.spawn(command, timeout).await }));
     Ok(guest.wait(&mut task.0)?.unwrap_or(Status::CANNOT_RUN))
