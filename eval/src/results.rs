@@ -1,10 +1,12 @@
 //! Results files. Each attempt is appended as a line when it ends, so an interrupted or killed
 //! evaluation can be resumed.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use wattle_agent::capability::files::open_lines;
 
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
@@ -45,8 +47,7 @@ impl Results {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let mut open = OpenOptions::new();
-        let file = open.append(true).read(true).create(true).open(&path).map_err(failed)?;
+        let file = open_lines(&path).map_err(failed)?;
         file.try_lock().map_err(|why| match why {
             TryLockError::WouldBlock => EvalError::in_use(&path),
             TryLockError::Error(why) => failed(why),

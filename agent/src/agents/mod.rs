@@ -35,7 +35,7 @@ pub use folder::AgentProblem;
 pub use parts::{AgentBase, AgentError, AgentParts};
 pub use read::SpecError;
 pub(crate) use read::is_name;
-pub use registry::{Agents, UnknownAgent};
+pub use registry::{Agents, TRAITS_FOLDER, UnknownAgent};
 pub use resolver::{AgentResolver, ProgramResolver};
 pub use spec::{
     AgentBudget, AgentExample, AgentPolicy, AgentRepair, AgentSpec, DelegateRef, Parsed,

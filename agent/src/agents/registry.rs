@@ -18,7 +18,7 @@ use super::traits::{TraitSpec, Traits};
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The subfolder of an agent folder that contains the traits.
-const TRAITS: &str = "traits";
+pub const TRAITS_FOLDER: &str = "traits";
 
 /// A folder of agents, with its subfolder of traits.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl Agents {
     pub fn open(folders: &[PathBuf]) -> Agents {
         let folder = |path: &PathBuf| AgentFolder {
             agents: DeclaredFolder::new(path.clone(), false),
-            traits: DeclaredFolder::new(path.join(TRAITS), true),
+            traits: DeclaredFolder::new(path.join(TRAITS_FOLDER), true),
         };
         let folders = folders.iter().map(folder).collect();
         Agents(Arc::new(Inner { resolver: None, state: Mutex::new(Loaded::read(folders)) }))

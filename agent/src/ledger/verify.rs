@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use wattle_capability::files::TRACE_FILE;
+use wattle_capability::files::{TRACE_FILE, open_lines_to_read};
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::diagnosis::{diagnose, first_out_of_order};
@@ -131,11 +131,8 @@ pub(super) struct Files {
 
 impl Files {
     fn open(path: &Path) -> Result<Option<File>, VerifyError> {
-        match File::open(path) {
-            Ok(file) => Ok(Some(file)),
-            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(VerifyError::Read { path: path.to_owned(), cause }),
-        }
+        let failed = |cause| VerifyError::Read { path: path.to_owned(), cause };
+        open_lines_to_read(path).map_err(failed)
     }
 
     fn ledger(&self) -> Result<Option<File>, VerifyError> {

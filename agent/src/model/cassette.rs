@@ -27,7 +27,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +36,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use wattle_capability::files::open_lines;
 use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
 use wattle_rt::truncate;
 
@@ -398,12 +399,8 @@ impl Recorder {
     pub fn create(model: Arc<dyn Model>, path: &Path, mask: Mask) -> Result<Self, ModelError> {
         model.key().inspect(|key| mask.add_key(key));
         let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(cannot_open)?;
+        // A link that came with the workdir could lead to a file that no run may write.
+        let mut file = open_lines(path).map_err(cannot_open)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(cannot_open)?;
         if text.trim().is_empty() {

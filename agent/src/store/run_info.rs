@@ -5,31 +5,38 @@ use std::path::Path;
 
 use wattle_machine::{Envelope, Event};
 
-use super::TenantStore;
 use super::db::params;
 use super::rows::{known_status, parse};
 use super::seal::open_text;
+use super::{Store, TenantStore};
 use crate::error::StoreError;
 use crate::journal::Status;
 use crate::ledger::FinalSeal;
 
-impl TenantStore {
-    /// Returns the final seals of the tenant's runs whose traces are in `folder`.
+impl Store {
+    /// Returns the final seals of the runs of all tenants whose traces are in `folder`. All tenants
+    /// that use a folder share its ledger, so a seal of any of them may be missing.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub async fn sealed(&self, folder: &Path) -> Result<Vec<FinalSeal>, StoreError> {
         let folder = folder.to_owned();
-        self.read(move |transaction, (tenant, _)| {
-            let query = "SELECT sealed FROM run WHERE tenant = ?1 AND status = 'ended'
-                         AND sealed IS NOT NULL ORDER BY made, id";
-            let sealed: Vec<FinalSeal> =
-                transaction.query(query, params![tenant], |row| parse(&row.get::<String>(0)?))?;
-            Ok(sealed.into_iter().filter(|sealed| sealed.folder == folder).collect())
+        self.read(move |transaction| {
+            let query = "SELECT sealed FROM run WHERE status = 'ended' AND sealed IS NOT NULL
+                         ORDER BY made, tenant, id";
+            let mut found = Vec::new();
+            transaction.each(query, &[], |row| {
+                let sealed: FinalSeal = parse(&row.get::<String>(0)?)?;
+                found.extend((sealed.folder == folder).then_some(sealed));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(found)
         })
         .await
     }
+}
 
+impl TenantStore {
     /// Returns the status of a run, or `None` if no run with this id has begun.
     pub(crate) async fn status(&self, run: &str) -> Result<Option<Status>, StoreError> {
         let run = run.to_owned();

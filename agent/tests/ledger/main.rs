@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Recorder};
+use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, VerifyError, verify};
 
 use crate::traces::{TENANT, TraceFolder, in_turn, is_valid, recorder, step_line, words};
 
@@ -90,6 +90,25 @@ fn a_run_that_is_removed_with_its_seals_is_reported() {
     assert!(is_valid(&traces.verified(&[])), "no seal follows it");
     let last = traces.verified(&known).runs.pop().unwrap();
     assert_eq!((last.run.as_str(), last.finding), ("c", Some(Finding::RunRemoved { lines: 3 })));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_fifos_are_not_verified_and_nothing_waits() {
+    for file in [STEPS_FILE, LEDGER_FILE] {
+        let traces = TraceFolder::new();
+        let (folder, pins) = (traces.folder.path(), Pins::Keys(traces.keys.clone()));
+        let path = folder.join(file);
+        let is_rejected = || matches!(verify(folder, &pins, &[]), Err(VerifyError::Read { .. }));
+        assert!(!is_rejected());
+        std::fs::rename(&path, folder.join("moved")).unwrap();
+        std::os::unix::fs::symlink("moved", &path).unwrap();
+        assert!(is_rejected(), "{file} is a link");
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        assert!(is_rejected(), "{file} is a fifo");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use wattle_agent::catalog::{Entry, Origin};
 use wattle_agent::machine;
 use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
 
+use super::outputs::OutputFolder;
 use crate::args::ExecArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer, Origin as Source};
@@ -31,19 +32,25 @@ struct Found {
 /// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
-    let artifacts = args.artifacts.as_deref().map(super::artifact_folder).transpose()?;
+    let artifacts = args.artifacts.as_deref();
+    let artifacts =
+        artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;
     let needs = Needs {
-        writes: artifacts.into_iter().collect(),
+        writes: artifacts.iter().map(|folder| folder.file("artifact")).collect(),
         reads: vec![PathBuf::from(&args.program)],
         trusted: config.exec.value,
         ..Needs::default()
     };
     walls::raise(&config, &needs)?;
-    threads::run(compile_and_run(args, config))
+    threads::run(compile_and_run(args, config, artifacts))
 }
 
-async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
-    let (json, artifacts) = (args.json, args.artifacts);
+async fn compile_and_run(
+    args: ExecArgs,
+    config: Config,
+    artifacts: Option<OutputFolder>,
+) -> Result<Exit, Fault> {
+    let json = args.json;
     let setup = Setup::new(config)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
@@ -109,7 +116,7 @@ async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> 
     let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
     if let Some(folder) = &artifacts {
         let each = outcome.artifacts.iter();
-        super::write_artifacts(folder, each.map(|one| (one.name.as_str(), &one.data[..])))?;
+        folder.write_all(each.map(|one| (one.name.as_str(), &one.data[..])))?;
     }
     match json {
         true => output::json(&to_json(&outcome, &changes))?,

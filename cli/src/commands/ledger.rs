@@ -58,13 +58,13 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
     }
 }
 
-/// Returns the final seals that the tenant's store has recorded for runs in the folder. The list is
-/// empty if there is no store.
+/// Returns the final seals that the store has recorded for the runs of all tenants in the folder,
+/// because all tenants share the folder's ledger. The list is empty if there is no store.
 async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> {
     let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
         return Ok(Vec::new());
     };
-    store.sealed(&folder).await.map_err(|error| Fault::failed(error.to_string()))
+    store.file().sealed(&folder).await.map_err(|error| Fault::failed(error.to_string()))
 }
 
 fn keys(config: &Config) -> Result<wattle_agent::ledger::Keys, Fault> {

@@ -13,6 +13,7 @@ pub(crate) mod expand;
 pub(crate) mod init;
 pub(crate) mod ledger;
 pub(crate) mod memory;
+mod outputs;
 pub(crate) mod parse;
 pub(crate) mod prune;
 pub(crate) mod replay;
@@ -53,37 +54,6 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
             .hint("choose another `--dir DIR`"),
     })?;
     Ok(path)
-}
-
-/// Creates the folder for artifacts, and returns the path of a file in it. If a command declares
-/// that it writes this file, the confinement allows writes to the whole folder.
-///
-/// # Errors
-/// If the folder cannot be created.
-fn artifact_folder(folder: &Path) -> Result<PathBuf, Fault> {
-    let shown = folder.display();
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Fault::usage(format!("failed to create the folder `{shown}`: {error}"))
-            .hint("choose another `--artifacts DIR`")
-    })?;
-    Ok(folder.join("artifact"))
-}
-
-/// Writes artifacts to a folder. Replaces existing files with the same names.
-///
-/// # Errors
-/// If a file cannot be written.
-fn write_artifacts<'a>(
-    folder: &Path,
-    artifacts: impl Iterator<Item = (&'a str, &'a [u8])>,
-) -> Result<(), Fault> {
-    for (name, data) in artifacts {
-        let path = folder.join(name);
-        std::fs::write(&path, data).map_err(|error| {
-            Fault::failed(format!("failed to write `{}`: {error}", path.display()))
-        })?;
-    }
-    Ok(())
 }
 
 /// The command that lists the programs.

@@ -1,6 +1,6 @@
 //! `wattle run`: runs one request.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +16,7 @@ use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunRequest, RunService};
 use wattle_agent::{Report, TenantStore};
 
+use super::outputs::{OutputFile, OutputFolder};
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer, regular_file};
@@ -27,16 +28,22 @@ use crate::{ask, input, output, threads};
 
 /// Runs a request, or resumes a run. The answer goes to stdout or a file, progress to stderr.
 pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
-    args.output.as_deref().map(writable).transpose()?;
+    let mut output = args.output.as_deref().map(OutputFile::open).transpose()?;
     let schema = args.output_schema.as_deref().map(output_schema).transpose()?;
     let flags = vec![Layer::from(args.flags.clone()), outer];
     let earlier = threads::look_up(earlier(&args, &flags))?;
     let granted = earlier.as_ref().map(|(_, opened)| granted(opened)).transpose()?;
     let config = Config::gather(&granted.into_iter().chain(flags).collect::<Vec<_>>())?;
-    let artifacts = args.artifacts.as_deref().map(super::artifact_folder).transpose()?;
-    let writes = args.output.iter().cloned().chain(artifacts).collect();
+    output.as_mut().map(|file| file.protect(&config)).transpose()?;
+    let artifacts = args.artifacts.as_deref();
+    let artifacts =
+        artifacts.map(|folder| OutputFolder::for_artifacts(folder, &config)).transpose()?;
+    let written = artifacts.iter().map(|folder| folder.file("artifact"));
+    let writes = output.iter().map(OutputFile::real).chain(written).collect();
     walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(start_or_resume(args, config, earlier, schema))
+    let control =
+        RunControl { json: args.json, output, artifacts, cancel: CancellationToken::new() };
+    threads::run(start_or_resume(control, args, config, earlier, schema))
 }
 
 /// Returns the run to resume, or a new fork of an earlier run. Returns `None` if the command starts
@@ -68,12 +75,12 @@ fn granted(opened: &RunRecord) -> Result<Layer, Fault> {
 }
 
 async fn start_or_resume(
+    control: RunControl,
     args: RunArgs,
     config: Config,
     earlier: Option<(TenantStore, RunRecord)>,
     output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
-    let control = RunControl::of(&args);
     let mut setup = Setup::new(config)?.with_context(args.context.clone());
     match earlier {
         Some((store, opened)) => {
@@ -92,20 +99,9 @@ async fn start_or_resume(
 /// The output options, and the token that cancels the run.
 struct RunControl {
     json: bool,
-    output: Option<PathBuf>,
-    artifacts: Option<PathBuf>,
+    output: Option<OutputFile>,
+    artifacts: Option<OutputFolder>,
     cancel: CancellationToken,
-}
-
-impl RunControl {
-    fn of(args: &RunArgs) -> RunControl {
-        RunControl {
-            json: args.json,
-            output: args.output.clone(),
-            artifacts: args.artifacts.clone(),
-            cancel: CancellationToken::new(),
-        }
-    }
 }
 
 /// Returns the user's approvals and denials of pending calls.
@@ -292,12 +288,12 @@ impl Local {
             output::warn("the answer was cut off before its end in every attempt");
         }
         let exit = setup::exit_of(&report.ending);
-        let printed = print_answer(&report, exit, control.json, control.output.as_deref());
+        let printed = print_answer(&report, exit, control.json, control.output.as_ref());
         self.setup.flush().await;
         printed?;
         if let Some(folder) = &control.artifacts {
             let each = report.artifacts.iter();
-            super::write_artifacts(folder, each.map(|one| (one.name.as_str(), &one.data[..])))?;
+            folder.write_all(each.map(|one| (one.name.as_str(), &one.data[..])))?;
         }
         self.assembler.failure().map_or(Ok(exit), Err)
     }
@@ -385,7 +381,12 @@ fn print_pending(parked: &ParkedRun) -> Exit {
 ///
 /// # Errors
 /// If the run has no valid answer, or the answer cannot be written.
-fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<(), Fault> {
+fn print_answer(
+    report: &Report,
+    exit: Exit,
+    json: bool,
+    file: Option<&OutputFile>,
+) -> Result<(), Fault> {
     let data = report.data().map(|data| format!("{data:#}"));
     let text = match &report.ending {
         Ending::Invalid { text, errors } => {
@@ -407,11 +408,11 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
         ending => data.as_deref().unwrap_or_else(|| ending.text()),
     };
     match file {
-        Some(path) => {
-            std::fs::write(path, format!("{}\n", text.trim_end_matches('\n'))).map_err(|error| {
+        Some(file) => {
+            file.write(&format!("{}\n", text.trim_end_matches('\n'))).map_err(|error| {
                 // The answer is printed so that it is not lost.
                 let _ = output::text(text);
-                Fault::failed(format!("failed to write `{}`: {error}", path.display()))
+                Fault::failed(format!("failed to write `{}`: {error}", file.path().display()))
                     .hint("the answer is on stdout")
             })
         }
@@ -435,17 +436,4 @@ fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     let schema = OutputSchema::new(name, schema).map_err(|why| wrong(&why.to_string()))?;
     Ok(OutputSettings::new(schema))
-}
-
-/// Checks before the run that the answer can be written to this file.
-fn writable(path: &Path) -> Result<(), Fault> {
-    let was_there = path.exists();
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened
-        .map_err(|error| Fault::usage(format!("failed to write `{}`: {error}", path.display())))?;
-    if !was_there {
-        // The file is created only with the answer, so that a run without an answer leaves no file.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
 }

@@ -29,8 +29,7 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
         project.folder.display()
     ));
     project.requests.iter().for_each(|request| output::note(&format!("  {}", described(request))));
-    pins.programs()
-        .for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
+    pins.listed().for_each(|(kind, name)| output::note(&format!("  {} {name}", paint(DIM, kind))));
     Ok(Exit::Done)
 }
 
@@ -96,8 +95,8 @@ fn show(project: &Project, pins: &Pins, state: &State) -> Result<(), Fault> {
         let effect = if request.needs_trust { "needs trust" } else { "takes effect" };
         output::styled(&format!("  {} {}", described(request), paint(DIM, effect)))?;
     }
-    pins.programs()
-        .try_for_each(|program| output::styled(&format!("  {} {program}", paint(DIM, "program"))))
+    pins.listed()
+        .try_for_each(|(kind, name)| output::styled(&format!("  {} {name}", paint(DIM, kind))))
 }
 
 fn document(project: &Project, pins: &Pins, state: &State) -> Json {
@@ -113,5 +112,6 @@ fn document(project: &Project, pins: &Pins, state: &State) -> Json {
         "folder": project.folder, "file": project.folder.join(PROJECT_FILE),
         "state": state.word(), "hash": pins.hash(), "changed": changed,
         "settings": settings.collect::<Vec<_>>(), "programs": pins.programs().collect::<Vec<_>>(),
+        "files": pins.files().collect::<Vec<_>>(),
     })
 }

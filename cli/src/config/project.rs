@@ -98,6 +98,16 @@ impl Project {
         self.layer.catalog.as_deref().unwrap_or_default()
     }
 
+    /// Returns the agent folders that the file sets.
+    pub(crate) fn agents(&self) -> &[PathBuf] {
+        self.layer.agents.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the recording that the file sets, or `None` if it sets none.
+    pub(crate) fn cassette(&self) -> Option<&Path> {
+        self.layer.cassette.as_ref()?.as_deref()
+    }
+
     /// Returns all settings of the file.
     pub(crate) fn whole(self) -> File {
         File { path: self.path, layer: self.layer }

@@ -10,7 +10,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Context, Helper};
 
 use super::commands;
-use super::complete::{complete, signature};
+use super::complete::{complete, is_safe, signature};
 use super::known::SharedKnown;
 use super::open::Input;
 use crate::output::{self, BAD, DIM, NAME, highlight, paint};
@@ -58,7 +58,7 @@ impl Hinter for Assistant {
         let from_history = HistoryHinter::new().hint(line, at, context);
         // A string with control characters, or with several lines, cannot be shown after the
         // cursor.
-        if let Some(rest) = from_history.filter(|rest| !rest.contains(char::is_control)) {
+        if let Some(rest) = from_history.filter(|rest| is_safe(rest)) {
             return Some(After { shown: rest.clone(), inserted: Some(rest) });
         }
         let usage = signature(line)?;

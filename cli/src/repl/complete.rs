@@ -71,7 +71,7 @@ fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
         .and_then(|command| command.completes.get(at).or(command.completes.last()));
     let plain = |names: &[String]| {
         let fitting = names.iter().filter(|name| name.starts_with(word));
-        fitting.map(|name| pair(name, name)).collect()
+        fitting.filter_map(|name| pair(name, name)).collect()
     };
     let found = match completed {
         None => Vec::new(),
@@ -85,14 +85,16 @@ fn command(line: &str, known: &Known) -> (usize, Vec<Pair>) {
         }
         Some(Argument::Namespace) => {
             let names = capability::ALL.iter().filter(|own| own.name.starts_with(word));
-            names.map(|own| pair(own.name, &format!("{}  {}", own.name, own.about))).collect()
+            names
+                .filter_map(|own| pair(own.name, &format!("{}  {}", own.name, own.about)))
+                .collect()
         }
         Some(Argument::Topic) => {
             [programs(word, known), functions(word), form_names(word)].concat()
         }
         Some(Argument::Word(words)) => {
             let fitting = words.iter().filter(|own| own.starts_with(word));
-            fitting.map(|own| pair(own, own)).collect()
+            fitting.filter_map(|own| pair(own, own)).collect()
         }
     };
     (start, found)
@@ -117,7 +119,7 @@ fn program(line: &str, known: &Known) -> (usize, Vec<Pair>) {
         found.retain(|name| name.starts_with(word) && name != word);
         found.sort();
         found.dedup();
-        return (range.start, found.iter().map(|name| pair(name, name)).collect());
+        return (range.start, found.iter().filter_map(|name| pair(name, name)).collect());
     }
     let sigil = usize::from(word.starts_with('$'));
     let start = range.start + sigil;
@@ -137,19 +139,19 @@ fn names(program: &str) -> Vec<String> {
 
 fn programs(word: &str, known: &Known) -> Vec<Pair> {
     let named = known.programs.iter().filter(|(name, _)| name.starts_with(word));
-    named.map(|(name, usage)| pair(name, usage)).collect()
+    named.filter_map(|(name, usage)| pair(name, usage)).collect()
 }
 
 fn functions(word: &str) -> Vec<Pair> {
     let all = capability::ALL.iter().flat_map(|capability| capability.functions);
     let fitting = all.filter(|own| own.name.starts_with(word) && !own.name.contains('/'));
     let one = |own: &Function| pair(own.name, &format!("{}  {}", own.name, own.signature.usage()));
-    fitting.map(one).collect()
+    fitting.filter_map(one).collect()
 }
 
 fn form_names(word: &str) -> Vec<Pair> {
     let fitting = forms().filter(|form| form.name.starts_with(word));
-    fitting.map(|form| pair(form.name, &format!("{}  {}", form.name, form.usage))).collect()
+    fitting.filter_map(|form| pair(form.name, &format!("{}  {}", form.name, form.usage))).collect()
 }
 
 /// Returns the files in the workdir, and in the session's changes, whose paths begin with `word`.
@@ -173,13 +175,19 @@ fn files(word: &str, known: &Known) -> Vec<Pair> {
     found.extend(known.changes.iter().filter(|path| path.starts_with(word)).cloned());
     found.sort();
     found.dedup();
-    // A name with control characters cannot be typed safely.
-    found.retain(|path| !path.contains(char::is_control));
-    found.iter().map(|path| pair(path, path)).collect()
+    found.iter().filter_map(|path| pair(path, path)).collect()
 }
 
-fn pair(replacement: &str, display: &str) -> Pair {
-    Pair { display: visible(display), replacement: replacement.to_owned() }
+/// Returns a completion, or `None` if its replacement cannot be inserted safely.
+fn pair(replacement: &str, display: &str) -> Option<Pair> {
+    is_safe(replacement)
+        .then(|| Pair { display: visible(display), replacement: replacement.to_owned() })
+}
+
+/// Returns true if the line editor can insert a text of one line as it is: the text contains no
+/// characters that control the terminal, or that hide or reorder text.
+pub(super) fn is_safe(text: &str) -> bool {
+    !text.contains(char::is_control) && visible(text) == text
 }
 
 /// Returns the byte index at which the last word starts.
@@ -233,6 +241,23 @@ mod tests {
             let (at, found) = complete(line, &known);
             let found: Vec<&str> = found.iter().map(|pair| &*pair.replacement).collect();
             assert_eq!((at, found.as_slice()), (start, texts), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_would_control_the_terminal_are_not_offered() {
+        let (dir, mut known) = known();
+        std::fs::write(dir.path().join("zz\u{202e}file\u{2066}.txt"), "").unwrap();
+        std::fs::write(dir.path().join("zz\u{1b}[2J.txt"), "").unwrap();
+        let hostile = ["zz\u{202e}a".to_owned(), "zz\u{1b}[2J".to_owned(), "zz\nb".to_owned()];
+        known.sessions = hostile.to_vec();
+        known.models = hostile.to_vec();
+        known.changes = hostile.to_vec();
+        known.programs = hostile.iter().map(|name| (name.clone(), name.clone())).collect();
+        known.program = format!("(let $zz{} 1)", hostile[0]);
+        let lines = ["/resume zz", "/model zz", "/apply zz", "/run zz", "look at zz", "(out $zz"];
+        for line in lines.into_iter().chain(["(fs.read \"zz"]) {
+            assert!(complete(line, &known).1.is_empty(), "{line}");
         }
     }
 

@@ -17,7 +17,8 @@ use super::assistant::Assistant;
 use super::known::SharedKnown;
 use super::open::Input;
 use crate::fault::Fault;
-use crate::output;
+use crate::output::highlight::{Kind, pieces};
+use crate::output::{self, visible};
 use crate::setup::make_private;
 
 /// Maximum size of an input from a pipe, in bytes.
@@ -155,7 +156,8 @@ impl Source {
         if let Some(assistant) = editor.helper_mut() {
             assistant.is_idle = prompt != PROMPT;
         }
-        match editor.readline_with_initial(prompt, (initial, "")) {
+        let initial = safe_initial(initial);
+        match editor.readline_with_initial(prompt, (initial.as_str(), "")) {
             Ok(text) => Ok(Line::Text(text)),
             Err(ReadlineError::Interrupted) => {
                 Ok(wanted.take().map_or(Line::Interrupt, Line::Edit))
@@ -164,6 +166,38 @@ impl Source {
             Err(error) => Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
         }
     }
+}
+
+/// Returns the initial text of the line editor, without characters that control the terminal. A
+/// warning says whether they were escaped, or the text was refused.
+fn safe_initial(text: &str) -> String {
+    let shown = visible(text);
+    if shown == text {
+        return shown;
+    }
+    if has_hostile_raw_string(text) {
+        output::warn(
+            "the text cannot be edited here: it contains control characters, and raw strings have \
+             no escapes",
+        );
+        return String::new();
+    }
+    output::warn("control characters in the text were escaped, for example as `\\u{1b}`");
+    shown
+}
+
+/// Returns true if a text is a program with control characters in a raw string, or after one.
+/// Strings may be found in the wrong places after the start of a raw string.
+fn has_hostile_raw_string(text: &str) -> bool {
+    if !text.trim_start().starts_with(['(', ';']) {
+        return false;
+    }
+    let pieces = pieces(text);
+    let raw = pieces.iter().zip(pieces.iter().skip(1)).find(|((before, _), (_, kind))| {
+        *kind == Kind::Text && text.get(before.clone()) == Some("r")
+    });
+    raw.and_then(|((start, _), _)| text.get(start.start..))
+        .is_some_and(|rest| visible(rest) != rest)
 }
 
 /// Returns true if stdin and stdout are terminals.
@@ -237,4 +271,30 @@ fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;
     Some(folder.join("history"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_initial_text_cannot_control_the_terminal() {
+        for (text, shown) in [
+            ("(out \"a\tb\")\n;; c", "(out \"a\tb\")\n;; c"),
+            (
+                ";; a\u{1b}]0;b\u{7}\u{1b}[2J\u{202e}\n",
+                ";; a\\u{1b}]0;b\\u{7}\\u{1b}[2J\\u{202e}\n",
+            ),
+            ("(out \"\u{1b}[2J\")", "(out \"\\u{1b}[2J\")"),
+            ("say \u{9b}2J", "say \\u{9b}2J"),
+            ("(out r\"a\\d\")", "(out r\"a\\d\")"),
+            ("(out \"\u{7}\" r\"a\")", "(out \"\\u{7}\" r\"a\")"),
+            // A raw string has no escapes, so it is refused.
+            ("(out r\"\u{1b}[2J\")", ""),
+            ("(out r\"\"\"\u{202e}\"\"\")", ""),
+            ("(out r\"\\\" \"\u{7}\")", ""),
+        ] {
+            assert_eq!(safe_initial(text), shown, "{text:?}");
+        }
+    }
 }

@@ -2,9 +2,9 @@
 //! trusts its folder.
 //!
 //! The user trusts a folder with `wattle trust`, or when asked on a terminal. Trust applies to
-//! content: the project file and the programs in the catalog folders that it sets, each identified
-//! by its hash ([`pins`]). It is recorded in the user's data folder ([`record`]). After any change,
-//! the folder is not trusted until the user trusts it again.
+//! content: the project file and the programs, agents, traits and recording that its settings load,
+//! each identified by its hash ([`pins`]). It is recorded in the user's data folder ([`record`]).
+//! After any change, the folder is not trusted until the user trusts it again.
 
 mod pins;
 mod record;
@@ -127,7 +127,7 @@ fn command(project: &Project) -> String {
     }
 }
 
-/// Lists the settings and programs that need trust, and asks the user whether to trust them. If the
+/// Lists the settings and files that need trust, and asks the user whether to trust them. If the
 /// file has changed since it was trusted, also lists the differences.
 fn ask(project: &Project, pins: &Pins, state: &State) {
     let path = project.path.display();
@@ -143,8 +143,7 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
         output::note("it now sets:");
     }
     project.untrusted().for_each(|request| output::note(&format!("  {}", described(request))));
-    pins.programs()
-        .for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
+    pins.listed().for_each(|(kind, name)| output::note(&format!("  {} {name}", paint(DIM, kind))));
     output::note(
         "trust it? y: yes, until it changes; anything else: continue without these settings",
     );

@@ -423,8 +423,31 @@ fn the_store_detects_a_run_that_was_removed_from_its_ledger() {
     );
     let key = place.wattle(["ledger", "key", "--store", "runs.db"]).run().code(0).stdout;
     verify(&["--key", key.trim()]).code(0);
-    let other = verify(&["--tenant", "other"]).code(0);
-    assert_eq!(other.stdout, "", "another tenant's runs are not compared");
+    let other = verify(&["--tenant", "other"]).code(1);
+    assert_eq!(other.stdout, removed.stdout, "the runs of all tenants are compared");
     place.write("_steps.jsonl", steps);
     assert!(verify(&[]).code(1).stdout.contains("`_ledger.jsonl` is missing"));
+}
+
+#[test]
+fn the_store_detects_a_run_of_another_tenant_that_was_removed_from_the_ledger() {
+    let place = Place::new();
+    for tenant in ["default", "alice"] {
+        let provider = endpoint(vec![wat("(resv \"x\")"), done()]);
+        command(&place, &provider, &["go", "--tenant", tenant]).run().code(0);
+    }
+    let verify = || place.wattle(["ledger", "verify", "--store", "runs.db"]).run();
+    assert_eq!(verify().code(0).stdout.lines().count(), 2);
+    let seals = place.read("_ledger.jsonl");
+    let last: serde_json::Value = serde_json::from_str(seals.lines().last().unwrap()).unwrap();
+    assert_eq!(last["tenant"], "alice");
+    let run = last["run"].as_str().unwrap();
+    for file in ["_steps.jsonl", "_ledger.jsonl"] {
+        let text = place.read(file);
+        let kept = text.lines().filter(|line| !line.contains(run));
+        place.write(file, kept.map(|line| format!("{line}\n")).collect::<String>());
+    }
+    let removed = verify().code(1).stdout;
+    assert!(removed.contains(run) && removed.contains("the store has this run"), "{removed}");
+    assert_eq!(removed.matches("sound").count(), 1, "{removed}");
 }

@@ -1,6 +1,7 @@
 //! Tests of the commands that need no model: `exec`, `check`, `expand`, `parse`, `catalog`, `demo`.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value as Json, json};
 
@@ -287,6 +288,67 @@ fn exec_confines_programs_to_the_root() {
         .run()
         .code(3)
         .reports(&["nowhere", "--root"]);
+}
+
+/// Leaves an artifact with the name that is its argument.
+const LEAVES: &str = "(sys.artifact? (arg 0) \"new\") (ret)";
+
+#[test]
+fn an_artifact_replaces_a_link_and_is_never_written_through_it() {
+    let place = Place::new();
+    let secret = place.home().join("secret");
+    std::fs::write(&secret, "old").unwrap();
+    place.write(".git/config", "old");
+    place.write("sub/wattle.toml", "old");
+    let private = place.write("out/private", "old");
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let out = place.work().join("out");
+    symlink("../.git/config", out.join("config")).unwrap();
+    symlink("../sub/wattle.toml", out.join("settings")).unwrap();
+    symlink(&secret, out.join("trust.json")).unwrap();
+    symlink("../nothing", out.join("dangling")).unwrap();
+    let names = ["config", "settings", "trust.json", "dangling", "private", "fresh"];
+    for name in names {
+        place.wattle(["exec", "-", name, "--artifacts", "out"]).stdin(LEAVES).run().code(0);
+        assert!(out.join(name).symlink_metadata().unwrap().is_file(), "{name}");
+        assert_eq!(place.read(&format!("out/{name}")), "new", "{name}");
+    }
+    assert_eq!(place.read(".git/config"), "old");
+    assert_eq!(place.read("sub/wattle.toml"), "old");
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "old");
+    assert!(!place.work().join("nothing").exists());
+    assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), names.len());
+}
+
+#[test]
+fn artifacts_are_written_neither_to_a_linked_folder_nor_to_a_protected_file() {
+    let place = Place::new();
+    let keys = place.home().join(".ssh");
+    std::fs::create_dir(&keys).unwrap();
+    symlink(&keys, place.work().join("out")).unwrap();
+    for part in [".git/hooks/a", "bare/HEAD", "bare/objects/a", "bare/refs/a", "tools/a.txt"] {
+        place.write(part, "old");
+    }
+    let absolute = place.work().join("out").display().to_string();
+    for (folder, name, code, words) in [
+        ("out", "a", 2, "is a link"),
+        ("./out/sub", "a", 2, "is a link"),
+        (&*absolute, "a", 2, "is a link"),
+        (".git/hooks", "post-commit", 2, "Git repository"),
+        ("bare", "config", 2, "Git repository"),
+        ("bare/refs", "a", 2, "Git repository"),
+        ("tools", "a.wat", 2, "the host's own files"),
+        (".", "wattle.toml", 1, "project file"),
+        ("sub", "wattle.toml", 1, "project file"),
+        (".", "_ledger.jsonl", 1, "only the host"),
+    ] {
+        let args = ["exec", "-", name, "--catalog", "tools", "--artifacts", folder];
+        place.wattle(args).stdin(LEAVES).run().code(code).reports(&[words]);
+        assert!(!place.work().join(folder).join(name).exists() || name == "a", "{folder}/{name}");
+    }
+    assert_eq!(std::fs::read_dir(&keys).unwrap().count(), 0);
+    assert_eq!(place.read("bare/refs/a"), "old");
 }
 
 #[test]

@@ -210,6 +210,114 @@ fn trust_applies_to_one_folder_and_its_content() {
     place.wattle(["exec", "a"]).run().code(3).reports(&["failed to read the trusted folders"]);
 }
 
+/// Writes a project file that sets an agent and a recording, and the files that it loads.
+fn write_clerk(place: &Place) {
+    let settings = "agents = [\"agents\"]\nagent = \"clerk\"\ncassette = \"c.jsonl\"\n";
+    place.write("wattle.toml", settings);
+    place.write("agents/clerk.toml", "name = \"clerk\"\nprompt = \"You sort.\"\n");
+    place.write("agents/traits/tone.toml", "name = \"tone\"\nprompt = \"Be brief.\"\n");
+    let lines = [
+        serde_json::json!({"wattle_cassette": 1, "model": "recorded"}),
+        serde_json::json!({"reply": "ToolCall::Response(\"sorted\")"}),
+    ];
+    place.write("c.jsonl", lines.map(|line| format!("{line}\n")).concat());
+}
+
+#[test]
+fn trust_covers_the_agents_the_traits_and_the_recording() {
+    let place = Place::new();
+    write_clerk(&place);
+    let files = ["agents/clerk.toml", "agents/traits/tone.toml", "c.jsonl"];
+    let listed = files.map(|file| format!("  file {file}\n"));
+    place.wattle(["trust"]).run().code(0).reports(&listed.each_ref().map(String::as_str));
+    let run = || place.wattle(["run", "go"]).run();
+    assert_eq!(run().code(0).stdout, "sorted\n");
+    for (path, content, difference) in [
+        ("agents/clerk.toml", "name = \"clerk\"\n", "agents/clerk.toml has other content"),
+        ("agents/other.toml", "name = \"other\"\n", "agents/other.toml is new"),
+        (
+            "agents/traits/tone.toml",
+            "name = \"tone\"\n",
+            "agents/traits/tone.toml has other content",
+        ),
+        ("agents/traits/more.toml", "name = \"more\"\n", "agents/traits/more.toml is new"),
+        ("c.jsonl", "{}\n", "c.jsonl has other content"),
+    ] {
+        let before = std::fs::read(place.work().join(path)).ok();
+        place.write(path, content);
+        run().code(3).reports(&["has changed since its folder was trusted", difference]);
+        let status = place.wattle(["status", "--json"]).run().code(0).stdout;
+        let status: Json = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["state"], "changed", "{path}");
+        assert_eq!(status["changed"], serde_json::json!([difference]), "{path}");
+        match before {
+            Some(before) => drop(place.write(path, before)),
+            None => std::fs::remove_file(place.work().join(path)).unwrap(),
+        }
+        run().code(0);
+    }
+    let status = place.wattle(["status", "--json"]).run().code(0).stdout;
+    let status: Json = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["files"], serde_json::json!(files));
+    assert_eq!(status["programs"], serde_json::json!([]));
+}
+
+#[test]
+fn trust_that_was_recorded_without_the_loaded_files_has_ended() {
+    let place = Place::new();
+    write_clerk(&place);
+    place.wattle(["trust"]).run().code(0);
+    let list = place.home().join(".local/share/wattle/trust.json");
+    let mut records: Json = serde_json::from_str(&std::fs::read_to_string(&list).unwrap()).unwrap();
+    for record in records["folders"].as_object_mut().unwrap().values_mut() {
+        record["pins"].as_object_mut().unwrap().retain(|name, _| name == "wattle.toml");
+    }
+    std::fs::write(&list, records.to_string()).unwrap();
+    let words = ["agents/clerk.toml is new", "agents/traits/tone.toml is new", "c.jsonl is new"];
+    place.wattle(["config", "show"]).run().code(3).reports(&words);
+}
+
+#[test]
+fn a_recording_is_trusted_only_if_it_is_a_regular_file_of_limited_size() {
+    let place = Place::new();
+    write_clerk(&place);
+    let recording = place.work().join("c.jsonl");
+    let rejected = |words: &[&str]| {
+        for command in [&["trust"][..], &["status"], &["config", "show"]] {
+            let done = place.wattle(command).run().code(3);
+            done.reports(&["cannot be trusted: failed to read its recording"]).reports(words);
+        }
+    };
+    std::fs::rename(&recording, place.work().join("moved.jsonl")).unwrap();
+    symlink("moved.jsonl", &recording).unwrap();
+    rejected(&["it is a link"]);
+    std::fs::remove_file(&recording).unwrap();
+    std::fs::File::create(&recording).unwrap().set_len(65 << 20).unwrap();
+    rejected(&["it is larger than", "64 MiB"]);
+}
+
+#[test]
+fn programs_beyond_the_maximum_total_size_are_not_trusted() {
+    let place = Place::new();
+    place.write("wattle.toml", "catalog = [\"tools\"]\n");
+    place.write("tools/z.wat", ";;; name = \"z\"\n;;; description = \"Z\"\n(ret \"z\")\n");
+    for number in 0..64 {
+        let file = std::fs::File::create(place.work().join(format!("tools/{number}.wat"))).unwrap();
+        file.set_len((1 << 20) - u64::from(number == 0)).unwrap();
+    }
+    place.wattle(["trust"]).run().code(3).reports(&["64 MiB, and cannot be trusted"]);
+}
+
+#[test]
+fn files_whose_names_are_not_utf8_are_not_trusted() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    write_clerk(&place);
+    let name = std::ffi::OsStr::from_bytes(b"agents/\xff.toml");
+    std::fs::write(place.work().join(name), "name = \"other\"\n").unwrap();
+    place.wattle(["trust"]).run().code(3).reports(&["cannot be trusted", "is not UTF-8"]);
+}
+
 /// A function that creates an invalid project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 

@@ -1,5 +1,7 @@
 //! Tests of `wattle run` with a chat-completions endpoint.
 
+use std::os::unix::fs::symlink;
+
 use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider};
 
@@ -295,6 +297,47 @@ fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
         1,
         "no model is asked if the answer could not be written"
     );
+}
+
+const LINKS: &str = "ToolCall::Wat(```wat\n(ret (shell.run? \"rm answer.txt && ln -s .git/config \
+                     answer.txt && echo lin''ked\" \"\"))\n```)";
+
+#[test]
+fn the_answer_replaces_a_link_that_the_run_made() {
+    let place = Place::new();
+    place.write(".git/config", "old");
+    place.write("answer.txt", "old");
+    let provider = Provider::start([LINKS, &response("new")].map(Answer::text));
+    wattle(&place, &provider, &["answer", "--write", "-o", "answer.txt"]).code(0);
+    let observed = provider.requests()[1].messages().pop().unwrap();
+    assert!(observed.contains("linked"), "{observed}");
+    assert!(place.work().join("answer.txt").symlink_metadata().unwrap().is_file());
+    assert_eq!(place.read("answer.txt"), "new\n");
+    assert_eq!(place.read(".git/config"), "old");
+}
+
+#[test]
+fn an_output_file_that_is_a_link_or_protected_is_refused_before_the_run() {
+    let place = Place::new();
+    place.write(".git/config", "old");
+    symlink(".git/config", place.work().join("answer.txt")).unwrap();
+    symlink("nothing", place.work().join("dangling")).unwrap();
+    symlink(".git", place.work().join("out")).unwrap();
+    let provider = Provider::start([]);
+    for (file, words) in [
+        ("answer.txt", "is a link"),
+        ("dangling", "is a link"),
+        ("out/description", "is a link"),
+        (".git/config", "Git repository"),
+        ("wattle.toml", "project file"),
+        ("_steps.jsonl", "only the host"),
+    ] {
+        wattle(&place, &provider, &["answer", "-o", file]).code(2).reports(&[file, words]);
+    }
+    assert!(provider.requests().is_empty());
+    assert_eq!(place.read(".git/config"), "old");
+    assert!(place.work().join("dangling").is_symlink());
+    assert!(!place.work().join("nothing").exists());
 }
 
 const WRITES: &str =

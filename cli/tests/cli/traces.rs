@@ -167,6 +167,25 @@ fn every_reader_skips_a_long_line() {
 }
 
 #[test]
+fn a_device_or_a_fifo_is_not_verified() {
+    let place = ran();
+    for file in ["_steps.jsonl", "_ledger.jsonl"] {
+        let (text, path) = (place.read(file), place.work().join(file));
+        let rejected =
+            || wattle(&place, &["ledger", "verify"]).code(2).reports(&["failed to read", file]);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        rejected();
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        rejected();
+        std::fs::remove_file(&path).unwrap();
+        place.write(file, text);
+    }
+}
+
+#[test]
 fn a_ledger_verifies_and_names_an_edited_line() {
     let place = ran();
     let sound = wattle(&place, &["ledger", "verify"]).code(0);

@@ -1,0 +1,302 @@
+//! The files that a command writes for its user: artifacts, and the answer.
+//!
+//! Their content comes from a program or a model, and so may the entries of the folder that they
+//! are written to. The folder is therefore opened before the run, and each file is created in the
+//! open folder under a new name and then renamed. A link is replaced, and never followed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use wattle_agent::capability::files::{
+    EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, is_repository,
+};
+use wattle_agent::journal;
+
+use crate::config::{Config, PROJECT_FILE};
+use crate::fault::Fault;
+use crate::setup::host_files;
+
+/// The files that only the host writes, in the root of a workdir.
+const HOST_WRITTEN: [&str; 4] = [TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
+
+/// Flags to open a folder.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// An open folder that a command writes files to.
+pub(crate) struct OutputFolder {
+    folder: OwnedFd,
+    /// The path as the user wrote it.
+    path: PathBuf,
+    /// The absolute path without links.
+    real: PathBuf,
+    protected: Protected,
+}
+
+/// The paths of files that no command writes for a program or a model.
+#[derive(Default)]
+struct Protected {
+    /// The root of the workdir.
+    root: PathBuf,
+    /// The host's own files and folders.
+    host_files: Vec<PathBuf>,
+}
+
+impl OutputFolder {
+    /// Opens a folder for artifacts, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// If the folder is a link or is protected, or cannot be created.
+    pub(super) fn for_artifacts(path: &Path, config: &Config) -> Result<OutputFolder, Fault> {
+        let mut folder = OutputFolder::open(path, true).map_err(|error| {
+            Fault::usage(format!("failed to open the folder `{}`: {error}", path.display()))
+                .hint("choose another `--artifacts DIR`")
+        })?;
+        folder.protected = Protected::of(config);
+        let Some(why) = folder.refusal(OsStr::new("artifact")) else { return Ok(folder) };
+        let message = format!("failed to use the folder `{}`: {why}", path.display());
+        Err(Fault::usage(message).hint("choose another `--artifacts DIR`"))
+    }
+
+    /// Opens a folder without following a link that belongs to the folder's content.
+    fn open(path: &Path, creates: bool) -> io::Result<OutputFolder> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let (start, rest) = split(path)?;
+        if creates {
+            std::fs::create_dir_all(&start)?;
+        }
+        let mut folder = rustix::fs::open(&start, FOLDER, Mode::empty())?;
+        for name in rest.components() {
+            folder = open_next(&folder, name.as_os_str(), creates)?;
+        }
+        let (path, real) = (path.to_owned(), path.canonicalize()?);
+        Ok(OutputFolder { folder, path, real, protected: Protected::default() })
+    }
+
+    /// Returns the absolute path of a file in the folder. If a command declares that it writes this
+    /// file, the confinement allows writes to the whole folder.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.real.join(name)
+    }
+
+    /// Writes artifacts. Replaces existing files and links with the same names.
+    ///
+    /// # Errors
+    /// If a file is protected or cannot be written.
+    pub(super) fn write_all<'a>(
+        &self,
+        artifacts: impl Iterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<(), Fault> {
+        for (name, data) in artifacts {
+            self.write(OsStr::new(name), data).map_err(|error| {
+                let path = self.path.join(name);
+                Fault::failed(format!("failed to write `{}`: {error}", path.display()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes a new file, and moves it over the entry with this name.
+    fn write(&self, name: &OsStr, data: &[u8]) -> io::Result<()> {
+        if let Some(why) = self.refusal(name) {
+            return Err(io::Error::other(why));
+        }
+        let mode = self.mode(name)?;
+        let draft = format!(".wattle-{}.unfinished", journal::new_id());
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let new = Mode::from_raw_mode(0o666);
+        let file = rustix::fs::openat(&self.folder, draft.as_str(), flags, new)?;
+        let written = fill(file.into(), data, mode).and_then(|()| {
+            Ok(rustix::fs::renameat(&self.folder, draft.as_str(), &self.folder, name)?)
+        });
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.folder, draft.as_str(), AtFlags::empty());
+        }
+        written
+    }
+
+    /// Returns the permissions of an existing file, which the new file inherits. Returns `None` if
+    /// there is no such file, or a link.
+    fn mode(&self, name: &OsStr) -> io::Result<Option<Mode>> {
+        let stat = match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => Ok(None),
+            FileType::RegularFile => {
+                let mode = Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o777);
+                match mode.contains(Mode::WUSR) {
+                    true => Ok(Some(mode)),
+                    false => Err(io::ErrorKind::PermissionDenied.into()),
+                }
+            }
+            _ => Err(io::Error::other("it is not a regular file")),
+        }
+    }
+
+    /// Returns the reason why no file with this name may be written, or `None` if it may.
+    fn refusal(&self, name: &OsStr) -> Option<&'static str> {
+        let path = self.real.join(name);
+        let is_git = |name: &OsStr| name.to_str().is_some_and(is_repository);
+        if path.iter().any(is_git) || self.completes_repository(name) {
+            return Some("it is in a Git repository's own folder");
+        }
+        if name.eq_ignore_ascii_case(PROJECT_FILE) {
+            return Some("it is a project file");
+        }
+        let is_root = self.real == self.protected.root;
+        if is_root && HOST_WRITTEN.iter().any(|file| name.eq_ignore_ascii_case(file)) {
+            return Some("only the host writes this file");
+        }
+        let is_host_file = self.protected.host_files.iter().any(|file| path.starts_with(file));
+        is_host_file.then_some("it is one of the host's own files")
+    }
+
+    /// Returns true if the folder is in a bare repository, or would be one with this file.
+    fn completes_repository(&self, name: &OsStr) -> bool {
+        let has = |part: &str| {
+            name.eq_ignore_ascii_case(part)
+                || rustix::fs::statat(&self.folder, part, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        };
+        let above = |folder: &Path| is_repository_layout(|part| folder.join(part).exists());
+        is_repository_layout(has) || self.real.ancestors().skip(1).any(above)
+    }
+}
+
+impl Protected {
+    fn of(config: &Config) -> Protected {
+        Protected {
+            root: real(&config.root.value).unwrap_or_default(),
+            host_files: host_files(config).paths().filter_map(real).collect(),
+        }
+    }
+}
+
+/// The file that the answer is written to, in its open folder.
+pub(crate) struct OutputFile {
+    folder: OutputFolder,
+    name: OsString,
+    /// The path as the user wrote it.
+    path: PathBuf,
+}
+
+impl OutputFile {
+    /// Opens the folder of a file, and checks that the file can be written. Changes nothing.
+    ///
+    /// # Errors
+    /// If the file or its folder is a link, if the folder does not exist, or if the file is not a
+    /// regular file or cannot be written.
+    pub(super) fn open(path: &Path) -> Result<OutputFile, Fault> {
+        OutputFile::opened(path).map_err(|error| {
+            Fault::usage(format!("failed to write `{}`: {error}", path.display()))
+                .hint("choose another `--output FILE`, or omit it to print the answer")
+        })
+    }
+
+    fn opened(path: &Path) -> io::Result<OutputFile> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::IsADirectory.into());
+        };
+        let folder = OutputFolder::open(folder, false)?;
+        if is_link(&folder.folder, name) {
+            return Err(io::Error::other("it is a link"));
+        }
+        folder.mode(name)?;
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        rustix::fs::accessat(&folder.folder, ".", access, AtFlags::empty())?;
+        Ok(OutputFile { folder, name: name.to_owned(), path: path.to_owned() })
+    }
+
+    /// Adds the protected files of these settings, and checks that the file is not one of them.
+    ///
+    /// # Errors
+    /// If the file is protected.
+    pub(super) fn protect(&mut self, config: &Config) -> Result<(), Fault> {
+        self.folder.protected = Protected::of(config);
+        let Some(why) = self.folder.refusal(&self.name) else { return Ok(()) };
+        let message = format!("failed to write `{}`: {why}", self.path.display());
+        Err(Fault::usage(message).hint("choose another `--output FILE`"))
+    }
+
+    /// Returns the path as the user wrote it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the absolute path of the file.
+    pub(super) fn real(&self) -> PathBuf {
+        self.folder.real.join(&self.name)
+    }
+
+    /// Writes the file. Replaces an existing file or link.
+    ///
+    /// # Errors
+    /// If the file is protected or cannot be written.
+    pub(super) fn write(&self, text: &str) -> io::Result<()> {
+        self.folder.write(&self.name, text.as_bytes())
+    }
+}
+
+/// Splits a path into a folder that is opened as it is, and a rest in which no name may be a link.
+/// The rest of a relative path, or of a path in the current folder, is everything after that
+/// folder. The rest of any other path is its last name.
+fn split(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    if path.is_relative() {
+        return Ok((PathBuf::from("."), path.to_owned()));
+    }
+    let here = std::env::current_dir()?;
+    if let Ok(rest) = path.strip_prefix(&here) {
+        return Ok((here, rest.to_owned()));
+    }
+    Ok(match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => (parent.to_owned(), PathBuf::from(name)),
+        _ => (path.to_owned(), PathBuf::new()),
+    })
+}
+
+/// Opens a folder in an open folder, and creates it if `creates` is true and it is missing.
+fn open_next(folder: &OwnedFd, name: &OsStr, creates: bool) -> io::Result<OwnedFd> {
+    if creates {
+        match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    match rustix::fs::openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(next) => Ok(next),
+        Err(Errno::LOOP | Errno::NOTDIR) if is_link(folder, name) => {
+            Err(io::Error::other(format!("`{}` is a link", name.display())))
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn is_link(folder: &OwnedFd, name: &OsStr) -> bool {
+    rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}
+
+/// Writes the content of a new file, and sets its permissions.
+fn fill(mut file: File, data: &[u8], mode: Option<Mode>) -> io::Result<()> {
+    file.write_all(data)?;
+    Ok(mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, mode))?)
+}
+
+/// Returns true if a folder has the parts by which `git` recognizes a repository.
+fn is_repository_layout(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+}
+
+/// Returns the absolute path without links. The last name of the path need not exist. Returns
+/// `None` if its folder does not exist, so that nothing can be written there.
+fn real(path: &Path) -> Option<PathBuf> {
+    let by_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(by_folder)
+}
