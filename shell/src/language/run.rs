@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use wattle_capability::files::Files;
@@ -30,6 +31,8 @@ pub(crate) struct Run {
     /// Number of commands, loop iterations and expansions that the session's shells have run.
     steps: AtomicU64,
     pids: AtomicU32,
+    /// The number of the current script.
+    script: AtomicU64,
     /// Number of commands started by the current script.
     started: AtomicU64,
     /// Number of stages, jobs and process substitutions that are running.
@@ -63,6 +66,7 @@ impl Run {
             patterns: Cache::default(),
             steps: AtomicU64::new(0),
             pids: AtomicU32::new(100),
+            script: AtomicU64::new(0),
             started: AtomicU64::new(0),
             running: AtomicUsize::new(0),
             end_reason: Mutex::new(None),
@@ -72,16 +76,44 @@ impl Run {
     }
 
     /// Prepares for a new script: resets the number of started commands and the reason for ending
-    /// the script.
-    pub(crate) fn begin(&self) {
+    /// the script. Returns the script's number.
+    pub(crate) fn begin(&self) -> u64 {
+        let mut reason = self.end_reason.lock().unwrap_or_else(PoisonError::into_inner);
+        *reason = None;
         self.started.store(0, Ordering::Relaxed);
-        *self.end_reason.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.script.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Ends the whole script. Later calls do not change the reason.
-    pub(crate) fn end(&self, reason: String) {
-        self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
-        self.end_signal.notify_one();
+    /// Returns the number of the current script.
+    pub(crate) fn script(&self) -> u64 {
+        self.script.load(Ordering::Relaxed)
+    }
+
+    /// Ends the whole script. Later calls do not change the reason. Does nothing if `script` is not
+    /// the current script, since a job of an earlier one may stop later.
+    pub(crate) fn end(&self, script: u64, reason: String) {
+        let mut known = self.end_reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if script == self.script() {
+            known.get_or_insert(reason);
+            self.end_signal.notify_one();
+        }
+    }
+
+    /// Waits until at most `running` parallel tasks are running, or two seconds have passed. Cancelled
+    /// tasks free their slots as soon as their threads stop.
+    pub(crate) async fn wait_for_slots(&self, running: usize) {
+        for _ in 0..400 {
+            drop(self.orphans());
+            if self.running() <= running {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Returns the number of parallel tasks that are running.
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
     }
 
     /// Returns true if the script was ended.

@@ -175,7 +175,8 @@ impl Session {
             report(format!("the script is longer than {}", amount(run.bounds.script))).await;
             return self.end_with(2);
         }
-        run.begin();
+        let running = run.running();
+        self.interpreter.execution.script = run.begin();
         self.saved = Some(Box::new(self.interpreter.clone()));
         self.interpreter.descriptors.open =
             BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
@@ -223,6 +224,7 @@ impl Session {
         if let Some(saved) = saved {
             self.interpreter = *saved;
         }
+        run.wait_for_slots(running).await;
         report(message).await;
         self.end_with(status)
     }

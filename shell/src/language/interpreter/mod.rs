@@ -72,7 +72,7 @@ const LOGIN_ENVIRONMENT: [(&str, &str); 9] = [
 impl Interpreter {
     /// Creates a shell with the given descriptors. Its working directory is the root.
     pub(crate) fn new(run: Arc<Run>, descriptors: BTreeMap<u32, Stream>) -> Interpreter {
-        let variables = Variables::new(Arc::clone(&run.ledger));
+        let (variables, script) = (Variables::new(Arc::clone(&run.ledger)), run.script());
         let mut interpreter = Interpreter {
             run,
             variables,
@@ -83,7 +83,7 @@ impl Interpreter {
             folders: Folders { current: "/".into(), stack: Vec::new() },
             last: LastCommand::default(),
             jobs: Jobs::default(),
-            execution: Execution { line: 1, ..Execution::default() },
+            execution: Execution { line: 1, script, ..Execution::default() },
             lifecycle: Lifecycle { started: Instant::now(), subshell: false, exited: false },
         };
         for (name, value) in VARIABLES {
@@ -138,7 +138,7 @@ impl Interpreter {
 
     /// Ends the whole script because it exceeds a limit. Returns the jump that exits this shell.
     pub(crate) fn exceed(&mut self, message: String) -> Jump {
-        self.run.end(message);
+        self.run.end(self.execution.script, message);
         self.last.status = 125;
         Jump::Exit
     }

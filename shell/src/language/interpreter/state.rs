@@ -64,6 +64,8 @@ pub(crate) struct LastCommand {
 /// Position of the shell in the running script.
 #[derive(Clone, Default)]
 pub(crate) struct Execution {
+    /// Number of the script that the shell runs.
+    pub(crate) script: u64,
     /// Line of the current command.
     pub(crate) line: u32,
     /// Names of the running functions, the innermost last.
