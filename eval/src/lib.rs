@@ -52,6 +52,7 @@ mod expect;
 mod keys;
 mod meter;
 mod number;
+mod place;
 mod prompt;
 mod recording;
 mod results;

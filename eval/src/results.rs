@@ -10,6 +10,7 @@ use wattle_agent::capability::files::open_lines;
 
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
+use crate::place;
 
 /// The name of the results file in a folder.
 const NAME: &str = "results.jsonl";
@@ -44,9 +45,7 @@ impl Results {
     pub fn open(path: &Path, earlier: Earlier) -> Result<Results, EvalError> {
         let path = file(path);
         let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
+        place::prepare(path.parent().unwrap_or(Path::new("")), &path).map_err(failed)?;
         let file = open_lines(&path).map_err(failed)?;
         file.try_lock().map_err(|why| match why {
             TryLockError::WouldBlock => EvalError::in_use(&path),

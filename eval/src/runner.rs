@@ -12,6 +12,7 @@ use wattle_agent::model::{Mask, Model, Recorder};
 
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::error::EvalError;
+use crate::place;
 use crate::results::Results;
 use crate::suite::Suite;
 use crate::transcript::{self, Conversation};
@@ -254,9 +255,7 @@ impl Recording {
         let target = suite.recordings.path(&contender.model, contender.approach, task, number);
         let partial = target.with_extension("jsonl.part");
         let failed = |why: std::io::Error| EvalError::write(&partial, why.to_string());
-        if let Some(folder) = partial.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
+        place::prepare(&suite.dir, &partial).map_err(failed)?;
         std::fs::write(&partial, "").map_err(failed)?;
         let recorder = Recorder::create(model, &partial, mask)
             .map_err(|why| EvalError::write(&partial, why.to_string()))?;

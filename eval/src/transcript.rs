@@ -19,6 +19,7 @@ use wattle_agent::model::{Mask, ModelReply};
 
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
+use crate::place;
 use crate::recording::{attempt_name, encode};
 
 /// The conversation of an attempt: the messages of its last request, and the reply.
@@ -38,9 +39,7 @@ pub(crate) fn write(
 ) -> Result<(), EvalError> {
     let path = path(folder, attempt);
     let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
+    place::prepare(folder, &path).map_err(failed)?;
     std::fs::write(&path, mask.text(&text(attempt, conversation))).map_err(failed)
 }
 

@@ -26,6 +26,22 @@ pub fn is_repository(name: &str) -> bool {
     plain.eq_ignore_ascii_case(REPOSITORY) || plain.eq_ignore_ascii_case("git~1")
 }
 
+/// Returns true if a folder has the layout by which `git` recognizes a repository. `has` returns
+/// true if the folder contains an entry with the given name.
+///
+/// # Errors
+/// The first error that `has` returns.
+///
+/// ```
+/// use wattle_files::has_repository_layout;
+/// let entries = ["HEAD", "objects", "refs", "config"];
+/// assert_eq!(has_repository_layout(|name| Ok::<_, ()>(entries.contains(&name))), Ok(true));
+/// assert_eq!(has_repository_layout(|name| Ok::<_, ()>(name == "HEAD")), Ok(false));
+/// ```
+pub fn has_repository_layout<E>(has: impl Fn(&str) -> Result<bool, E>) -> Result<bool, E> {
+    Ok(has("HEAD")? && (has("commondir")? || (has("objects")? && has("refs")?)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

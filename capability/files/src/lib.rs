@@ -81,7 +81,7 @@ pub use base::Base;
 pub use entry::{Change, ChangeKind, Entry, EntryKind, Stat};
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use files::Files;
-pub use git_names::is_repository;
+pub use git_names::{has_repository_layout, is_repository};
 pub use host_files::HostFiles;
 pub use host_lines::{append_line, open_lines, open_lines_to_read, truncate_partial_line};
 pub use reader::Reader;

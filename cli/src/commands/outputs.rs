@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use wattle_agent::capability::files::{
-    EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, is_repository,
+    EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, has_repository_layout, is_repository,
 };
 use wattle_agent::journal;
 
@@ -165,8 +165,8 @@ impl OutputFolder {
             name.eq_ignore_ascii_case(part)
                 || rustix::fs::statat(&self.folder, part, AtFlags::SYMLINK_NOFOLLOW).is_ok()
         };
-        let above = |folder: &Path| is_repository_layout(|part| folder.join(part).exists());
-        is_repository_layout(has) || self.real.ancestors().skip(1).any(above)
+        let above = |folder: &Path| is_layout(|part| folder.join(part).exists());
+        is_layout(has) || self.real.ancestors().skip(1).any(above)
     }
 }
 
@@ -289,9 +289,9 @@ fn fill(mut file: File, data: &[u8], mode: Option<Mode>) -> io::Result<()> {
     Ok(mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, mode))?)
 }
 
-/// Returns true if a folder has the parts by which `git` recognizes a repository.
-fn is_repository_layout(has: impl Fn(&str) -> bool) -> bool {
-    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+/// Returns true if a folder has the layout of a repository.
+fn is_layout(has: impl Fn(&str) -> bool) -> bool {
+    has_repository_layout(|part| Ok::<_, std::convert::Infallible>(has(part))).unwrap_or(true)
 }
 
 /// Returns the absolute path without links. The last name of the path need not exist. Returns

@@ -253,7 +253,9 @@ impl Session {
         arguments: impl IntoIterator<Item = String>,
     ) {
         self.interpreter.parameters.name = name.into();
-        self.interpreter.parameters.arguments = arguments.into_iter().collect();
+        let ledger = Arc::clone(&self.interpreter.run.ledger);
+        let arguments = arguments.into_iter().map(|word| ledger.store_unlimited(word));
+        self.interpreter.parameters.arguments = Arc::new(arguments.collect());
     }
 
     /// Returns the value of a variable, such as `PS1`, if it is set.

@@ -40,12 +40,14 @@ impl Ledger {
     /// # Errors
     /// [`AssignError::Full`] if the string does not fit within the limit.
     pub(crate) fn store(self: &Arc<Ledger>, text: String) -> Result<Text, AssignError> {
-        let cost = text.len() as u64 + OVERHEAD;
-        if self.held.fetch_add(cost, Ordering::Relaxed).saturating_add(cost) > self.limit {
-            self.held.fetch_sub(cost, Ordering::Relaxed);
-            return Err(AssignError::Full(self.limit));
-        }
-        Ok(Text(Arc::new(StoredText { text, ledger: self.clone() })))
+        let text = self.store_unlimited(text);
+        if self.has_room(0) { Ok(text) } else { Err(AssignError::Full(self.limit)) }
+    }
+
+    /// Creates the value for a string of the host, and counts its bytes without a limit.
+    pub(crate) fn store_unlimited(self: &Arc<Ledger>, text: String) -> Text {
+        self.held.fetch_add(text.len() as u64 + OVERHEAD, Ordering::Relaxed);
+        Text(Arc::new(StoredText { text, ledger: self.clone() }))
     }
 }
 

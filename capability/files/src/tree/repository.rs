@@ -6,7 +6,7 @@
 
 use super::Tree;
 use crate::error::FilesError;
-use crate::git_names::path_is_in_repository;
+use crate::git_names::{has_repository_layout, path_is_in_repository};
 use crate::path::RunPath;
 
 /// Names of entries in a repository: those that form its layout, and those that can change what
@@ -47,7 +47,7 @@ pub(crate) fn completes_layout(tree: &dyn Tree, path: &RunPath) -> Result<bool, 
         let has = |part: &str| {
             Ok(name.eq_ignore_ascii_case(part) || tree.has_repository_part(&folder, part)?)
         };
-        if has("HEAD")? && (has("commondir")? || (has("objects")? && has("refs")?)) {
+        if has_repository_layout(has)? {
             return Ok(true);
         }
     }

@@ -1,6 +1,8 @@
 //! Builtins that change the control flow or look up names: `break`, `return`, `exit`, `eval`,
 //! `source`, `shift`, `let`, `trap`, `command`, `type`, `alias`.
 
+use std::sync::Arc;
+
 use crate::language::builtin_table;
 use crate::language::exec::ResolvedCommand;
 use crate::language::interpreter::Jump;
@@ -91,7 +93,7 @@ impl Interpreter {
             Ok(list) => std::sync::Arc::new(list),
             Err(error) => return self.usage_error(format!("{path}: {error}")).await,
         };
-        let arguments: Vec<String> = words.collect();
+        let arguments = self.positional(words)?;
         let before = if arguments.is_empty() {
             None
         } else {
@@ -121,7 +123,7 @@ impl Interpreter {
         if count > self.parameters.arguments.len() {
             return Ok(1);
         }
-        self.parameters.arguments.drain(..count);
+        Arc::make_mut(&mut self.parameters.arguments).drain(..count);
         Ok(0)
     }
 

@@ -9,7 +9,7 @@ impl Interpreter {
             return self.usage_error("getopts: usage: getopts optstring name [arg ...]").await;
         };
         let given: Vec<String> = words.collect();
-        let arguments = if given.is_empty() { self.parameters.arguments.clone() } else { given };
+        let arguments = if given.is_empty() { self.parameters.words() } else { given };
         let silent = letters.starts_with(':');
         let position: usize =
             self.variable("OPTIND").and_then(|text| text.parse().ok()).unwrap_or(1).max(1);

@@ -127,14 +127,14 @@ impl Interpreter {
         while let Some(word) = words.peek().cloned() {
             if word == "--" {
                 words.next();
-                self.parameters.arguments = words.collect();
+                self.parameters.arguments = self.positional(words)?;
                 return Ok(0);
             }
             if word == "-" || !word.starts_with(['-', '+']) {
                 if word == "-" {
                     words.next();
                 }
-                self.parameters.arguments = words.collect();
+                self.parameters.arguments = self.positional(words)?;
                 return Ok(0);
             }
             words.next();

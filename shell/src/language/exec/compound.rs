@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
+use crate::language::expand::words_size;
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::pattern::Matching;
 use crate::language::variables::Charge;
@@ -143,7 +144,11 @@ impl Interpreter {
         words: Option<&[Word]>,
         charge: &mut Charge,
     ) -> Flow<Vec<String>> {
-        let Some(words) = words else { return Ok(self.parameters.arguments.clone()) };
+        let Some(words) = words else {
+            let all = self.parameters.words();
+            self.charge_words(words_size(&all), charge)?;
+            return Ok(all);
+        };
         let mut all = Vec::new();
         for word in words {
             all.extend(self.fields(word, charge).await?);

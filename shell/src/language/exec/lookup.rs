@@ -239,7 +239,7 @@ impl Interpreter {
         let mut shell = self.new_shell(env)?;
         let mut argv = argv.into_iter();
         shell.parameters.name = argv.next().unwrap_or_default();
-        shell.parameters.arguments = argv.collect();
+        shell.parameters.arguments = self.positional(argv)?;
         self.run_in(shell, text).await
     }
 
@@ -299,7 +299,7 @@ impl Interpreter {
             Ok(text) => text,
             Err(status) => return Ok(status),
         };
-        shell.parameters.arguments = words.collect();
+        shell.parameters.arguments = self.positional(words)?;
         self.run_in(shell, text).await
     }
 

@@ -179,9 +179,10 @@ impl Interpreter {
 
     async fn function(&mut self, name: String, arguments: Vec<String>, body: Arc<Tree>) -> Flow {
         self.enter_level()?;
+        let parameters = self.positional(arguments)?;
         self.variables.push_frame();
         self.execution.calls.push(name);
-        let arguments = std::mem::replace(&mut self.parameters.arguments, arguments);
+        let arguments = std::mem::replace(&mut self.parameters.arguments, parameters);
         let loops = std::mem::take(&mut self.execution.loops);
         let line = self.execution.line;
         let ran = if self.execution.stack_level < super::MAX_STACK_LEVEL {

@@ -25,6 +25,11 @@ use fields::{Fields, Quoting};
 /// Number of bytes counted for each expanded word in addition to its text.
 const WORD_OVERHEAD: u64 = 16;
 
+/// Returns the number of bytes that are charged for expanded words.
+pub(crate) fn words_size(words: &[String]) -> u64 {
+    words.iter().map(|text| text.len() as u64 + WORD_OVERHEAD).sum()
+}
+
 impl Interpreter {
     /// Returns a charge for expanded words. It is kept for as long as the words are used.
     pub(crate) fn word_charge(&self) -> Charge {
@@ -33,7 +38,7 @@ impl Interpreter {
 
     /// Charges `bytes` of expanded words. Ends the script if the words of all running commands
     /// exceed their limit.
-    fn charge_words(&mut self, bytes: u64, charge: &mut Charge) -> Flow {
+    pub(crate) fn charge_words(&mut self, bytes: u64, charge: &mut Charge) -> Flow {
         if charge.grow(bytes) {
             return Ok(());
         }
@@ -121,8 +126,7 @@ impl Interpreter {
             }
             all.push(fields::text(field));
         }
-        let bytes = all.iter().map(|text| text.len() as u64 + WORD_OVERHEAD).sum();
-        self.charge_words(bytes, charge)?;
+        self.charge_words(words_size(&all), charge)?;
         Ok(all)
     }
 

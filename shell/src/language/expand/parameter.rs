@@ -224,8 +224,8 @@ impl Interpreter {
     /// Returns the values of a parameter.
     async fn values(&mut self, name: &str, index: Option<&Selection>) -> Flow<Values> {
         match (name, index) {
-            ("@", _) => Ok(Values::Many { list: self.parameters.arguments.clone(), joined: false }),
-            ("*", _) => Ok(Values::Many { list: self.parameters.arguments.clone(), joined: true }),
+            ("@", _) => Ok(Values::Many { list: self.parameters.words(), joined: false }),
+            ("*", _) => Ok(Values::Many { list: self.parameters.words(), joined: true }),
             (_, Some(chosen @ (Selection::All | Selection::Joined))) => {
                 let list = self.list_of(name);
                 Ok(Values::Many { list, joined: matches!(chosen, Selection::Joined) })

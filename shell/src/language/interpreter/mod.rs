@@ -15,7 +15,7 @@ pub(crate) use flow::{Flow, Jump};
 use super::jobs::Jobs;
 use super::options::Options;
 use super::run::Run;
-use super::variables::Variables;
+use super::variables::{Text, Variables};
 use crate::stream::Stream;
 use state::{Definitions, Descriptors, Execution, Folders, LastCommand, Lifecycle, Parameters};
 
@@ -141,6 +141,17 @@ impl Interpreter {
         self.run.end(self.execution.script, message);
         self.last.status = 125;
         Jump::Exit
+    }
+
+    /// Stores words as positional parameters, whose bytes are counted like those of variables. Ends
+    /// the script if they exceed the limit.
+    pub(crate) fn positional(
+        &mut self,
+        words: impl IntoIterator<Item = String>,
+    ) -> Flow<Arc<Vec<Text>>> {
+        let stored: Result<_, _> =
+            words.into_iter().map(|word| self.run.ledger.store(word)).collect();
+        stored.map(Arc::new).map_err(|error| self.exceed(error.to_string()))
     }
 
     /// Enters a nesting level. Ends the script if the nesting is too deep.

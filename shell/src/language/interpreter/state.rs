@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::language::ast::Command;
+use crate::language::variables::Text;
 use crate::stream::Stream;
 
 /// Definitions of functions, aliases and traps.
@@ -20,11 +21,18 @@ pub(crate) struct Definitions {
 pub(crate) struct Parameters {
     /// `$0`
     pub(crate) name: String,
-    /// `$1`, `$2`, …
-    pub(crate) arguments: Vec<String>,
+    /// `$1`, `$2`, …. Subshells share them.
+    pub(crate) arguments: Arc<Vec<Text>>,
     /// Index of the next option letter that `getopts` reads in the current argument. 0 if it has
     /// not started on the argument.
     pub(crate) getopts_offset: usize,
+}
+
+impl Parameters {
+    /// Returns copies of `$1`, `$2`, ….
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.arguments.iter().map(|text| text.to_string()).collect()
+    }
 }
 
 /// Open descriptors.

@@ -15,7 +15,8 @@ impl Interpreter {
                 return match name.parse() {
                     Ok(0) => Some(self.parameters.name.clone()),
                     Ok(number) => {
-                        self.parameters.arguments.get(usize::saturating_sub(number, 1)).cloned()
+                        let at = usize::saturating_sub(number, 1);
+                        self.parameters.arguments.get(at).map(|text| text.to_string())
                     }
                     Err(_) => None,
                 };
