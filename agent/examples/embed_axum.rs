@@ -33,7 +33,7 @@ async fn run(
     report.map(Json).map_err(|failure| (StatusCode::BAD_GATEWAY, failure.to_string()))
 }
 
-/// Streams the events of the run and the pieces of the model's answers.
+/// Streams the events of the run, and the model's answers as the model writes them.
 async fn events(
     State(agent): State<Agent>,
     input: String,

@@ -1,4 +1,4 @@
-//! Prints the events of a run as they happen, with the pieces of the model's answers.
+//! Prints the events of a run as they happen, and the model's answers as the model writes them.
 //!
 //! Dropping the stream cancels the run. Runs of a `RunService` continue even if nobody follows
 //! them: see the example `agents`.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wattle_rt::{Argument, Program, Reach, Target};
 
-/// The resources outside its run that a program may access. Each list is sorted and has no
+/// The resources that a program may access outside its run. Each list is sorted and has no
 /// duplicates.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,8 +22,8 @@ pub struct Touched {
     pub programs: Vec<String>,
     /// The operator's services that the program may use, such as the model.
     pub services: Vec<String>,
-    /// The functions whose targets are known only at run time, with the kind of target, such as
-    /// `fs.read: any path`.
+    /// The functions whose targets are known only at run time, each with the kind of its target,
+    /// such as `fs.read: any path`.
     pub unknown: Vec<String>,
 }
 

@@ -42,7 +42,7 @@ pub struct RunTree {
 struct Shared {
     /// Number of child runs.
     children: AtomicU32,
-    /// Maximum total number of tokens of all runs in the tree.
+    /// Maximum number of tokens that all runs in the tree may use together.
     max_tokens: Option<u64>,
     /// Number of tokens used so far.
     tokens: Mutex<u64>,

@@ -235,7 +235,7 @@ enum Task {
 /// The context in which one run's tasks are performed.
 struct Performer<'a> {
     host: &'a Host,
-    /// The catalog at the start of the run, including the programs that traits added.
+    /// The catalog as it was at the start of the run, plus the programs that traits have added.
     catalog: Catalog,
     /// The programs of the agent's traits.
     traits: Vec<TraitProgram>,

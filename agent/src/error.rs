@@ -5,8 +5,8 @@ use std::path::Path;
 use wattle_rt::{Bug, EngineError};
 use wattle_shell::ToolboxError;
 
-/// A failure of the host itself. It ends the run, and is never reported as a failure of a program
-/// or a model.
+/// A failure of the host itself. It ends the run and is never reported as a failure of a program or
+/// a model.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A host function panicked.

@@ -68,8 +68,8 @@ impl fmt::Display for ExampleFault {
 
 impl std::error::Error for ExampleFault {}
 
-/// Runs one example of a program and compares its result with the expectation. From the host, the
-/// example uses only the runtime, the catalog and the manual.
+/// Runs one example of a program and compares its result with the expectation. The example uses
+/// only the host's runtime, catalog and manual.
 ///
 /// # Errors
 /// If a result differs from the expected one, or the program could not run. The error lists the

@@ -33,7 +33,7 @@ impl LineReader<BufReader<File>> {
         LineReader::new(BufReader::with_capacity(1 << 16, file))
     }
 
-    /// Creates a reader that starts at a position in a file.
+    /// Creates a reader that starts at the byte offset `position` in a file.
     ///
     /// # Errors
     /// If the file is not seekable.
@@ -48,12 +48,12 @@ impl<R: BufRead> LineReader<R> {
         LineReader { reader, line: Vec::new(), number: 0, is_ended: true, position: 0 }
     }
 
-    /// Returns true if the line that was read last ends with a line break.
+    /// Returns true if the last line that was read ends with a line break.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// Returns the position in the file after the line that was read last.
+    /// Returns the byte offset of the end of the last line that was read.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }

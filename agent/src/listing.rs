@@ -17,7 +17,7 @@ const MAX_DESCRIBED: usize = 100;
 /// functions, and a few of them are not programs.
 const MAX_OFFERED: usize = 120;
 
-/// Maximum number of further programs that are described because they match the first message.
+/// Maximum number of additional programs that are described because they match the first message.
 const MAX_MATCHING: usize = 20;
 
 /// The built-in programs that come first in a prompt, because a model needs them for any task.

@@ -18,7 +18,7 @@ use crate::model::{Delta, Model, ModelRequest, Prices, Timeouts, ask_within};
 /// The reply to a blocked message if no reply is configured for the message's category.
 const DEFAULT_MESSAGE: &str = "I can't help with that.";
 
-/// The reply if a filter failed and such failures block the message.
+/// The reply to a message that is blocked because a filter failed.
 const FAILED_MESSAGE: &str =
     "your message could not be checked, so nothing was done; try again later";
 

@@ -16,8 +16,8 @@ use wattle_capability::fs::Fs;
 use wattle_machine::{FileHead, Orientation, WorkdirEntry};
 use wattle_rt::{Grants, Guard, Target};
 
-/// Maximum time for gathering the orientation. After that, the run starts without the missing
-/// parts.
+/// Maximum time for gathering the orientation. When this time has passed, the run starts without
+/// the parts that have not been gathered.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of workdir entries whose names are shown.

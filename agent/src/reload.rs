@@ -1,4 +1,4 @@
-//! The current catalog. It is read from folders, and replaced as a whole when they change.
+//! The current catalog. It is read from folders and is replaced as a whole when they change.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};

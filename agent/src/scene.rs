@@ -35,7 +35,7 @@ const PICTURE: &[u8] = include_bytes!("scene.png");
 const ENGINE: &str = "https://search.example";
 
 /// An environment that consists of fixtures. A program that runs in it sees only the files, the
-/// state and the answers that the fixtures define.
+/// state and the scripted responses that the fixtures define.
 /// ```
 /// use wattle_agent::{
 ///     Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits,

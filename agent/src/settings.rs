@@ -39,8 +39,8 @@ pub struct Settings {
     pub dialect: DialectSetting,
     /// Model prices that replace or extend the built-in table.
     pub prices: Prices,
-    /// If true, the first request of a run shows the names in the workdir, and the first lines of
-    /// files that the message names.
+    /// If true, the first request of a run shows the names of the workdir's entries and the first
+    /// lines of the files that the message names.
     pub orient: bool,
     /// The names of the agents to which programs may delegate.
     pub delegates: Vec<String>,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use quick_cache::sync::Cache;
 use wattle_machine::{FunctionTool, ProgramFunction, SharedText, function_tools};
 
-/// Maximum number of function sets, and of prompts, that are cached.
+/// Maximum number of cached function sets, and also the maximum number of cached prompts.
 const MAX_PARTS: usize = 64;
 
 /// The programs that runs can call.

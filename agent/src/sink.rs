@@ -31,7 +31,7 @@ pub(crate) struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Creates the stamp of a root run whose next event has the number `next`.
+    /// Creates the stamp of a root run whose next event has the sequence number `next`.
     pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
         Stamp { run_id, root_run_id: run_id.to_owned(), next: AtomicU64::new(next), sink }
     }
@@ -51,7 +51,7 @@ impl<'a> Stamp<'a> {
         self.next.store(next, Ordering::Relaxed);
     }
 
-    /// Assigns the next sequence numbers to `events`, and returns the numbered events.
+    /// Assigns the next sequence numbers to `events` and returns the numbered events.
     pub(crate) fn number<'e>(&self, events: impl IntoIterator<Item = &'e Event>) -> Vec<Envelope> {
         let number = |event: &Event| {
             let seq = self.next.fetch_add(1, Ordering::Relaxed);

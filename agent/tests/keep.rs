@@ -173,7 +173,7 @@ async fn opening_a_run_removes_a_few_old_ones() {
         pass().await;
         open(&of, record("new", None, None)).await;
         let left = runs(&of, &[]).await.len();
-        // Opening a run removes at most 20 old runs, or fewer if the removal takes too long.
+        // Opening a run removes 20 old runs, or fewer if the removal takes too long.
         assert!((11..31).contains(&left), "{left} are left; the others are for a server");
     }
 }

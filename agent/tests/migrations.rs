@@ -91,8 +91,8 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let path = folder.path().join("s.db");
     old_store(&path);
     let old = rusqlite::Connection::open(&path).unwrap();
-    // The migration creates a table with this name near its end, and fails because the table
-    // exists.
+    // Near its end, the migration creates a table with this name. It fails because the table
+    // already exists.
     old.execute_batch("CREATE TABLE new_changed (x)").unwrap();
     let tables = |file: &rusqlite::Connection| -> String {
         file.query_row(

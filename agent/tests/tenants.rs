@@ -151,8 +151,8 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
     )
 }
 
-/// Calls a function as bob, with the ids and names that alice's data has, and checks that it finds
-/// none of that data. The test fails if a function of the store has no match arm here.
+/// Calls a function as bob, with the ids and names from alice's data, and checks that it finds none
+/// of that data. The test fails if a function of the store has no match arm here.
 async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     let set = || Box::new(|_| Ok(Some(b"bob's".to_vec())));
     match function {
@@ -324,7 +324,7 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::observe",
     "Store::tenant",
     "Store::with_blobs",
-    // These functions find tenants by a secret or for the operator.
+    // These functions look up a token's tenant, or report on all tenants to the operator.
     "Store::token",
     "Store::tenants_with_open_runs",
     "Store::queue_state",
@@ -380,7 +380,7 @@ fn functions() -> BTreeSet<String> {
     found
 }
 
-/// Calls each function as bob on a new store, and checks that alice's data does not change. `make`
+/// Calls each function as bob on a new store and checks that alice's data does not change. `make`
 /// creates the location of a store.
 async fn check_all(make: impl Fn() -> Place) {
     let functions = functions();

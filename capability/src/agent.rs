@@ -1,7 +1,7 @@
 //! `agent`: delegates parts of the run's task to other agents.
 //!
 //! The other agent works in a child run, which has its own conversation and its own id, but shares
-//! the calling run's files. The child run has at most the grants of the calling run, and gets a
+//! the calling run's files. The child run has at most the grants of the calling run and gets a
 //! share of that run's budget. The clock of the calling program is paused until the child run ends.
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub enum Delegated {
 /// the agent is unknown, `EREMOTE` if the child run failed, `ECANCEL` if it was cancelled, and
 /// `EBUDGET` or `ETIME` if it reached a limit.
 pub trait Delegates: Send + Sync {
-    /// Sends the message to the agent, and returns the outcome of the child run.
+    /// Sends the message to the agent and returns the outcome of the child run.
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated>;
 }
 

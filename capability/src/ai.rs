@@ -100,7 +100,7 @@ pub struct Embedding {
 /// The port to a model. Failures of the provider are reported as `EREMOTE`, and timeouts as
 /// `ETIME`.
 pub trait Inference: Send + Sync {
-    /// Asks the model a question, and returns its answer.
+    /// Asks the model a question and returns its answer.
     fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
 
     /// Returns the embedding of a string.

@@ -170,7 +170,7 @@ impl Arrays {
         run.state()
     }
 
-    /// Creates an array from the items, and returns its handle.
+    /// Creates an array from the items and returns its handle.
     ///
     /// # Errors
     /// `ENOMEM` if the run's memory limit is reached.

@@ -38,7 +38,8 @@ capability! {
 /// Maximum length of a selector, in bytes.
 const MAX_SELECTOR: usize = 4_096;
 
-/// Charges the run's account for a page. Fails if the page is too large for the guest.
+/// Charges the memory for a page to the run's account. Fails if the page is too large for the
+/// guest.
 fn hold(run: &Run, html: &[u8]) -> Result<MemoryCharge, Failure> {
     if html.len() <= guest::PAGE_BYTES {
         return run.account().hold(html.len());

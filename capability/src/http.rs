@@ -80,7 +80,7 @@ impl Deref for ChargedResponse {
     }
 }
 
-/// Sends a request, and charges the response to a run's account.
+/// Sends a request and charges the response to a run's account.
 ///
 /// Memory for the largest possible body is reserved before the request is sent. Once the response
 /// has arrived, only the memory for the actual body stays reserved, until the response is dropped.

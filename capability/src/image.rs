@@ -37,7 +37,7 @@ const MAX_IMAGE: usize = 16 << 20;
 /// The port to an image generator. Failures of the generator are reported as `EREMOTE`, and
 /// timeouts as `ETIME`.
 pub trait ImageGenerator: Send + Sync {
-    /// Generates an image, and returns its bytes. If the image service responds with a URL, the
+    /// Generates an image and returns its bytes. If the image service responds with a URL, the
     /// image is fetched through `passage`.
     fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }

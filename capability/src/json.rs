@@ -126,8 +126,8 @@ struct ParsedDocument {
     _held: MemoryCharge,
 }
 
-/// Maximum memory of a parsed document per byte of its source. A value takes about 60 bytes of
-/// memory and at least two bytes of source.
+/// Maximum memory of a parsed document, in bytes per byte of its source. A value takes about 60
+/// bytes of memory and at least two bytes of source.
 pub(crate) const MEMORY_PER_BYTE: usize = 32;
 
 /// Parses a document, or returns the cached document if it was parsed from the same text.

@@ -185,7 +185,7 @@ impl InMemory {
     }
 }
 
-/// Checks the length of a key (without `tenant:`), and returns a copy of the key.
+/// Checks the length of a key (without `tenant:`) and returns a copy of the key.
 fn validate(name: &str) -> Result<String, Failure> {
     match name.len() {
         0 => Err(Failure::new(Code::EBOUND, "the key is empty")),
@@ -283,7 +283,7 @@ async fn cas(
     .await
 }
 
-/// Updates a key with the first value that `change` returns, and returns the second value.
+/// Updates a key to the first value that `change` returns. Returns the second value.
 async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,

@@ -93,7 +93,7 @@ const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).u
 pub const PURE: &[&str] =
     &["sys", "str", "arr", "map", "json", "date", "math", "url", "html", "dbg"];
 
-/// The capabilities that only trusted runs have. Their effects outside the run may be public, and
+/// The capabilities that only trusted runs have. Their effects outside the run may be public and
 /// cannot be undone.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
@@ -115,7 +115,7 @@ fn too_large() -> Failure {
     Failure::new(Code::ENOMEM, "the result would have more than 64 MiB; work on smaller pieces")
 }
 
-/// Joins parts with commas, and puts the result between the brackets `open` and `close`. Fails if
+/// Joins parts with commas and puts the result between the brackets `open` and `close`. Fails if
 /// the result exceeds [`MAX_TEXT`].
 fn join_in_brackets(
     open: char,

@@ -212,7 +212,7 @@ fn make(run: &mut Run, entries: Entries) -> Result<Handle, Failure> {
     Ok(Handle(i32::try_from(maps.len()).unwrap_or(i32::MAX)))
 }
 
-/// Creates a map from pairs of strings, and returns its handle.
+/// Creates a map from pairs of strings and returns its handle.
 ///
 /// # Errors
 /// `ENOMEM` if the run's memory limit is reached.

@@ -123,8 +123,8 @@ async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure>
     if length > MAX_WORDS {
         return Err(bad(format!("there are {length} characters, more than {MAX_WORDS}")));
     }
-    // If there are more words than a query may have, the last ones are used, because the end of a
-    // conversation best describes what is relevant now.
+    // If there are more words than a query may contain, the last ones are used, because the end of
+    // a conversation best describes what is relevant now.
     let last_first = words.split_whitespace().rev().collect::<Vec<_>>().join(" ");
     let Some(query) = Query::read(&last_first) else { return Ok(render(&[])) };
     let grant = run.config::<MemoryGrant>()?;

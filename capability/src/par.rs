@@ -182,7 +182,7 @@ enum OnFailure {
     Continue,
 }
 
-/// Runs the calls concurrently, and returns the result of each call, in order. If a failure stops
+/// Runs the calls concurrently and returns the result of each call, in order. If a failure stops
 /// later calls, the results end with that failure.
 async fn run_all(
     run: &mut Run,

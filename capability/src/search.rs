@@ -1,6 +1,6 @@
 //! `search`: ranked search for passages in the run's text files.
 //!
-//! The index is stored in a file or in memory, and is updated before each search. A run finds only
+//! The index is stored in a file or in memory and updated before each search. A run finds only
 //! files that it may read, because every search asks the run's guard about each file.
 
 mod database;

@@ -112,7 +112,8 @@ impl Config for Context {
 pub struct FixedSources {
     /// The time at which the clock is fixed, in milliseconds since 1970.
     now: Option<i64>,
-    /// The random numbers that are left, in reverse order. The final number is repeated.
+    /// The random numbers that are left, in reverse order. When only one number is left, it is
+    /// repeated.
     random: Arc<Mutex<Vec<u32>>>,
 }
 

@@ -26,7 +26,7 @@ capability! {
 /// object, `EBOUND` if they do not match the tool's schema, `EREMOTE` if the tool failed, and
 /// `ETIME` if it took too long.
 pub trait ToolBox: Send + Sync {
-    /// Calls a tool with a JSON object, and returns its result.
+    /// Calls a tool with a JSON object and returns its result.
     fn call(&self, name: String, arguments: String) -> PortFuture<'_, String>;
 }
 

@@ -169,7 +169,7 @@ fn search(run: &Run, words: &str) -> Result<String, Failure> {
     Ok(list(found))
 }
 
-/// Runs a catalog program, and returns its results, one per line.
+/// Runs a catalog program and returns its results, one per line.
 async fn run_program(
     run: &mut Run,
     gate: &Gate,

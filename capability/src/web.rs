@@ -129,7 +129,7 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
     Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))
 }
 
-/// Fetches a URL, and returns the response and the final URL. The run's guard checks the URL and
+/// Fetches a URL and returns the response and the final URL. The run's guard checks the URL and
 /// every redirect.
 async fn get(run: &Run, url: &str, until: Instant) -> Result<(ChargedResponse, String), Failure> {
     let http = run.config::<Http>()?;

@@ -121,7 +121,8 @@ async fn run_all(
     }
 }
 
-/// Describes the failed components with their reasons, and lists the components that were not run.
+/// Describes the failed components, each with the reason, and lists the components that were not
+/// run.
 fn describe(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
     let name = |at: usize| graph.components.get(at).map_or("", |component| component.name.as_str());
     let each = failures

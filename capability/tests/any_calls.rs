@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 #[test]
 fn no_sequence_of_calls_is_harmful() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Sleeping is harmless, but slows the test down.
+    // Sleeping is harmless but slows the test down.
     let calls = tokio.block_on(calls::Calls::new(&["sys.sleep"]));
     let mut runner =
         TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });

@@ -1,4 +1,4 @@
-//! Runs the program in each case of `tests/forms.txt`, and compares its output with the expected
+//! Runs the program in each case of `tests/forms.txt` and compares its output with the expected
 //! output. The cases cover the rows of the language's tables. `UPDATE=1` updates the outputs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -32,7 +32,7 @@ async fn every_row_of_the_languages_tables_does_what_it_says() {
     assert!(count >= 36, "{count} cases");
 }
 
-/// Runs a program, and returns its results, one per line, followed by its failure, if any.
+/// Runs a program and returns its results, one per line, followed by its failure, if any.
 async fn output(source: &str, args: &[&str]) -> String {
     let outcome = match world::World::new().run(source, args).await {
         Ok(outcome) => outcome,

@@ -48,7 +48,7 @@ async fn the_examples_of_the_language_manual_are_correct() {
     wattle_cases::compare(path, &found);
 }
 
-/// Runs a program, and returns its output, one result per line.
+/// Runs a program and returns its output, one result per line.
 async fn run(source: &str, args: &str) -> String {
     let args: Vec<String> = args.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();

@@ -41,7 +41,7 @@ struct ExampleResult {
     files: BTreeSet<String>,
 }
 
-/// Runs an example with the given files and guard, and records the effects on all backends.
+/// Runs an example with the given files and guard and records the effects on all backends.
 async fn attempt(
     world: &World,
     program: &Program,

@@ -120,8 +120,7 @@ pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// Sorts the keys of a table and of its subtables, and sets the position of the tables in the
-/// document.
+/// Sorts the keys of a table and of its subtables. Sets the position of the tables in the document.
 fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     let order = ORDER.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, order)| *order);
     let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());
@@ -153,7 +152,7 @@ fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     }
 }
 
-/// Sorts a table that has a header, and formats the comments around the header.
+/// Sorts a table that has a header and formats the comments around the header.
 fn sort_section(table: &mut Table, name: &str, position: &mut isize) {
     let above = table.decor().prefix().map(notes).unwrap_or_default();
     let beside = table.decor().suffix().and_then(RawString::as_str).unwrap_or("").trim();

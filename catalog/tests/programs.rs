@@ -287,7 +287,7 @@ async fn programs_agree_with_reference_implementations() {
     }
 }
 
-/// Parses CSV with two columns, and returns one of them without its header. Returns `None` if a
+/// Parses CSV with two columns and returns one of them without its header. Returns `None` if a
 /// quote is not closed or a row has a third field.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];

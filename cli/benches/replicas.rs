@@ -1,12 +1,12 @@
-//! Measures servers that share a store. It reports the runs per second of one server with SQLite,
-//! and of one, two and three servers with one PostgreSQL database. It also reports the share of a
-//! run's time that is spent in the store when runs execute one at a time. Each run executes one
-//! program and returns an answer. The model answers immediately.
+//! Measures servers that share a store. The benchmark reports how many runs per second complete on
+//! one server with SQLite, and on one, two and three servers with one PostgreSQL database. It also
+//! reports the share of a run's time that is spent in the store when runs execute one at a time.
+//! Each run executes one program and returns an answer. The model answers immediately.
 //!
 //! The servers, PostgreSQL, the model and the clients all run on the same machine.
 //!
-//! Afterwards, it uses the processor times of the last measurement to simulate up to 10,000 runs
-//! per second.
+//! Afterwards, the benchmark uses the processor times of the last measurement to simulate up to
+//! 10,000 runs per second.
 //!
 //! Run it with `cargo bench --bench replicas`. With `-- --test`, it runs one small round. If
 //! PostgreSQL is not installed, it measures only SQLite.
@@ -50,7 +50,7 @@ fn sum(servers: &[Server], name: &str) -> f64 {
     servers.iter().map(of).sum()
 }
 
-/// Starts a run, and returns its id.
+/// Starts a run and returns its id.
 fn start(server: &Server) -> String {
     let mut text = String::new();
     let mut answer = server.send("POST /api/run", "{\"prompt\":\"add\"}");
@@ -79,13 +79,13 @@ fn wait(servers: &[Server], asked: &AtomicUsize, requests: usize) {
 }
 
 /// Measures `count` servers that share the store, or one server with SQLite if `store` is `None`.
-/// Returns the processor times and the transactions per run.
+/// Returns the processor times and the number of transactions, each per run.
 fn measure(count: usize, store: Option<&str>, runs: usize) -> Measured {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
     let provider = Provider::answering(move |request: &Recorded| {
         counter.fetch_add(1, Ordering::Relaxed);
-        // The prompt itself contains this line once.
+        // The prompt itself contains this string once.
         match request.body.matches("[Observation (step ").count() {
             0 | 1 => Answer::text("ToolCall::Wat(```wat\n(out (+ 1 2))\n```)"),
             _ => Answer::text("ToolCall::Response(\"3\")"),

@@ -63,7 +63,7 @@ fn follow(stream: &mut BufReader<TcpStream>) -> Vec<u64> {
     panic!("the stream broke off");
 }
 
-/// Runs a round, and prints its results.
+/// Runs a round and prints its results.
 fn round(size: Size) {
     let go = Arc::new(AtomicBool::new(false));
     let ready = Arc::clone(&go);
@@ -72,7 +72,7 @@ fn round(size: Size) {
             std::thread::sleep(Duration::from_millis(1));
         }
         let steps = request.body.matches("[Observation (step ").count();
-        // The prompt itself contains this line once.
+        // The prompt itself contains this string once.
         if steps > STEPS {
             return Answer::text("ToolCall::Response(\"done\")");
         }

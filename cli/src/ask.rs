@@ -51,7 +51,7 @@ impl Asker for Terminal {
     }
 }
 
-/// Prompts for the answer, and reads it from the terminal. If the user asks to see `program`,
+/// Prompts for the answer and reads it from the terminal. If the user asks to see `program`,
 /// prints it and prompts again. Any other reply that is not a clear yes counts as a no.
 fn read(program: &str) -> Answer {
     let _question = keyboard::question();

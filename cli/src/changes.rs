@@ -11,7 +11,7 @@ use crate::output::{self, DIM, NAME, paint};
 use crate::progress::counted;
 use crate::setup::make_private;
 
-/// Maximum number of changes that are listed on stderr. Further changes are only counted.
+/// Maximum number of changes that are listed on stderr. Additional changes are only counted.
 const LISTED: usize = 100;
 
 /// The fate of a run's changes: already written, applied, or dropped.
@@ -46,7 +46,7 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
     files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))
 }
 
-/// Lists the changes on stderr, and applies them if `fate` is [`Fate::Apply`].
+/// Lists the changes on stderr and applies them if `fate` is [`Fate::Apply`].
 ///
 /// # Errors
 /// If the changes cannot be listed, or some of them cannot be applied. The error names the failed
@@ -82,8 +82,9 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Saves the run's version of each file whose change could not be applied, in a new folder, and
-/// returns the folder. Returns `None` if there is no such file, or the user has no data folder.
+/// Creates a folder, saves there the run's version of each file whose change could not be applied,
+/// and returns the folder. Returns `None` if there is no such file, or if the user has no data
+/// folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

@@ -63,7 +63,7 @@ impl EditorBroker {
         }
     }
 
-    /// Opens `text` in the editor, and waits until the user exits the editor. The name of the
+    /// Opens `text` in the editor and waits until the user exits the editor. The name of the
     /// edited file ends with `ending`. Returns the saved text.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ fn editor() -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Opens a draft in the editor on the terminal, and returns the saved text.
+/// Opens a draft in the editor on the terminal and returns the saved text.
 fn edit(draft: &Draft) -> Edited {
     let words = editor().ok_or("the environment names no editor")?;
     let (program, arguments) = words.split_first().ok_or("the environment names no editor")?;

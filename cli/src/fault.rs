@@ -10,7 +10,7 @@ pub(crate) enum Exit {
     Done,
     /// There is no answer, or the program failed.
     Failed,
-    /// The command line is invalid, or names something that does not exist.
+    /// The command line is invalid or names something that does not exist.
     Usage,
     /// A setting is missing or invalid.
     Configuration,

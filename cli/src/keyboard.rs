@@ -12,7 +12,7 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
-/// Maximum number of bytes per read from the queue.
+/// Maximum number of bytes per read from the terminal's queue.
 const PIECE: usize = 4_096;
 
 /// The state of the terminal while a run is in progress.
@@ -41,7 +41,8 @@ pub(crate) fn quiet() -> Quiet {
 }
 
 impl Quiet {
-    /// Returns the keys that were pressed before a question, and enables the echo of keys again.
+    /// Enables the echo of keys again. Returns the keys that were pressed before a question,
+    /// without control characters other than line ends.
     pub(crate) fn end(self) -> String {
         let early = lock().as_mut().map(|state| std::mem::take(&mut state.early));
         let text = String::from_utf8_lossy(&early.unwrap_or_default()).replace('\r', "\n");
@@ -92,7 +93,7 @@ fn set(mode: &Termios) {
     let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
 }
 
-/// Removes the pending keys from the queue, and returns them.
+/// Removes the pending keys from the queue and returns them.
 fn pending() -> Vec<u8> {
     let (mut keys, mut piece) = (Vec::new(), [0; PIECE]);
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -95,7 +95,7 @@ fn log(cli: &Cli) {
         .with_ansi(false)
         .with_target(false);
     let log = tracing_subscriber::registry().with(levels);
-    // Fails only if the process already has a log.
+    // Fails only if the process already has a logger.
     let _ = match cli.command {
         Some(Command::Serve(_)) => log.with(lines).try_init(),
         _ => log.with(lines.without_time()).try_init(),

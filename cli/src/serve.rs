@@ -113,7 +113,7 @@ fn operator(config: &Config) -> Operator {
     }
 }
 
-/// Opens the configured tenant's store, and returns it with the tenant's workdir, signing key,
+/// Opens the configured tenant's store and returns it with the tenant's workdir, signing key,
 /// secrets and trusted capabilities.
 fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
     let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);

@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::fault::Fault;
 use crate::setup;
 
-/// Runs a command on new threads, and stops all remaining tasks when the command ends.
+/// Runs a command on new threads and stops all remaining tasks when the command ends.
 ///
 /// # Errors
 /// If the threads cannot be started, or the command fails.
@@ -21,12 +21,12 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, 
 /// function returns.
 ///
 /// # Errors
-/// If the lookup cannot be started, or fails.
+/// If the lookup cannot be started or fails.
 pub(crate) fn look_up<T>(lookup: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     started(Builder::new_current_thread().enable_all().build())?.block_on(then_close(lookup))
 }
 
-/// Awaits the work, and then closes the database that it used, while the threads still exist.
+/// Awaits the work and then closes the database that it used, while the threads still exist.
 async fn then_close<T>(work: impl Future<Output = T>) -> T {
     let done = work.await;
     setup::close_database().await;

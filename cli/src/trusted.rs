@@ -90,7 +90,7 @@ fn image_generator(
     Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// Reads a key from the environment variable `name`, and masks the key in everything that the
+/// Reads a key from the environment variable `name` and masks the key in everything that the
 /// process records. `setting` is the setting that contains the name. Returns `None` if `name` is
 /// `None`.
 pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, Fault> {

@@ -79,7 +79,7 @@ impl RunAssembler for AgentTask {
     }
 }
 
-/// Runs an agent with a message, and waits until its run and all child runs have ended. The result
+/// Runs an agent with a message and waits until its run and all child runs have ended. The result
 /// includes the steps and programs of the child runs.
 pub(crate) async fn run(
     task: AgentTask,

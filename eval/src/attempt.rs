@@ -108,9 +108,9 @@ impl Attempt {
 pub struct FirstTryError {
     /// The step, counted from 1.
     pub step: u32,
-    /// The class of the error: the code of the diagnostic, such as `unknown-function`, if the
-    /// program does not compile; the error code, such as `ENOENT`, if a call failed; `trap` or
-    /// `refused` otherwise.
+    /// The class of the error. If the program does not compile, it is the code of the diagnostic,
+    /// such as `unknown-function`. If a call returned an exit code, it is the code's name, such as
+    /// `ENOENT`, or `exit` and the number. Otherwise, it is `trap`, `time` or `refused`.
     pub class: String,
     /// The line number in the program, counted from 1, if the error has one.
     pub line: Option<u32>,

@@ -25,7 +25,7 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// Returns the path of the file or folder that has the error.
+    /// Returns the path of the file or folder that contains the error.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -74,7 +74,7 @@ impl EvalError {
         EvalError { line: Some(line), ..self }
     }
 
-    /// Converts a TOML parser error.
+    /// Creates an error from a TOML parser error.
     pub(crate) fn toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error
             .span()
@@ -95,7 +95,7 @@ impl EvalError {
         EvalError { line, ..error }
     }
 
-    /// Converts a TOML parser error in a part of an agent's example.
+    /// Creates an error from a TOML parser error in one part of an agent's example.
     pub(crate) fn example(
         path: &Path,
         (number, part): (usize, &str),
@@ -106,7 +106,7 @@ impl EvalError {
         EvalError { line: None, message, ..error }
     }
 
-    /// Converts a problem in an agent's file.
+    /// Creates an error from a problem in an agent's file.
     pub(crate) fn agent(problem: AgentProblem) -> Self {
         let AgentProblem { path, line, message } = problem;
         EvalError { line, ..EvalError::load(&path, message) }

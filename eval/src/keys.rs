@@ -155,8 +155,8 @@ impl From<ExpectKeys> for Expectation {
 }
 
 impl BudgetKeys {
-    /// Returns a budget with the values of these keys, and with values from `defaults` for missing
-    /// keys.
+    /// Returns a budget with the values of these keys. The values for missing keys come from
+    /// `defaults`.
     pub(crate) fn with_defaults(self, defaults: Budget) -> Budget {
         Budget {
             steps: self.steps.unwrap_or(defaults.steps),

@@ -1,4 +1,4 @@
-//! Evaluates models: runs sets of tasks with each model, and summarizes the results.
+//! Evaluates models: runs sets of tasks with each model and summarizes the results.
 //!
 //! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, a budget, and expectations
 //! for the answer and for the files and state after the run. [`evaluate`] runs every task with

@@ -1,5 +1,6 @@
-//! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`, with `NAME.native` for the native
-//! dialect and `NAME.tools` for the baseline. A handwritten recording is a text file, `NAME.txt`.
+//! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`. For the native dialect, the file
+//! name is `NAME.native.jsonl`, and for the baseline, `NAME.tools.jsonl`. A handwritten recording
+//! is a text file, `NAME.txt`.
 //!
 //! ```text
 //! === reply

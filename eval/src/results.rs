@@ -106,7 +106,7 @@ impl Results {
         self.previous.iter().rev().filter(same)
     }
 
-    /// Appends an attempt, and waits until it is written to disk, because it may have cost money.
+    /// Appends an attempt and waits until it is written to disk, because it may have cost money.
     pub(crate) fn add(&self, attempt: &Attempt) -> Result<(), EvalError> {
         let written =
             serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {

@@ -262,7 +262,7 @@ impl Recording {
         Ok((recorder, Recording { partial, target }))
     }
 
-    /// Renames a complete recording to its target path, and removes an incomplete recording.
+    /// Renames the recording to its target path if it is complete, and removes it otherwise.
     fn finish(self, is_complete: bool) -> Result<(), EvalError> {
         let ended = match is_complete {
             true => std::fs::rename(&self.partial, &self.target),

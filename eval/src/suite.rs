@@ -52,7 +52,7 @@ impl Suite {
         Suite::load_with(dir, &[])
     }
 
-    /// Loads a suite like [`load`](Suite::load), and adds the agents from other folders. These
+    /// Loads a suite like [`load`](Suite::load) and adds the agents from other folders. These
     /// agents replace agents with the same name in the suite's folder.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl Tally {
                     seen.failed.extend(open.and_then(|open| open.failure(*exit_code, output)));
                 }
             }
-            // A retry before any program has started follows an empty answer, and is not a repair.
+            // A retry before any program has started follows an empty answer and is not a repair.
             Event::Retry { step, .. }
                 if seen.open.as_ref().is_some_and(|open| open.step == *step) =>
             {

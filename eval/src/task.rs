@@ -21,7 +21,7 @@ pub struct Task {
     /// The name of the agent that works on the task. If it is `None`, the evaluation's agent is
     /// used.
     pub agent: Option<String>,
-    /// The files, state and answers that the task's programs can access.
+    /// The environment of the task's programs: files, state, and responses to their requests.
     pub fixtures: Fixtures,
     /// The expectations for the result.
     pub expect: Expectation,

@@ -1,4 +1,4 @@
-//! Trials. A trial runs one task with one model, and compares the result with the expectations.
+//! Trials. A trial runs one task with one model and compares the result with the expectations.
 
 use std::sync::Arc;
 use std::time::Instant;

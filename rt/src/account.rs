@@ -295,8 +295,8 @@ impl Account {
         self.metered_since(Instant::now(), work).await.0
     }
 
-    /// Meters a future like [`metered`](Account::metered). The charge of the first poll begins at
-    /// `started`. Returns the output, and the time at which the future completed.
+    /// Meters a future like [`metered`](Account::metered). The first poll is charged as if it had
+    /// begun at `started`. Returns the output, and the time at which the future completed.
     pub(crate) async fn metered_since<F: Future>(
         &self,
         started: Instant,

@@ -1,8 +1,9 @@
 //! Programs of the Wattle agent runtime: from source to module to instance.
 //!
 //! A program is the body of one WebAssembly function that calls host functions.
-//! [`Runtime::prepare`] compiles its source to a [`Program`]: it expands macros, gives the module
-//! exactly the imports that the program uses, and caches compiled code by content hash.
+//! [`Runtime::prepare`] compiles its source to a [`Program`]: it translates the language's forms to
+//! WebAssembly, gives the module exactly the imports that the program uses, and caches compiled
+//! code by content hash.
 //! [`Runtime::run`] instantiates the program with the [`Grants`] of a run and returns an
 //! [`Outcome`].
 //!

@@ -413,7 +413,7 @@ impl Run {
     /// # Errors
     /// `ENOMEM` if the limit would be exceeded.
     pub fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
-        // Even an empty entry has a cost.
+        // Even a value of 0 bytes takes up memory.
         match self.budget.checked_sub(bytes.saturating_add(32)) {
             Some(rest) => {
                 self.held.grow(self.budget - rest)?;

@@ -2,8 +2,8 @@
 //! that programs just within the limits compile.
 //!
 //! Each of the program shapes below was once compiled manually, and the kernel reported the memory
-//! and CPU time used. Within the limits, none took more than 1.2 s or 130 MB in addition to the
-//! engine, with a compiler that was itself built with little optimization.
+//! and CPU time used. Within the limits, none took more than 1.2 s, or 130 MB in addition to the
+//! engine's own memory, with a compiler that was itself built with little optimization.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Reads a JSON body into a type. Errors for unknown fields, wrong types and invalid values name
-/// the field.
+/// Parses a JSON body into a type. An error for an unknown field, a wrong type or an invalid value
+/// names the field.
 pub(crate) async fn read_json<T: DeserializeOwned>(
     request: Request,
     limits: &Limits,

@@ -179,7 +179,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request, and records its duration.
+    /// Counts a request and records its duration.
     pub(crate) fn request(
         &self,
         route: &str,

@@ -38,7 +38,7 @@ pub(crate) struct RunOrigin {
 }
 
 impl RunOrigin {
-    /// Creates the origin of an agent's run without further options. `max_steps` is the limit in
+    /// Creates the origin of an agent's run without any other options. `max_steps` is the limit in
     /// the request, and `default` applies if neither the request nor the agent sets a limit.
     pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
         RunOrigin {

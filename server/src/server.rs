@@ -53,7 +53,7 @@ impl Server {
         self.address
     }
 
-    /// Resumes the open runs of a previous server, and serves until `shutdown` is cancelled. Then
+    /// Resumes the open runs of a previous server and serves until `shutdown` is cancelled. Then
     /// the server accepts no more connections and starts no more runs. Active runs may continue for
     /// the grace period. Runs that are still active afterwards are suspended, and the next server
     /// resumes them. Every stream receives a final frame.

@@ -52,7 +52,7 @@ pub(crate) enum Source {
     /// The events of one run.
     Run {
         follower: Follower,
-        /// The sequence number of the newest recorded event that was sent.
+        /// The sequence number of the latest recorded event that was sent.
         newest: u64,
     },
     /// The events of a run and all its descendants.
@@ -103,7 +103,7 @@ pub(crate) struct RunEvents {
 struct Piece {
     text: String,
     id: Option<String>,
-    /// If true, no other piece follows.
+    /// If true, no other frame or message follows.
     is_last: bool,
 }
 

@@ -20,7 +20,7 @@ impl Token {
     /// Creates the operator's token. Removes surrounding whitespace.
     ///
     /// # Errors
-    /// If the token is empty, or contains a character that is invalid in the `Authorization`
+    /// If the token is empty or contains a character that is invalid in the `Authorization`
     /// header.
     pub fn new(text: &str) -> Result<Token, TokenError> {
         let text = text.trim();

@@ -2,7 +2,7 @@
 //! commands run commands.
 //!
 //! The shell builds a [`Command`] when a word names neither a function nor a builtin, and runs it
-//! through [`Commands`]. A command starts further commands through [`Spawn`].
+//! through [`Commands`]. A command starts other commands through [`Spawn`].
 
 use std::fmt;
 use std::path::Path;
@@ -197,7 +197,7 @@ pub trait Commands: Send + Sync {
     /// Returns true if there is a command with that name.
     fn has(&self, name: &str) -> bool;
 
-    /// Runs a command to completion, within `bounds`. The command starts further commands through
+    /// Runs a command to completion, within `bounds`. The command starts other commands through
     /// `spawn`.
     fn run<'a>(
         &'a self,

@@ -39,7 +39,7 @@ numbers! {
     BADF = 8, "Bad file descriptor";
     /// The resource is in use.
     BUSY = 10, "Device or resource busy";
-    /// The entry exists already.
+    /// A file or folder already exists at the path.
     EXIST = 20, "File exists";
     /// The address is outside the guest's memory.
     FAULT = 21, "Bad address";
@@ -53,7 +53,7 @@ numbers! {
     INVAL = 28, "Invalid argument";
     /// The host's file system failed.
     IO = 29, "Input/output error";
-    /// The entry is a folder, but the operation needs a file.
+    /// The path names a folder, but the operation needs a file.
     ISDIR = 31, "Is a directory";
     /// The symbolic links form a loop.
     LOOP = 32, "Too many levels of symbolic links";
@@ -61,7 +61,7 @@ numbers! {
     MFILE = 33, "Too many open files";
     /// The path or name exceeds its length limit.
     NAMETOOLONG = 37, "File name too long";
-    /// The entry does not exist.
+    /// No file or folder exists at the path.
     NOENT = 44, "No such file or directory";
     /// The memory limit is reached.
     NOMEM = 48, "Out of memory";
@@ -69,7 +69,7 @@ numbers! {
     NOSPC = 51, "No space left on device";
     /// The host does not implement the function.
     NOSYS = 52, "Function not implemented";
-    /// The entry is not a folder, but the operation needs one.
+    /// The path does not name a folder, but the operation needs one.
     NOTDIR = 54, "Not a directory";
     /// The folder is not empty.
     NOTEMPTY = 55, "Directory not empty";
@@ -77,7 +77,7 @@ numbers! {
     NOTSOCK = 57, "Not a socket";
     /// The run's files do not support the operation.
     NOTSUP = 58, "Not supported";
-    /// The entry is a device or a fifo of the host.
+    /// The path names a device or a fifo of the host.
     NXIO = 60, "No such device or address";
     /// The value does not fit its type.
     OVERFLOW = 61, "Value too large for data type";

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Returns the value of the manifest's line `name`.
+/// Returns the value of the line `name: value` in the manifest.
 fn manifest(name: &str) -> String {
     let text = fs::read_to_string(format!("{TOP}/shell/src/toolbox/commands.txt")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

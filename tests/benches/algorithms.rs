@@ -63,7 +63,7 @@ impl<'a> Version<'a> {
         outcome.texts().join("\n")
     }
 
-    /// Runs the program, and checks that it solves the task.
+    /// Runs the program and checks that it solves the task.
     async fn check(&self) {
         let printed = self.run().await;
         let problems = self.task.problems(&self.world.host, &self.scene, &printed).await.unwrap();

@@ -231,8 +231,9 @@ fn host_call(c: &mut Criterion) {
     group.finish();
 }
 
-/// Returns the time for `n` host calls. `elapsed` is the time of the benchmark's program runs, each
-/// of which makes `calls` calls, so the total is `n` rounded up to a multiple of `calls`.
+/// Returns the time for `n` host calls. `elapsed` is the time of the benchmark's program runs. Each
+/// of them makes `calls` calls, so the number of calls in all runs is `n` rounded up to a multiple
+/// of `calls`.
 fn per_call(elapsed: Duration, n: u64, calls: u32) -> Duration {
     let made = n.div_ceil(u64::from(calls)) * u64::from(calls);
     elapsed.mul_f64(n as f64 / made as f64)

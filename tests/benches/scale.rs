@@ -130,7 +130,7 @@ impl RunAssembler for Assembler {
     }
 }
 
-/// Creates a run service, and returns it with its store. If `store` is `None`, creates an in-memory
+/// Creates a run service and returns it with its store. If `store` is `None`, creates an in-memory
 /// store.
 fn service(
     instances: u32,

@@ -9,8 +9,8 @@ const NOTE: (&str, &str) = ("[Note ", "] ");
 /// Length of a nonce, in bytes.
 const NONCE: usize = 6;
 
-/// Returns a message to a model without its run's nonce. The markers become `[Observation (step
-/// 1)]` and `[Note]`, and the note that announces the nonce is removed.
+/// Returns a message to a model without its run's nonce. The markers become
+/// `[Observation (step 1)]` and `[Note]`, and the note that announces the nonce is removed.
 ///
 /// ```
 /// let message = "go\n\n[Note k7m2xq] k7m2xq is the code of this run.";

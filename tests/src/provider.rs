@@ -159,7 +159,7 @@ impl Answer {
         Self::body(stream).header("content-type", "text/event-stream")
     }
 
-    /// Sends `bytes` instead of an HTTP response, and then closes the connection.
+    /// Sends `bytes` instead of an HTTP response and then closes the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(200, Body::Raw(bytes.into()))
     }

@@ -54,7 +54,7 @@ impl Proxy {
         Proxy { port, state }
     }
 
-    /// Closes all connections, and refuses new ones until [`open`](Proxy::open) is called.
+    /// Closes all connections and refuses new ones until [`open`](Proxy::open) is called.
     pub fn cut(&self) {
         self.state.store(CUT, Ordering::SeqCst);
     }

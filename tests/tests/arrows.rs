@@ -1,4 +1,4 @@
-//! Checks, using cargo's metadata, that each crate has only dependencies that the arrows in
+//! Uses cargo's metadata to check that each crate has only the dependencies that the arrows in
 //! ARCHITECTURE.md allow.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]

@@ -38,7 +38,7 @@ async fn next_diff(host: &Host) -> CatalogDiff {
     }
 }
 
-/// Runs a job with the given message, and returns the system prompt of the first request to the
+/// Runs a job with the given message and returns the system prompt of the first request to the
 /// model.
 async fn first_request(
     host: &Host,
@@ -82,7 +82,7 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
         "a holder of the previous catalog keeps it"
     );
 
-    // The file loads, but does not compile.
+    // The file loads but does not compile.
     fs::write(&path, program("mine", "third", "(ret (str.uper? \"x\"))")).unwrap();
     let diff = next_diff(&host).await;
     assert!(diff.changed.is_empty() && diff.removed.is_empty(), "{diff:?}");
@@ -150,7 +150,7 @@ async fn a_prompt_depends_on_the_first_message_of_a_conversation_alone() {
     let other = first_request(&host, None, Vec::new(), "hello").await;
     assert!(!other.contains("zz_tide()") && other.contains(" zz_tide\n"), "{other}");
 
-    // The first message of the history determines the listed programs, also in another process.
+    // The first message of the history determines the listed programs, even in another process.
     let history = vec![
         Message::user("How high are the tides in Emden tomorrow?"),
         Message::assistant("done"),

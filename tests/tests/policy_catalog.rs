@@ -18,7 +18,7 @@ use wattle_capability::policy::Verdict;
 use wattle_catalog::{Catalog, Entry, Example, Fixtures};
 use wattle_rt::{Guard, Limits, Program, Service, Target};
 
-/// Runs an example, and returns all of its effects.
+/// Runs an example and returns all of its effects.
 async fn effects_of(
     host: &Host,
     entry: &Entry,

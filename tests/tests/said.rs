@@ -269,7 +269,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     assert!(!host.mask().finds(exported.as_bytes()), "{exported}");
 }
 
-/// Converts arbitrary bytes to a valid secret, or returns `None` if there are too few characters.
+/// Converts arbitrary bytes to a valid secret or returns `None` if there are too few characters.
 fn as_secret(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes).replace('\0', "");
     Some(text.trim().to_owned()).filter(|text| text.chars().count() >= 8)

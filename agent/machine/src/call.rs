@@ -68,7 +68,7 @@ impl Call {
 /// The outcome of a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-// Whether the lint applies depends on the target's pointers, so it cannot be expected.
+// The lint fires only on targets with certain pointer sizes, so `expect` cannot be used.
 #[allow(clippy::large_enum_variant, reason = "almost every execution is of the largest variant")]
 pub enum Execution {
     /// The program ran to completion, with any exit code.

@@ -63,8 +63,8 @@ fn letter(at: u32) -> Option<char> {
     char::from_digit(at + 10, 36)
 }
 
-/// Returns the ASCII character that `c` resembles. Returns `None` if `c` is not a known letter of
-/// another alphabet, accented letter, bracket or vertical bar.
+/// Returns the ASCII character that `c` resembles. Recognizes accented letters, letters of other
+/// alphabets, brackets and vertical bars. Returns `None` for any other character.
 fn look_alike(c: char) -> Option<char> {
     Some(match c {
         'а' | 'А' | 'α' | 'Α' | 'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' | 'ā' | 'ă' | 'ą' | 'À' | 'Á'

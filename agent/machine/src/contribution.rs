@@ -3,9 +3,9 @@
 //!
 //! A *build* program runs once, before the first step. Its result extends the system prompt and the
 //! list of programs that the model may call. A *step* program runs before each step, for its side
-//! effects. A *prompt* program also runs before each step. Its result becomes a note in the
-//! conversation, but only if it differs from the program's previous result. Each request therefore
-//! has the previous request as a prefix.
+//! effects. A *prompt* program also runs before each step. If its result differs from its previous
+//! result, the new result is appended to the conversation as a note. Notes are never changed
+//! afterwards, so each request has the previous request as a prefix.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub enum TraitPurpose {
     Build,
     /// The program runs before each step, for its side effects.
     Step,
-    /// The program runs before each step, and returns text for the model.
+    /// The program runs before each step and returns text for the model.
     Prompt,
 }
 

@@ -27,7 +27,7 @@ pub enum Ending {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Box<Json>>,
     },
-    /// Neither the answer nor any correction matches the run's contract.
+    /// Neither the answer nor any correction matches the run's output contract.
     Invalid {
         /// The last answer.
         text: String,
@@ -100,8 +100,8 @@ impl Ending {
         Self::Cancelled { text }
     }
 
-    /// Creates an ending that contains an answer. `bound` is the limit that the run had reached
-    /// before the answer.
+    /// Creates an ending that contains an answer. `bound` is the limit that the run reached, or
+    /// `None` if it reached none.
     pub(crate) fn with_answer(text: String, bound: Option<Bound>, data: Option<Json>) -> Self {
         let data = data.map(Box::new);
         match bound {
@@ -156,6 +156,6 @@ pub enum Bound {
     Cost,
     /// The maximum number of consecutive repetitions of the same call.
     Repetition,
-    /// The maximum length of an answer.
+    /// The provider's maximum length of an answer.
     Length,
 }

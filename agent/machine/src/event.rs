@@ -33,11 +33,11 @@ pub enum Event {
         /// The thought, without leading and trailing whitespace.
         content: String,
     },
-    /// A piece of the model's answer arrived.
+    /// A part of the text of the model's answer arrived.
     Delta {
         /// The step, counted from 1.
         step: u32,
-        /// The piece, exactly as received.
+        /// The part of the text, exactly as received.
         text: String,
     },
     /// A program is about to run.
@@ -59,7 +59,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
-    /// A program ran, or was refused. The event contains the output that the model will read.
+    /// A program ran or was refused. The event contains the output that the model will read.
     ToolResult {
         /// The step, counted from 1.
         step: u32,
@@ -94,8 +94,8 @@ pub enum Event {
     /// The run is parked until a person approves or denies a call. Each call that needs approval
     /// has its own event.
     Parked {
-        /// The id of the call: the step and the call within the step, such as `2.1`. For a call of
-        /// a child run, that run's id and `/` precede it.
+        /// The id of the call: the step and the call within the step, such as `2.1`. The id of a
+        /// call by a child run is prefixed with the child run's id and `/`.
         call: String,
         /// A description of what the program would do.
         question: String,
@@ -169,8 +169,8 @@ pub struct Envelope {
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
     /// The number of the event in its run. Recorded events are numbered consecutively. A live event
-    /// (`delta`, or a `retry` because an answer broke off) has the number of the previous recorded
-    /// event.
+    /// (a `delta`, or a `retry` after an interrupted answer) has the number of the previous
+    /// recorded event.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,

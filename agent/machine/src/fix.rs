@@ -15,7 +15,7 @@ const MAX_LINES: usize = 8;
 /// Maximum length of a string that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// A string of a fix: either a piece of the program or its replacement.
+/// A string of a fix: either a substring of the program or its replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixText {
     /// The form of the string that is tried first. Escapes are left unresolved in a triple-quoted
@@ -47,7 +47,7 @@ pub(crate) struct WrittenProgram {
     pub(crate) args: Vec<String>,
 }
 
-/// Applies a fix to a program, and returns the fixed program. `texts` alternates between an old
+/// Applies a fix to a program and returns the fixed program. `texts` alternates between an old
 /// string and the new string that replaces it. Each old string must occur in the program exactly
 /// once. If one does not, returns an error that says how often the string occurs.
 pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
@@ -85,7 +85,7 @@ pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
 enum Unfit {
     Empty,
     Missing,
-    /// The string occurs several times. The numbers are those of the lines on which it occurs.
+    /// The string occurs several times. Contains the numbers of the lines on which it occurs.
     Ambiguous(Vec<usize>),
 }
 

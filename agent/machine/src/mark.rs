@@ -82,7 +82,7 @@ impl Nonce {
     }
 }
 
-/// The nonce created from 0. It is not secret, and is used in tests and for stored runs without a
+/// The nonce created from 0. It is not secret. It is used in tests and for stored runs that have no
 /// nonce.
 impl Default for Nonce {
     fn default() -> Self {

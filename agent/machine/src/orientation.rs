@@ -13,7 +13,7 @@ use crate::mark::{Nonce, escape_marks};
 pub struct Orientation {
     /// The entries at the top level of the workdir, in display order.
     pub entries: Vec<WorkdirEntry>,
-    /// Number of further entries that are not listed.
+    /// Number of additional entries, which are not listed.
     pub more: usize,
     /// The first lines of the text files that the message names.
     pub files: Vec<FileHead>,
@@ -46,8 +46,8 @@ impl Orientation {
         self.entries.is_empty() && self.files.is_empty()
     }
 
-    /// Renders the files for the model: a note from the host, followed by data with all markers
-    /// escaped.
+    /// Renders the entries and files for the model: a note from the host, followed by data in which
+    /// all markers are escaped.
     pub(crate) fn render(&self, nonce: &Nonce) -> String {
         let what = match (self.entries.is_empty(), self.files.is_empty()) {
             (false, true) => "Names in the workdir, with sizes in bytes.",

@@ -44,7 +44,7 @@ pub(crate) struct RejectedAnswer {
     pub(crate) errors: Vec<String>,
     /// Number of requests for a correction so far.
     pub(crate) attempts: u32,
-    /// The limit that the run had reached before the answer.
+    /// The limit that the run reached, or `None` if it reached none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<Bound>,
 }
@@ -58,7 +58,7 @@ const MAX_ERROR_CHARS: usize = 300;
 /// Maximum length of a rejected answer in a request, in characters.
 const MAX_TEXT_CHARS: usize = 20_000;
 
-/// Limits the number of violations, and truncates each to its maximum length.
+/// Limits the number of violations and truncates each violation to the maximum length.
 pub(crate) fn bounded(errors: Vec<String>) -> Vec<String> {
     errors.into_iter().take(MAX_ERRORS).map(|error| clipped(error, MAX_ERROR_CHARS)).collect()
 }

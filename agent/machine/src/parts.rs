@@ -46,7 +46,8 @@ impl From<&str> for SystemPrompt {
     }
 }
 
-/// The serialized form of the prompt: a plain string if the whole prompt is stable.
+/// The serialized form of the prompt: a plain string if the whole prompt is stable, and an object
+/// otherwise.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum PromptForm {

@@ -50,7 +50,7 @@ pub(crate) struct PendingAnswer {
     /// The message to store in the session if the answer is valid.
     pub(crate) message: Message,
     pub(crate) text: String,
-    /// The limit that the run had reached before the answer.
+    /// The limit that the run reached, or `None` if it reached none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<Bound>,
 }

@@ -2,7 +2,7 @@
 //!
 //! A recall program receives the recent conversation, the maximum number of items and, if the
 //! contract has a context, the context as a JSON object. It returns the items, best first, as a
-//! JSON array of strings, as a JSON array of objects with a `text`, or as one item per line.
+//! JSON array of strings, as a JSON array of objects with a `text` field, or as one item per line.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl Default for RecallContract {
 
 impl RecallContract {
     /// Returns true if a recall is due. `conversation` excludes the system message. `tried` is the
-    /// length of the conversation at the run's last recall.
+    /// number of messages in `conversation` at the run's last recall.
     pub(crate) fn is_due(&self, conversation: &[Message], tried: Option<usize>) -> bool {
         let length = conversation.iter().filter(|message| !message.is_added()).count();
         let last = conversation.iter().rposition(|message| message.recalled).max(tried);
@@ -195,7 +195,7 @@ fn read(result: &str) -> Vec<String> {
     }
 }
 
-/// Truncates a string to `max` characters, and marks the truncation with `…`.
+/// Truncates a string to `max` characters and marks the truncation with `…`.
 pub(crate) fn shorten(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),

@@ -266,7 +266,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns true if a run that has taken `steps` steps has reached the limit.
+    /// Returns true if a run that has taken `steps` steps has reached `max_steps`.
     pub(crate) fn is_last_step(&self, steps: u32) -> bool {
         self.max_steps > 0 && steps >= self.max_steps
     }

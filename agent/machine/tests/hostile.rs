@@ -167,7 +167,7 @@ fn a_call_after_a_megabyte_of_noise_is_found() {
     }
 }
 
-/// Generates a piece of a random answer.
+/// Generates a fragment of a random answer.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "ToolCall::Wat(",

@@ -42,7 +42,7 @@ pub struct AgentSpec {
     /// The agent's role and rules, which form the beginning of its prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// The model: a name at the configured endpoint, or a class, such as `class:fast`.
+    /// The name of a model at the configured endpoint, or a model class, such as `class:fast`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The sampling temperature, from 0 to 2.
@@ -101,7 +101,7 @@ pub struct AgentSpec {
     /// Memory items to include in the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
-    /// The rule for recalling further memory items.
+    /// The rule for recalling additional memory items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_contract: Option<RecallContract>,
     /// The JSON Schema of the answer. Without it, the answer is text.
@@ -326,7 +326,7 @@ pub struct AgentExample {
     /// agent's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
-    /// The files, state and answers that the agent's programs can access.
+    /// The files, state and scripted responses that the agent's programs can access.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub scene: toml::Table,
     /// The expected answer, files and state.

@@ -164,8 +164,8 @@ impl TraitSpec {
             .map_err(|key| AgentError::context(agent, format!("the trait `{}`", self.name), key))
     }
 
-    /// Returns the trait's context, with each reference to the agent's context replaced by the
-    /// value.
+    /// Returns the trait's context, with each reference to a value of the agent's context replaced
+    /// by that value.
     fn values(&self, agent: &AgentSpec) -> Result<BTreeMap<String, String>, AgentError> {
         let place = || format!("the context of the trait `{}`", self.name);
         context::filled(&self.context, &agent.context)

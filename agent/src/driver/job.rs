@@ -75,7 +75,7 @@ impl Job {
         Job { grants: Arc::new(grants), ..self }
     }
 
-    /// Creates a job of the tenant `default`, without history, session or workdir.
+    /// Creates a job for the tenant `default`, without a history, a session or a workdir.
     #[must_use]
     pub fn new(message: impl Into<String>, grants: Grants) -> Self {
         Job {

@@ -127,14 +127,14 @@ impl<T> Agent<T> {
 }
 
 impl<T: Send + 'static> Agent<T> {
-    /// Prepares a run. It starts when the result is awaited.
+    /// Prepares a run. The run starts when the returned value is awaited.
     pub fn execute(&self, input: impl Into<String>) -> Execute<T> {
         let start = Start::New { message: input.into(), history: Vec::new() };
         Execute::new(self, new_id(), start)
     }
 
     /// Prepares to resume a run of this agent that is waiting for approvals, or whose process
-    /// ended. The run continues when the result is awaited. The report contains only the
+    /// ended. The run continues when the returned value is awaited. The report contains only the
     /// [trips](super::Trip) since the run was resumed.
     ///
     /// The agent must have the same name as when the run started, so give an explicit name to an
@@ -143,8 +143,8 @@ impl<T: Send + 'static> Agent<T> {
         Execute::new(self, run_id.into(), Start::Resume { answers: Vec::new() })
     }
 
-    /// Starts a run, and returns a stream of its events and the pieces of its answers. This method
-    /// must be called within a tokio runtime.
+    /// Starts a run and returns a stream of its events and of the pieces of its answers. This
+    /// method must be called within a tokio runtime.
     pub fn stream(&self, input: impl Into<String>) -> RunStream<T> {
         self.execute(input).stream()
     }

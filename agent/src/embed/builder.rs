@@ -29,8 +29,8 @@ use crate::wiring::Access;
 /// Maximum total size of a run's default in-memory files, in bytes.
 const MAX_FILES: u64 = 64 << 20;
 
-/// The components and settings that an application supplies for an agent. Its declared delegates
-/// also use them.
+/// The components and settings that an application supplies for an agent. The agent's declared
+/// delegates also use them.
 #[derive(Clone)]
 pub(super) struct Base {
     pub(super) model: Arc<dyn Model>,
@@ -49,7 +49,8 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Returns the host, and creates it if the application did not set one.
+    /// Returns the host. If the application did not set one, creates the built-in host on the first
+    /// call.
     pub(super) fn host(&mut self) -> Result<Host, AgentError> {
         let host = match self.host.take() {
             Some(host) => host,
@@ -174,15 +175,15 @@ impl<T> AgentBuilder<T> {
         self.with(|base| base.store = Some(store))
     }
 
-    /// Writes the trace of each run to a subfolder of `folder`, named after the run's id. The
-    /// signer, if there is one, seals the trace. A run whose trace cannot be written continues.
+    /// Writes the trace of each run to a subfolder of `folder` that is named after the run's id.
+    /// The signer, if there is one, seals the trace. A run whose trace cannot be written continues.
     pub fn trace(self, folder: impl Into<PathBuf>, signer: Option<Arc<Signer>>) -> Self {
         let trace = TraceFolder { folder: folder.into(), signer };
         self.with(|base| base.trace = Some(trace))
     }
 
-    /// Sets files that all runs share. By default, each run has its own in-memory files, at most 64
-    /// MiB.
+    /// Sets the files that all runs share. By default, each run has its own in-memory files, which
+    /// may take up at most 64 MiB in total.
     pub fn files(self, files: Arc<Files>) -> Self {
         self.files_with(move || Arc::clone(&files))
     }
@@ -289,7 +290,8 @@ impl<T> AgentBuilder<T> {
     /// Builds the agent.
     ///
     /// # Errors
-    /// If a part is invalid. The error names the part and the rule that it violates.
+    /// If a part of the configuration is invalid. The error names the part and the rule that it
+    /// violates.
     pub fn build(self) -> Result<Agent<T>, AgentError> {
         let declared = self.spec.clone().unwrap_or_else(|| AgentSpec::new(""));
         let mut spec = declared.with_context(&self.context);
@@ -326,7 +328,7 @@ impl<T> AgentBuilder<T> {
             settings.output = Some(OutputSettings { max_attempts, ..output });
             spec.output_schema = None;
         }
-        // The programs of the delegates are added below, with those of the tools.
+        // The programs of the delegates are added below, together with those of the tools.
         spec.delegates = Vec::new();
         let parts = spec.parts(AgentBase {
             host: &host,
@@ -407,7 +409,7 @@ fn compile(agent: &str, tools: &[Tool]) -> Result<Vec<CompiledTool>, AgentError>
     compiled.collect()
 }
 
-/// Returns the hash of a value. It does not depend on the order of object keys.
+/// Returns the hash of a value. The hash does not depend on the order of object keys.
 fn fingerprint(value: &Json) -> String {
     fn sorted(value: &Json) -> Json {
         match value {

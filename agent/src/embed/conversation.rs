@@ -18,9 +18,9 @@ use crate::model::Model;
 /// A conversation: its messages so far, the agent that answers the next message, and the
 /// application's additions.
 ///
-/// Added tools, programs, delegates, memory items and context values belong to the conversation.
-/// They remain when it continues with another agent. An invalid change returns an error and has no
-/// effect.
+/// Added tools, programs, delegates, memory items and context values belong to the conversation and
+/// remain when the conversation continues with another agent. An invalid change returns an error
+/// and has no effect.
 ///
 /// ```
 /// use wattle_agent::prelude::*;
@@ -168,7 +168,7 @@ impl Conversation {
         let model: Arc<dyn Model> = models.open(name).map_err(AgentError::Model)?;
         self.change(|mut builder| {
             builder.base.model = model;
-            // Otherwise, the model that the declaration names would be opened again.
+            // The declared model is removed, because it would be opened again and used instead.
             builder.spec = builder.spec.map(|spec| AgentSpec { model: None, ..spec });
             builder
         })
@@ -220,7 +220,8 @@ impl Conversation {
         self.change(|builder| builder.context(values))
     }
 
-    /// Applies a change to the configuration if an agent can be built with the result.
+    /// Applies a change to the configuration if an agent can be built from the changed
+    /// configuration.
     fn change(
         &mut self,
         change: impl FnOnce(AgentBuilder) -> AgentBuilder,

@@ -101,7 +101,7 @@ impl<T: Send + 'static> Execute<T> {
         Execute { cancel: cancel.into(), ..self }
     }
 
-    /// Sets the files for this run, which it uses instead of the agent's files.
+    /// Sets the files that this run uses instead of the agent's files.
     pub fn files(self, files: Arc<Files>) -> Self {
         Execute { files: Some(files), ..self }
     }
@@ -117,7 +117,7 @@ impl<T: Send + 'static> Execute<T> {
         self
     }
 
-    /// Starts the run, and returns a stream of its events and the pieces of its answers. This
+    /// Starts the run and returns a stream of its events and of the pieces of its answers. This
     /// method must be called within a tokio runtime.
     pub fn stream(self) -> RunStream<T> {
         let queue = Arc::new(StreamQueue::default());
@@ -134,7 +134,8 @@ impl<T: Send + 'static> Execute<T> {
     }
 
     fn start(self, stream: Option<Arc<StreamQueue>>, gate: Option<Arc<Gate>>) -> RunTask<T> {
-        // A child handle, so that dropping the run does not cancel the caller's handle.
+        // The run gets a child handle, so that dropping the run does not cancel the caller's
+        // handle.
         let cancel = self.cancel.child();
         let run = Run {
             inner: Arc::clone(&self.agent.inner),
@@ -190,7 +191,7 @@ impl<T> Future for RunTask<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.task.poll_unpin(context).map(|joined| match joined {
             Ok(finished) => finished.into_result(self.read),
-            // The run catches its own panics, so this means that the runtime was shut down.
+            // The run catches its own panics, so this error means that the runtime was shut down.
             Err(stopped) => Err(RunFailure::new(
                 ReportBuilder::new((self.id.clone(), self.id.clone()), None, String::new()).finish(
                     &Ending::Failed { message: format!("error: {stopped}") },

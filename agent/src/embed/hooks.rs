@@ -48,7 +48,8 @@ impl Hooks {
                 let relay = &mut |delta: Delta<'_>| {
                     (on_delta.lock().unwrap_or_else(PoisonError::into_inner))(delta);
                 };
-                // The middleware repeats the request, so the text sent so far is discarded.
+                // If the middleware repeats the request, the text that was passed on so far is
+                // discarded.
                 if is_asked.swap(true, Ordering::Relaxed) {
                     relay(Delta::Restart);
                 }
@@ -178,8 +179,8 @@ impl Drop for TripGuard {
     }
 }
 
-/// An observer that builds the report of a run from its events, and passes them to handlers and to
-/// the stream.
+/// An observer that builds the report of a run from the run's events and passes the events to
+/// handlers and to the stream.
 pub(super) struct RunObserver {
     pub(super) agent: Arc<Inner>,
     /// The ids of the run and of the root run of its tree.
@@ -244,7 +245,7 @@ impl RunObserver {
         self.notify(RunEventKind::ChildEnded { child, name, status });
     }
 
-    /// Finishes the report of a run that has ended, and adds `turns` as its messages.
+    /// Finishes the report of a run that has ended and sets `turns` as the run's messages.
     pub(super) fn finish(
         &self,
         ending: &Ending,

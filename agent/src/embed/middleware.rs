@@ -246,6 +246,6 @@ impl<'a> NextCall<'a> {
     }
 }
 
-/// The error that is reported if the application's code panics. The panic's message is only written
+/// The error that is reported if the application's code panics. The panic's message is written only
 /// to the log.
 pub(super) const PANICKED: &str = "the application failed; its log has the reason";

@@ -102,7 +102,7 @@ impl ReportStatus {
         match ending {
             Ending::Answered { .. } => ReportStatus::Completed,
             Ending::Exhausted { data: Some(_), .. } => ReportStatus::Completed,
-            // In the last step, the model had to answer.
+            // In the last step, the model had to answer, so the text is its answer.
             Ending::Exhausted { bound: Bound::Steps, text, .. }
                 if !text.starts_with("stopped: ") =>
             {
@@ -211,7 +211,7 @@ impl ReportBuilder {
         ReportBuilder { report, open: Vec::new() }
     }
 
-    /// Adds an event of the run to the report, and returns the resulting changes for the handlers.
+    /// Adds an event of the run to the report and returns the resulting changes for the handlers.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Change> {
         match event {
             Event::ToolStart { step, call, label, args, .. } => {
@@ -221,7 +221,7 @@ impl ReportBuilder {
                 self.call_ended((*step, *call), *success, output, *dur_ms).into_iter().collect()
             }
             Event::Retry { step, attempt, error } => {
-                // A program that does not compile has no result.
+                // A program that does not compile emits no `ToolResult`, so its call ends here.
                 let open: Vec<(u32, u32)> = self.open_calls_of(*step);
                 let ended = |call| self.call_ended(call, false, error, 0);
                 let mut changes: Vec<Change> = open.into_iter().filter_map(ended).collect();
@@ -242,7 +242,7 @@ impl ReportBuilder {
         }
     }
 
-    /// Adds a trip that starts now, and returns its number.
+    /// Adds a trip that starts now and returns its number.
     pub(super) fn trip_started(&mut self) -> u32 {
         let index = u32::try_from(self.report.trips.len()).unwrap_or(u32::MAX).saturating_add(1);
         self.report.trips.push(Trip { index, started_ms: crate::now_ms(), ..Trip::default() });
@@ -254,7 +254,7 @@ impl ReportBuilder {
         self.report.trips.last().cloned()
     }
 
-    /// Completes the last trip, and returns it.
+    /// Completes the last trip and returns it.
     pub(super) fn trip_ended(
         &mut self,
         duration_ms: u64,
@@ -276,7 +276,7 @@ impl ReportBuilder {
         self.report.children.push(report);
     }
 
-    /// Completes the report of a run that has just ended with `ending`, and returns it.
+    /// Completes and returns the report of a run that has just ended with `ending`.
     pub(super) fn finish(
         &mut self,
         ending: &Ending,
@@ -297,7 +297,7 @@ impl ReportBuilder {
         self.end(usage)
     }
 
-    /// Completes the report of a run that has just been parked, and returns it.
+    /// Completes and returns the report of a run that has just been parked.
     pub(super) fn park(&mut self, reason: String) -> RunReport {
         self.report.status = ReportStatus::Parked;
         self.report.text.clone_from(&reason);

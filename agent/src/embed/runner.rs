@@ -311,8 +311,8 @@ impl Gate {
         Some(messages)
     }
 
-    /// Passes a piece of an answer to the application's function. From other events, records the
-    /// model's text and the number of recalled items.
+    /// If the event is a piece of an answer, passes it to the application's function. From other
+    /// events, records the model's text and the number of recalled items.
     pub(super) fn event(&self, event: &Event) {
         let mut progress = lock(&self.progress);
         match event {
@@ -368,7 +368,7 @@ pub(super) struct RunnerChannels {
     pauses: mpsc::UnboundedReceiver<Pause>,
 }
 
-/// Creates the channels between a run and its runner, and returns both ends.
+/// Creates the channels between a run and its runner and returns both ends.
 pub(super) fn gate(agent: &Arc<Inner>) -> (Arc<Gate>, RunnerChannels) {
     let (commands, to_run) = mpsc::unbounded_channel();
     let (from_run, pauses) = mpsc::unbounded_channel();

@@ -44,7 +44,7 @@ impl<T: Send + 'static> RunStream<T> {
         self.task.run_id()
     }
 
-    /// Waits until the run has ended, and returns its report. Unread items are dropped.
+    /// Waits until the run has ended and returns its report. Unread items are dropped.
     ///
     /// # Errors
     /// If the run did not complete.
@@ -95,7 +95,8 @@ impl StreamQueue {
         self.change(|state| state.items.push_back(StreamItem::Event(Box::new(event))));
     }
 
-    /// Adds a piece of an answer. If the newest item is also a piece, the two are joined.
+    /// Adds a piece of an answer. If the last item in the queue is also a piece, the two are
+    /// joined.
     pub(super) fn delta(&self, text: &str) {
         self.change(|state| match state.items.back_mut() {
             Some(StreamItem::Delta { delta }) => delta.push_str(text),

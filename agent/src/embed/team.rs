@@ -74,7 +74,7 @@ impl Team {
             Ok(Delegate { reference, shown_name, description })
         };
         let delegates = references.into_iter().map(delegate).collect::<Result<_, _>>()?;
-        // The handlers and the output apply to this agent only.
+        // The handlers and the output settings apply to this agent only.
         let mut base = Base { handlers: Vec::new(), ..base };
         base.settings.output = None;
         Ok(Team { delegates, given, spec: spec.clone(), base })

@@ -306,7 +306,7 @@ impl CompiledTool {
             let shown = quote(arguments, 100);
             Failure::new(Code::EPARSE, format!("{shown} is not a JSON object: {error}"))
         })?;
-        // A missing optional argument is passed as null.
+        // The tool's program passes null for an optional argument that is missing.
         fields.retain(|name, value| !value.is_null() || self.required.contains(name));
         let arguments = Json::Object(fields);
         match self.schema.faults(&arguments, MAX_FAULTS) {

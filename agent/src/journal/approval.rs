@@ -1,4 +1,5 @@
-//! Pending approvals, which are questions that a run asks a person, and the answers to them.
+//! Pending approvals and the answers to them. A pending approval is a question that a run asks a
+//! person.
 
 use serde::{Deserialize, Serialize};
 use wattle_capability::policy::Answer;
@@ -11,8 +12,8 @@ use crate::error::StoreError;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApproval {
-    /// The id of the call: the step and the call within the step, such as `2.1`. For a call of a
-    /// child run, that run's id and `/` precede it.
+    /// The id of the call: the number of the step and the number of the call within the step, such
+    /// as `2.1`. For a call of a child run, the id begins with the child run's id and `/`.
     pub call: String,
     /// A description of what the program would do.
     pub question: String,

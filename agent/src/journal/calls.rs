@@ -38,8 +38,8 @@ pub struct CallView {
     pub error: Option<String>,
     /// If true, the call has no result yet.
     pub pending: bool,
-    /// Start of the first of the consecutive calls, in milliseconds since 1970. Null if the call
-    /// was recorded by a version that did not record times.
+    /// Start time of the first of the consecutive calls, in milliseconds since 1970. Null if the
+    /// call was recorded by a version of Wattle that did not record times.
     pub ts: Option<u64>,
     /// Time from `ts` to the end of the last of the consecutive calls, in milliseconds.
     pub dur_ms: Option<u64>,

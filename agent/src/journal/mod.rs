@@ -81,8 +81,8 @@ pub trait Journal: Send + Sync {
     /// returns, so that an attempt that crashes the process or the machine is counted.
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
-    /// Parks a run, and adds `events`. With a reason, an operator has to release it; without one,
-    /// it waits for approvals.
+    /// Parks a run, and adds `events`. If there is a reason, an operator has to release the run.
+    /// Otherwise the run waits for approvals.
     fn park(
         &self,
         run: &str,
@@ -107,9 +107,9 @@ pub trait Journal: Send + Sync {
     /// Records calls, or the results of calls that were recorded before.
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()>;
 
-    /// Ends a run. In the same transaction, adds the messages of `end` and, if requested, the run's
-    /// files to the run's session, and removes the state that the run's programs stored for this
-    /// run only.
+    /// Ends a run. The same transaction adds the messages in `end` to the run's session and, if
+    /// `end` requests it, also the files that the run changed. It also removes the state that the
+    /// run's programs stored for this run only.
     fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()>;
 
     /// Returns a run, or `None` if there is no such run.
@@ -119,16 +119,16 @@ pub trait Journal: Send + Sync {
     /// omitted.
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>>;
 
-    /// Returns at most `limit` events of a run with numbers above `after`, in order.
+    /// Returns at most `limit` of a run's events whose numbers are greater than `after`, in order.
     fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>>;
 
     /// Returns the turns of a run, in order. Large file changes may be missing from them;
     /// [`files_of_tree`](Journal::files_of_tree) returns all file changes.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
-    /// Returns the file changes recorded in the turns of a run and its descendants, in the order of
-    /// recording. Each change is paired with the number of a turn of this run. For a change by a
-    /// child run, this is the turn that receives the child's result.
+    /// Returns the file changes recorded in the turns of a run and its descendants, in the order in
+    /// which they were recorded. Each change is paired with the number of a turn of this run. For a
+    /// change by a child run, this is the turn that receives the child's result.
     fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<(u32, String)>>;
 
     /// Returns the calls made by the programs that one turn started.

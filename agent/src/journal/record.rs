@@ -55,7 +55,7 @@ pub struct RunRecord {
     pub attempts: u32,
     /// The reason why an operator has to release the run, or `None` if it is waiting for approvals.
     pub reason: Option<String>,
-    /// The result of the run, once it has ended.
+    /// The result of the run, or `None` if the run has not ended.
     pub summary: Option<RunSummary>,
     /// The data that was recorded at the start of the run.
     pub start: RunStart,
@@ -82,7 +82,7 @@ pub struct QueuedRun {
 }
 
 impl QueuedRun {
-    /// Creates a run of normal priority without a session or requirements.
+    /// Creates a queued run that has normal priority, no session and no requirements.
     #[must_use]
     pub fn new(id: impl Into<String>, message: impl Into<String>, origin: Json) -> QueuedRun {
         QueuedRun {
@@ -128,7 +128,7 @@ impl Priority {
         }
     }
 
-    /// Returns the priority that a number represents in stores, or `None` if there is none.
+    /// Returns the priority that a number represents in stores, or `None` if the number is unknown.
     pub(crate) fn of_number(number: i32) -> Option<Priority> {
         Priority::ALL.into_iter().find(|priority| priority.number() == number)
     }
@@ -294,8 +294,8 @@ pub struct Turn {
     /// The resulting effects.
     #[serde(rename = "done")]
     pub effects: Vec<RecordedEffect>,
-    /// The sequence number of the turn's first event. If the turn emits no events, the number of
-    /// the next event.
+    /// The sequence number of the turn's first event. If the turn emits no events, this is the
+    /// number of the next event.
     pub seq: u64,
     /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,
@@ -312,7 +312,7 @@ impl Turn {
     }
 }
 
-/// Charges the usage of programs, then advances the state machine by one step.
+/// Charges `spent`, the model usage by programs, and then advances the state machine by one step.
 pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<Effect>) {
     let state = if is_nothing(&spent) { state } else { step(state, Input::Spent(spent)).0 };
     step(state, input)
@@ -340,7 +340,8 @@ pub struct RecordedCall {
     pub times: u32,
     /// The result; `None` while the call is pending.
     pub result: Option<CallResult>,
-    /// The time of the call; `None` if it was recorded by a version without times.
+    /// The time of the call; `None` if the call was recorded by a version of Wattle that did not
+    /// record times.
     pub time: Option<CallTime>,
 }
 
@@ -350,6 +351,6 @@ pub struct CallTime {
     /// Start time of the first call that the record covers, in milliseconds since 1970.
     pub began: u64,
     /// Time from `began` to the end of the last call that the record covers, in milliseconds;
-    /// `None` while it is pending.
+    /// `None` while that call is pending.
     pub dur_ms: Option<u64>,
 }

@@ -38,7 +38,7 @@ pub(crate) struct ResumePoint {
     pub(crate) effects: Vec<Effect>,
     /// The sequence number of the first event that the pending effects emit.
     pub(crate) seq: u64,
-    /// The sequence number of the newest event in the journal.
+    /// The sequence number of the latest event in the journal.
     pub(crate) recorded: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,
@@ -138,8 +138,8 @@ impl TurnRecorder {
         self.resumed.as_ref()
     }
 
-    /// Takes the first failure to record a turn. After a failure, the run must not be ended: its
-    /// record stops before the failed turn, and it can be resumed from there.
+    /// Returns the first failure to record a turn, and clears it. After a failure, the run must not
+    /// be ended: its record stops before the failed turn, and it can be resumed from there.
     pub(crate) fn take_failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -129,7 +129,8 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
         &host.listing(None, first),
         start.setup.dialect,
     );
-    // The section on the output may belong to either part, but always lies between the two.
+    // The section about the output may belong to either part of the prompt, but is always between
+    // the two.
     let section = start.setup.output.as_ref().map(OutputContract::section).unwrap_or_default();
     let (was, is) =
         (start.setup.system.to_string(), format!("{}{section}{}", prompt.stable, prompt.rest));

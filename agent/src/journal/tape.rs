@@ -73,7 +73,7 @@ struct TapeState {
     calls: usize,
     /// Total size of the recorded arguments and results, in bytes.
     bytes: usize,
-    /// Approximate size of the buffer, in bytes.
+    /// Approximate size of `pending`, in bytes.
     buffered: usize,
     /// The calls that are being performed.
     performed: HashMap<CallKey, Start>,
@@ -117,7 +117,7 @@ impl TapeState {
 /// A difference between a replay and the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The part that differs, such as `call 3 of the program`.
+    /// The name of what differs, such as `call 3 of the program`.
     pub what: String,
     /// The recorded value.
     pub was: String,
@@ -162,7 +162,7 @@ impl RunTape {
         }
     }
 
-    /// Takes the calls that have not been written to the journal yet.
+    /// Removes and returns the calls that have not been written to the journal yet.
     pub(super) fn take_pending(&self) -> Vec<RecordedCall> {
         let mut state = self.lock();
         state.buffered = 0;

@@ -140,7 +140,8 @@ pub(super) fn describe_difference(was: &impl Serialize, is: &impl Serialize) -> 
     excerpts(&text(serde_json::to_string(was)), &text(serde_json::to_string(is)))
 }
 
-/// Returns excerpts of two strings that begin shortly before their first difference.
+/// Returns an excerpt from each of two strings. The excerpts begin shortly before the first
+/// difference.
 pub(super) fn excerpts(was: &str, is: &str) -> (String, String) {
     const BEFORE: usize = 20;
     const SHOWN: usize = 120;

@@ -13,7 +13,7 @@ use crate::lines::Line;
 /// reported without line numbers.
 const MAX_COMPARED: usize = 500_000;
 
-/// The first fault in a run's lines, with the extent of the unchanged lines before it.
+/// The first fault in a run's lines, and the extent of the unchanged lines before the fault.
 pub(super) struct Diagnosis {
     /// Number of unchanged lines at the start of the run.
     pub(super) sealed: u64,
@@ -30,7 +30,7 @@ struct RunLines {
     is_complete: bool,
 }
 
-/// A line of the trace, with the head of the chain after it.
+/// A line of the trace, and the head of the chain after this line.
 struct TraceLine {
     number: u64,
     hash: Hash,

@@ -71,7 +71,8 @@ impl LockedLedger {
         self.last_line(end).map(|(_, line)| Some(line))
     }
 
-    /// Returns the line that ends at position `end`, and the position of its start.
+    /// Returns the line that ends at the byte position `end`, preceded by the byte position of its
+    /// start.
     fn last_line(&mut self, end: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut line = Vec::new();
         let mut from = end;
@@ -118,9 +119,9 @@ impl LockedLedger {
         LineReader::from(self.0.try_clone()?, position)
     }
 
-    /// Returns a position such that all lines before it satisfy `is_older`. Lines are sorted by
-    /// time, so the file is searched backwards in large steps, and the position may be earlier than
-    /// necessary.
+    /// Returns a byte position such that all lines before it satisfy `is_older`. Lines are sorted
+    /// by time, so the file is searched backwards in large steps, and the position may be earlier
+    /// than necessary.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -143,7 +144,7 @@ impl LockedLedger {
         Ok(0)
     }
 
-    /// Appends a line in one write, and returns the position after it.
+    /// Appends a line in one write, and returns the byte position after it.
     ///
     /// # Errors
     /// If the line cannot be written.

@@ -118,7 +118,7 @@ pub enum Finding {
         /// seal was on the first line, or the previous line was not a seal.
         previous_run: String,
     },
-    /// The store has the final seal of the run, but the ledger has no seal of that run.
+    /// The store contains the final seal of the run, but the ledger contains no seal of that run.
     RunRemoved {
         /// Number of sealed lines.
         lines: u64,
@@ -248,7 +248,7 @@ impl Finding {
     }
 }
 
-/// Formats the finding with its file and line, if it has them.
+/// Formats the finding, preceded by its file and line number if it has them.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.location() {

@@ -72,8 +72,8 @@ impl Keys {
     /// that create it at the same time get the same key.
     ///
     /// # Errors
-    /// If the folder cannot be written, the file is not a key of this tenant, or other users can
-    /// read the file.
+    /// If the folder cannot be written, or the key file is invalid, belongs to another tenant, or
+    /// can be read by other users.
     pub fn signer(&self, tenant: &str) -> Result<Signer, KeyError> {
         let key = SigningKey::from_bytes(&self.seed(tenant, "key")?);
         let pin = self.path(tenant, "pub");
@@ -99,7 +99,8 @@ impl Keys {
         self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }
 
-    /// Returns true if the tenant has a key for secrets. Without it, no secret can be read.
+    /// Returns true if the tenant has a key that encrypts secrets. Without this key, no secret can
+    /// be read.
     #[must_use]
     pub fn has_cipher(&self, tenant: &str) -> bool {
         self.path(tenant, "cipher").exists()
@@ -119,7 +120,7 @@ impl Keys {
     /// Returns the public key that is pinned for the tenant, or `None` if no key is pinned.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not a key of this tenant.
+    /// If the key file cannot be read, is invalid, or belongs to another tenant.
     pub fn pinned(&self, tenant: &str) -> Result<Option<PublicKey>, KeyError> {
         let path = self.path(tenant, "pub");
         let read = || -> Result<Option<PublicKey>, Cause> {
@@ -154,8 +155,8 @@ impl Keys {
         Ok(self.secret(tenant, path)?.ok_or("it was removed while it was being created")?)
     }
 
-    /// Returns the path of a key file. The name is hashed, so that it is a valid file name for any
-    /// tenant.
+    /// Returns the path of a key file. The tenant's name is hashed, so that the file name is valid
+    /// for any tenant.
     fn path(&self, tenant: &str, kind: &str) -> PathBuf {
         let name = hex(&of(tenant.as_bytes()));
         self.folder.join(format!("{}.{kind}", name.get(..32).unwrap_or_default()))

@@ -36,8 +36,8 @@ struct SealedChain {
     head: Option<Hash>,
     /// If true, another process has sealed the end of the run.
     has_ended: bool,
-    /// A position in the trace and the number of the run's lines before it, all of which are
-    /// sealed. `None` if no such position is known yet.
+    /// A byte position in the trace, and the number of the run's lines before it. All of these
+    /// lines are sealed. `None` if no such position is known yet.
     sealed_to: Option<(u64, u64)>,
     /// If true, the trace may have unsealed lines of the run after `sealed_to`.
     is_behind: bool,
@@ -48,8 +48,8 @@ struct SealedChain {
 
 impl Recorder {
     /// Opens the trace of a run in `folder`. Without a signer, the trace is not sealed. If the run
-    /// is resumed, lines that the previous process wrote but did not seal are sealed and marked as
-    /// late, as soon as the ledger can be locked.
+    /// is resumed, the recorder seals any lines that the previous process left unsealed, as soon as
+    /// the ledger can be locked, and marks them as late.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -93,7 +93,7 @@ impl Recorder {
             }
         }
         let sealed = recorder.chain.as_ref().map_or(u64::MAX, |chain| chain.count);
-        // The first line that may have to be sealed: its position, and the number of the run's
+        // The first line that may have to be sealed: its byte position, and the number of the run's
         // lines before it.
         let mut unsealed = None;
         if let Some(file) = open_lines_to_read(&steps)? {
@@ -130,16 +130,17 @@ impl Recorder {
     }
 
     /// Locks the ledger, reads the seals that other processes have added, and seals the lines that
-    /// were written while the ledger could not be locked. Passes lines of the run that other
-    /// processes have written in the meantime to `each`. Returns `None` if the trace is not sealed.
+    /// were written while the ledger could not be locked. Calls `each` for every line of the run
+    /// that another process has written in the meantime. Returns `None` if the trace is not sealed.
     fn lock(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<Option<LockedLedger>> {
         let Some(chain) = &mut self.chain else { return Ok(None) };
         let steps = self.folder.join(TRACE_FILE);
         if chain.is_behind && chain.sealed_to.is_none() {
-            // The search of the whole trace comes first, so that the lock is not held meanwhile.
+            // The whole trace is searched before the ledger is locked, so that the lock is not held
+            // during the search.
             chain.sealed_to = Some((first_line(&steps, &chain.run)?, 0));
         }
-        // While the file is locked, no other process seals.
+        // While the ledger is locked, no other process can add seals.
         let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
         chain.catch_up(&mut ledger)?;
         if chain.is_behind {
@@ -253,8 +254,8 @@ impl SealedChain {
         Ok(())
     }
 
-    /// Returns a position in the ledger before which there are no seals for the run. A new run may
-    /// already have seals if another process tried to begin it.
+    /// Returns a byte position in the ledger before which there are no seals of the run. A new run
+    /// may already have seals if another process tried to begin it.
     fn first_position(&self, ledger: &mut LockedLedger) -> io::Result<u64> {
         let Ok(id) = self.run.parse::<ulid::Ulid>() else { return ledger.position_after(|_| true) };
         let begin = id.timestamp_ms().saturating_sub(CLOCKS_MS);
@@ -300,7 +301,7 @@ fn when_locked<T>(error: io::Error) -> io::Result<Option<T>> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
 }
 
-/// Returns the position of the run's first line in the trace, or the end of the trace if it
+/// Returns the byte position of the run's first line in the trace, or the end of the trace if it
 /// contains no line of the run.
 fn first_line(steps: &Path, run: &str) -> io::Result<u64> {
     let Some(file) = open_lines_to_read(steps)? else { return Ok(0) };

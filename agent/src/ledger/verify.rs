@@ -1,9 +1,9 @@
 //! Verification of a trace against its seals.
 //!
-//! The trace and the ledger are both read line by line, and only once if they are valid. Memory use
-//! grows with the number of runs, not with the number of lines: the last head of a run proves all
-//! its previous lines. Only the lines of a run with a fault are compared one by one (see
-//! `diagnosis`).
+//! The trace and the ledger are both read line by line. If they are valid, each of them is read
+//! only once. Memory use grows with the number of runs, not with the number of lines: the last head
+//! in a run's chain verifies all of the run's sealed lines. Only the lines of a run with a fault
+//! are compared one by one (see `diagnosis`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -41,7 +41,7 @@ pub enum Pins {
 pub struct Verification {
     /// The verdict on each run, ordered by the run's first line in the trace.
     pub runs: Vec<Verdict>,
-    /// Further findings about the files, at most 50.
+    /// The findings that concern a file rather than one run; at most 50.
     pub files: Vec<Finding>,
 }
 
@@ -59,8 +59,8 @@ pub struct Verdict {
     pub sealed: u64,
     /// Time of the last seal whose line is unchanged, in milliseconds since 1970.
     pub time: Option<u64>,
-    /// If true, the run has its final seal. Otherwise the run was stopped, is in progress, or its
-    /// end was removed.
+    /// If true, the ledger contains the run's final seal. Otherwise the run was stopped or is in
+    /// progress, or its end was removed.
     pub ended: bool,
     /// Number of lines that were sealed late: when the run was resumed, or after another process
     /// had kept the ledger locked.
@@ -92,7 +92,8 @@ pub enum VerifyError {
 /// come from a store.
 ///
 /// # Errors
-/// If there is no trace, or a file cannot be read.
+/// If a file or a pinned key cannot be read, if the trace has too many runs, or if there is no
+/// trace and `known` is empty.
 pub fn verify(
     folder: &Path,
     pins: &Pins,
@@ -222,13 +223,13 @@ impl Run {
         self.has_seals() && self.verdict.finding.is_none() && !is_same
     }
 
-    /// Returns true if the ledger has seals for the run.
+    /// Returns true if the ledger contains seals of the run.
     pub(super) fn has_seals(&self) -> bool {
         self.first_seal.is_some()
     }
 
-    /// Returns true if the run's line with this number must have the same position in the trace as
-    /// its seal has in the ledger. Lines that were sealed late, or with version 1, may be in a
+    /// Returns true if the trace must contain the run's line with this number in the order of the
+    /// seals. Lines that were sealed late, or with version 1 of the seal format, may be in a
     /// different order.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
@@ -284,7 +285,7 @@ impl Findings {
     }
 
     /// Checks one seal and updates the state of its run. `previous` is the hash of the ledger line
-    /// before it, or `None` if that line is too long to be read.
+    /// before the seal, or `None` if that line is too long to be read.
     fn seal(
         &mut self,
         line: u64,
@@ -384,8 +385,8 @@ impl Findings {
 }
 
 impl Run {
-    /// Checks the next seal of the run and updates the run's state. Returns true if the sealed line
-    /// must have the same position in the trace as its seal has in the ledger.
+    /// Checks the next seal of the run and updates the run's state. Returns true if the trace must
+    /// contain the sealed line in the order of the seals.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);
@@ -452,7 +453,7 @@ impl Run {
     }
 }
 
-/// Returns the run of a trace line, or an empty string if the line does not name a run.
+/// Returns the id of the run that a trace line names, or an empty string if it names no run.
 pub(super) fn run_of(line: &[u8]) -> String {
     #[derive(Deserialize)]
     struct RunField {

@@ -16,10 +16,10 @@
 //! {"request":{…},"reply":{"text":"the key is ***"},"masked":true}
 //! ```
 //!
-//! `digests` contains the first 16 hex digits of a BLAKE3 hash for each message of the request, and
-//! `last` contains the last message. In both, the run's nonce is replaced with `CODE`, so that a
-//! recording can be played in any run. A `vector` is the embedding of the only message in the
-//! request.
+//! For each message of the request, `digests` contains the first 16 hex digits of the message's
+//! BLAKE3 hash. `last` contains the last message of the request. Before messages are hashed or
+//! recorded, the run's nonce is replaced with `CODE`, so that a recording can be played in any run.
+//! A `vector` is the embedding of the only message in the request.
 //!
 //! A recording can be shared, so keys and secrets are masked in it. A turn whose reply contains a
 //! mask is marked as `masked`. Such a turn is not played back, because it differs from the model's
@@ -213,8 +213,8 @@ pub struct Cassette {
 #[derive(Debug)]
 struct Turns<T> {
     turns: Vec<RecordedTurn<T>>,
-    /// For each recorded request, identified by the digests of its messages, the indices of its
-    /// turns in order.
+    /// The indices of the turns that were recorded for each request, in the order of recording. The
+    /// key of a request is the digests of its messages.
     by_request: HashMap<Vec<String>, Vec<usize>>,
     /// A flag for each turn: true if the turn was played.
     played: Mutex<Vec<bool>>,
@@ -399,7 +399,8 @@ impl Recorder {
     pub fn create(model: Arc<dyn Model>, path: &Path, mask: Mask) -> Result<Self, ModelError> {
         model.key().inspect(|key| mask.add_key(key));
         let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
-        // A link that came with the workdir could lead to a file that no run may write.
+        // Links are not followed: a link in the workdir could point to a file that no run may
+        // write.
         let mut file = open_lines(path).map_err(cannot_open)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(cannot_open)?;
@@ -427,7 +428,7 @@ impl Recorder {
     }
 }
 
-/// Writes a line in one system call, so that lines of concurrent processes do not interleave.
+/// Writes a line in one system call, so that concurrent processes do not interleave their lines.
 fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
     let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
         line.push(b'\n');

@@ -131,9 +131,9 @@ impl<'a> From<&'a Message> for RequestMessage<'a> {
     }
 }
 
-/// Converts a message for a request, and marks text for caching. In the whole request, two texts
-/// are marked: the system text shared by all sessions of an agent, and the last message, if it is
-/// the user's.
+/// Converts a message to its form in a request and marks text for caching. In the whole request,
+/// two texts are marked: the system text shared by all sessions of an agent, and the last message,
+/// if it is the user's.
 fn marked(message: &Message, is_last: bool) -> RequestMessage<'_> {
     let end = match message.role {
         Role::System => message.stable,
@@ -278,7 +278,7 @@ impl ChatBuilder {
         }
         self.reply.has_begun = true;
         if choice.get("finish_reason").and_then(Value::as_str) == Some("error") {
-            // A relay reports its provider's failure in the middle of a message.
+            // A relay reports a failure of its provider in the middle of a message.
             let message = "the provider ended the answer with an error".to_owned();
             return Err(ReplyFault::Reported { unavailable: true, status: None, message });
         }
@@ -290,7 +290,8 @@ impl ChatBuilder {
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
             self.absorb_message(delta)?;
         } else if self.reply.text.is_empty() && self.reply.calls.is_empty() {
-            // A complete message. At the end of a stream, it only repeats the pieces.
+            // The frame contains a complete message. At the end of a stream, such a message only
+            // repeats the pieces, so it is not read.
             match choice.get("message") {
                 Some(message) if message.is_object() => self.absorb_message(message)?,
                 _ => self

@@ -33,7 +33,7 @@ pub enum ModelErrorKind {
     Request,
     /// The endpoint is busy or failing (408, 409, 425, 429, 5xx), even after all retries.
     Unavailable,
-    /// The endpoint could not be reached, or the connection broke off.
+    /// The endpoint could not be reached, or the connection was lost.
     Network,
     /// The network policy does not allow the endpoint.
     Refused,

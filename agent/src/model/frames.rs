@@ -4,8 +4,8 @@ use super::protocol::ReplyFault;
 use super::sse::EventParser;
 
 /// A splitter that divides a response body into frames: the JSON documents of its events, or the
-/// whole body if it is one JSON document. The first character determines the format, because the
-/// content type is unreliable.
+/// whole body if it is one JSON document. The first character of the body determines its format,
+/// because the content type is unreliable.
 #[derive(Debug, Default)]
 pub(super) enum Frames {
     #[default]
@@ -14,7 +14,7 @@ pub(super) enum Frames {
     Events(EventParser),
 }
 
-/// Maximum size of a frame, in bytes. Parsed JSON takes up to 64 times its size in memory.
+/// Maximum size of a frame, in bytes. Parsed JSON takes up to 64 times as much memory as its text.
 pub(super) const FRAME_LIMIT: usize = 4 << 20;
 
 impl Frames {

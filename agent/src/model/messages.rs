@@ -57,7 +57,8 @@ pub(super) fn body(
     let budget = thinking_budget(request, fields);
     serde_json::to_vec(&Body {
         model,
-        // The limit includes the reasoning, so the reasoning budget is added to the answer's limit.
+        // The limit includes the reasoning, so the reasoning budget is added to the maximum length
+        // of the answer.
         max_tokens: request.max_tokens.saturating_add(budget.unwrap_or(0)),
         system,
         messages,
@@ -116,8 +117,8 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Splits a system message at the end of its stable part, and marks that part for caching. A
-/// message without a stable part is marked as a whole.
+/// Splits a system message at the end of its stable part and marks that part for caching. A message
+/// without a stable part is marked as a whole.
 fn system_blocks(message: &Message) -> Vec<Value> {
     let (stable, rest) = match message.content.split_at_checked(message.stable) {
         Some((stable, rest)) if !stable.is_empty() => (stable, rest),

@@ -106,7 +106,8 @@ pub trait Model: Send + Sync {
 pub enum Delta<'a> {
     /// The next piece of the text.
     Text(&'a str),
-    /// The connection was lost and the request is repeated. The text so far must be discarded.
+    /// The connection was lost, and the request is repeated. The text received so far must be
+    /// discarded.
     Restart,
 }
 

@@ -188,7 +188,7 @@ pub(super) enum ReplyFault {
 /// Maximum number of calls in one message.
 pub(super) const MAX_CALLS: usize = 256;
 
-/// Checks that a message with `known` calls may have one more.
+/// Checks that a message that already contains `known` calls may contain one more.
 pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {
     if known < MAX_CALLS {
         Ok(())

@@ -25,7 +25,7 @@ pub(crate) use spans::RunSpans;
 
 /// Maximum duration of an export.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent exports; further exports are dropped.
+/// Maximum number of concurrent exports. Additional exports are dropped.
 const MAX_CONCURRENT: usize = 32;
 
 /// A client for an OpenTelemetry collector. Clones share one connection and queue.

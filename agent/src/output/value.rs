@@ -42,7 +42,8 @@ fn only(mut values: impl Iterator<Item = Json>) -> Result<Option<Json>, String> 
 
 /// Returns the contents of the code fences in a string.
 fn fences(text: &str) -> impl Iterator<Item = &str> {
-    // The contents of fences are the parts at odd positions. Their first line names the language.
+    // The contents of the fences are the parts at odd positions. The first line of a fence may name
+    // its language.
     let parts = text.split("```").skip(1).step_by(2).take(MAX_TRIES);
     parts.map(|part| match part.split_once('\n') {
         Some((language, inside)) if !language.trim_start().starts_with(['{', '[']) => inside,

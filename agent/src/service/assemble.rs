@@ -22,7 +22,7 @@ use crate::store::TenantStore;
 /// A port that creates the parts of runs. The command line creates them from its settings, and the
 /// server from a tenant and a session.
 pub trait RunAssembler: Send + Sync {
-    /// Creates the parts of a run, at its start and each time it is resumed.
+    /// Creates the parts of a run when the run starts and each time it is resumed.
     ///
     /// # Errors
     /// If the parts cannot be created, or the store fails.
@@ -101,7 +101,7 @@ pub struct RunParts {
     pub meter: Meter,
     /// The folder to which the trace is written.
     pub workdir: Option<PathBuf>,
-    /// The session label in the trace of a run that does not belong to a session.
+    /// The label that the trace records as the session if the run belongs to no session.
     pub label: Option<String>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,

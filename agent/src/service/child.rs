@@ -1,7 +1,8 @@
 //! Child runs: runs of other agents, started by a run's programs.
 //!
-//! The parent drives its child runs. If a child run waits for a person, so does its parent. An
-//! answer resumes the root run, whose program then repeats the call that started the child run.
+//! The parent drives its child runs. If a child run waits for a person, so does its parent. The
+//! person's answer resumes the root run, whose program then repeats the call that started the child
+//! run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,8 @@ const RELEASE: &str = "release";
 
 /// Number of attempts to drive a child run that is suspended.
 const ATTEMPTS: u32 = 7;
-/// Delay before the second attempt. Each further delay is twice as long, so the last attempt is made
-/// after half a minute.
+/// Delay before the second attempt. Each later delay is twice as long as the one before, so the
+/// delays add up to about half a minute.
 const DELAY: Duration = Duration::from_millis(500);
 
 /// The reason for cancelling a run whose parent has ended.
@@ -43,7 +44,7 @@ const PARENT_ENDED: &str = "the run that started it has ended";
 struct ServiceChildren {
     service: RunService,
     store: TenantStore,
-    /// The data from the parent's request.
+    /// The origin of the parent: the data in its request from which its parts are created.
     origin: Json,
     files: Option<Arc<Files>>,
 }
@@ -108,9 +109,9 @@ impl ChildRuns for ServiceChildren {
 }
 
 impl ServiceChildren {
-    /// Starts or resumes a child run, and waits until it stops. A child run that is suspended is
-    /// resumed again after a delay, because the model of the parent would repeat what it asked for
-    /// if it learned of a failure.
+    /// Starts or resumes a child run and waits until it stops. If the child run is suspended, it is
+    /// resumed after a delay instead of being reported as failed, because the parent's model would
+    /// react to the failure by starting the same child run again.
     async fn run_child(&self, request: ChildRequest) -> Result<ChildEnd, ChildError> {
         let mut delay = DELAY;
         for _ in 1..ATTEMPTS {
@@ -203,7 +204,7 @@ impl ServiceChildren {
         lineage: Lineage,
     ) {
         let (service, store) = (self.service.clone(), self.store.clone());
-        // A child run belongs to no session, so it never waits for its turn.
+        // A child run belongs to no session, so it never waits for a turn in a session's queue.
         let mut position = Position::default();
         let of_caller = Arc::clone(&live);
         let suspending = service.0.suspending.clone();

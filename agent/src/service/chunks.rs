@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{Envelope, Event, Stop, Usage};
 
-/// Maximum size of an incomplete answer, in bytes. The rest of a longer answer is sent once the
-/// answer is complete.
+/// Maximum number of bytes of a model's output that are searched for pieces of the answer. If the
+/// output is longer, the rest of the answer is sent in one piece once it is complete.
 const MAX_DRAFT: usize = 1 << 20;
 
 /// A chunk of a run's stream.
@@ -32,7 +32,7 @@ pub enum Chunk {
     Thinking {
         /// The step, counted from 1.
         step: u32,
-        /// The thought.
+        /// The reason that the model gave.
         content: String,
     },
     /// A program starts, or is waiting for a person's approval.
@@ -97,7 +97,8 @@ pub struct ChunkEvent {
     pub chunk: Chunk,
 }
 
-/// The converter of an event stream to chunks. The stream belongs to either a run or a run tree.
+/// A converter that turns a stream of events into chunks. The stream contains the events of either
+/// one run or a tree of runs.
 ///
 /// ```
 /// use wattle_agent::machine::{Envelope, Event};
@@ -119,7 +120,7 @@ pub struct Chunks {
 #[derive(Debug, Default)]
 struct RunState {
     draft: Draft,
-    /// The ids and names of the newest step's calls.
+    /// The ids and names of the calls in the latest step.
     calls: Vec<(String, String)>,
 }
 
@@ -280,7 +281,8 @@ const MAX_SPACE: usize = 64;
 type Read<'a> = (Part, usize, &'a str);
 
 impl Draft {
-    /// Adds a piece of output. Returns the new piece of the answer, or `None` if there is none.
+    /// Adds a piece of the model's output. Returns the piece of the answer that it completes, or
+    /// `None` if there is none.
     fn add(&mut self, step: u32, piece: &str) -> Option<Chunk> {
         if self.step != step {
             *self = Draft { step, ..Draft::default() };
@@ -314,7 +316,7 @@ impl Draft {
     }
 
     /// Returns the part of the whole answer that has not been sent yet, or `None` if there is none.
-    /// If the answer differs from what was sent, returns the whole answer.
+    /// If the text sent so far is not the beginning of the answer, returns the whole answer.
     fn rest(self, answer: &str) -> Option<Chunk> {
         match answer.strip_prefix(&self.sent) {
             Some("") => None,
@@ -324,7 +326,8 @@ impl Draft {
     }
 }
 
-/// Continues reading a part of the output. Returns `None` if more output must be received first.
+/// Continues reading `part` of the output in `rest`. Returns `None` if more output must be received
+/// first.
 fn read(part: Part, rest: &str) -> Option<Read<'_>> {
     if matches!(part, Part::Start | Part::Call | Part::Opened) {
         let space = rest.len() - rest.trim_start().len();

@@ -130,7 +130,7 @@ impl RunService {
         Ok(())
     }
 
-    /// Cancels a queued run that no process has taken, and records `reason`. `lock` is the lock on
+    /// Cancels a queued run that no process has taken and records `reason`. `lock` is the lock on
     /// the run.
     pub(super) async fn cancel_queued(
         &self,
@@ -233,7 +233,8 @@ impl RunService {
             }
             Driven::Failed(reason) => {
                 pause(store, run).await;
-                // No process tries again at once, since the cause is likely to persist.
+                // The lock is kept for a while: the cause is likely to persist, and another process
+                // would retry the run at once.
                 tokio::select! {
                     () = tokio::time::sleep(RETRY) => {}
                     () = self.0.handing_over.cancelled() => {}
@@ -252,7 +253,7 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and then drives the run. The turn lasts until
+    /// Waits for the run's turn in its session and then drives the run. The turn lasts until
     /// `position` is dropped.
     pub(super) async fn begin(
         &self,
@@ -264,7 +265,7 @@ impl RunService {
     ) -> Driven {
         let session = run.session.clone();
         let journal = self.journal(store, live, &lineage);
-        // A run that is cancelled while it waits stops waiting, and adds nothing to its session.
+        // A run that is cancelled while it waits stops waiting and adds nothing to its session.
         let turn = tokio::select! {
             biased;
             () = live.cancel.cancelled() => None,
@@ -333,7 +334,7 @@ impl RunService {
         }
     }
 
-    /// Waits for the run's turn in its session, and then resumes the run. The turn lasts until
+    /// Waits for the run's turn in its session and then resumes the run. The turn lasts until
     /// `position` is dropped.
     pub(super) async fn go_on(
         &self,
@@ -448,7 +449,7 @@ impl RunService {
         }
     }
 
-    /// Reloads the catalog's folders, and logs the changes.
+    /// Reloads the catalog's folders and logs the changes.
     async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.0.host.refresh().await;
         if !changed.is_empty() || !removed.is_empty() {

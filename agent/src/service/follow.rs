@@ -43,7 +43,7 @@ pub struct Follower {
     service: RunService,
     store: TenantStore,
     run: String,
-    /// The sequence number of the newest recorded event that was returned.
+    /// The sequence number of the latest recorded event that was returned.
     seen: u64,
     position: AnswerPosition,
     ready: VecDeque<Arc<Envelope>>,
@@ -82,7 +82,7 @@ impl Follower {
 
     /// Returns the next event. Each recorded event is returned exactly once, in order; pieces of
     /// the answer that is still being generated are interleaved. Returns `None` after the last
-    /// event. A slow reader receives several pieces as one.
+    /// event. A slow reader receives several pieces merged into one.
     ///
     /// # Errors
     /// If the run is unknown or was suspended, or the store cannot be read. The next call tries

@@ -18,8 +18,8 @@ use crate::sink::Sink;
 
 /// Maximum number of recorded events in memory.
 const MAX_EVENTS: usize = 256;
-/// Maximum size of the answers in memory, in bytes. Further pieces are dropped. Followers receive
-/// the whole answer with the event that records it.
+/// Maximum total size of the answers in memory, in bytes. A piece that would exceed it is dropped.
+/// Followers receive the whole answer with the event that records it.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// The outcome of driving a run in this process.
@@ -48,11 +48,11 @@ pub(super) struct LiveRun {
 }
 
 struct State {
-    /// The newest recorded events, oldest first.
+    /// The latest recorded events, oldest first.
     kept: VecDeque<Kept>,
-    /// The sequence number of the newest event that is only in the store.
+    /// The sequence number of the latest recorded event that is only in the store, not in memory.
     floor: u64,
-    /// The sequence number of the newest recorded event.
+    /// The sequence number of the latest recorded event.
     newest: u64,
     answer: Answer,
     /// Total size of all answers in memory, in bytes.
@@ -73,7 +73,7 @@ struct Answer {
     text: String,
     /// Number of times that the answer was restarted.
     restarts: u32,
-    /// The event of the newest restart or, if there was no restart, the first piece.
+    /// The latest restart event, or the answer's first piece if the answer was never restarted.
     first: Option<Arc<Envelope>>,
 }
 
@@ -100,8 +100,8 @@ pub(super) enum News {
 }
 
 impl LiveRun {
-    /// Creates a run in the tree of `root`. Its events up to the number `recorded` are in the
-    /// store.
+    /// Creates a run in the tree of `root`. Its events up to the sequence number `recorded` are in
+    /// the store.
     pub(super) fn new(root: &str, recorded: u64) -> LiveRun {
         let state = State {
             kept: VecDeque::new(),
@@ -171,15 +171,15 @@ impl LiveRun {
         }
     }
 
-    /// Returns the sequence number of the newest recorded event, and the run's outcome, which is
-    /// `None` while the run is active.
+    /// Returns the sequence number of the latest recorded event, and the run's outcome. The outcome
+    /// is `None` while the run is active.
     pub(super) fn newest(&self) -> (u64, Option<Outcome>) {
         let state = self.lock();
         (state.newest, state.outcome.clone())
     }
 
-    /// Returns the pieces of the answer that follow the recorded event `seen` and that the follower
-    /// has not received, if they are still in memory.
+    /// Returns the pieces of the answer after the recorded event `seen` that the follower has not
+    /// received, if they are still in memory.
     pub(super) fn pieces(&self, seen: u64, position: &mut AnswerPosition) -> Vec<Arc<Envelope>> {
         let (state, mut pieces) = (self.lock(), Vec::new());
         let next = state.kept.partition_point(|kept| kept.event.seq <= seen);
@@ -197,7 +197,8 @@ impl LiveRun {
 }
 
 impl Answer {
-    /// Appends to `events` those events that a follower at this position has not received.
+    /// Appends to `events` the restart and the text of this answer that a follower at `position`
+    /// has not received. `after` is the sequence number of the recorded event before the answer.
     fn news(&self, after: u64, position: &mut AnswerPosition, events: &mut Vec<Arc<Envelope>>) {
         if position.after != after {
             *position = AnswerPosition { after, ..AnswerPosition::default() };

@@ -236,7 +236,7 @@ impl RunService {
         self.resume_in_background(store, record, release).await.map(drop)
     }
 
-    /// Cancels a run, and records the reason. Returns the run, or `None` if there is no such run. A
+    /// Cancels a run and records the reason. Returns the run, or `None` if there is no such run. A
     /// run that has already ended is not changed.
     ///
     /// # Errors
@@ -286,14 +286,14 @@ impl RunService {
         view::list(self, store, filter).await
     }
 
-    /// Resumes a tenant's open and queued runs, oldest first, except those that another process
-    /// holds. Returns once each run has a slot, without waiting for the runs to end. Runs with a
+    /// Resumes a tenant's open and queued runs, oldest first, except those that another process has
+    /// locked. Returns once each run has a slot, without waiting for the runs to end. Runs with a
     /// [requirement](RunAssembler::needs) are left to [`look_after`](RunService::look_after).
     pub async fn resume_open(&self, store: &TenantStore) {
         resume::resume_all(self, store).await;
     }
 
-    /// Forks a run at a step, and drives the new run in the background. Returns the new run's
+    /// Forks a run at a step and drives the new run in the background. Returns the new run's
     /// handle.
     ///
     /// # Errors
@@ -339,7 +339,7 @@ impl RunService {
         self.0.stopping.is_cancelled()
     }
 
-    /// Stops accepting runs, and waits until the active ones have ended. After `grace`, the
+    /// Stops accepting runs and waits until the active ones have ended. After `grace`, the
     /// remaining runs are suspended: they stay open or queued, and the next process resumes them.
     pub async fn stop(&self, grace: Duration) {
         self.0.stopping.cancel();
@@ -351,7 +351,7 @@ impl RunService {
         self.0.tasks.wait().await;
     }
 
-    /// Stops accepting runs, and hands the active ones over to the other processes that share the
+    /// Stops accepting runs and hands the active ones over to the other processes that share the
     /// store: each run stops at its next turn. After `grace`, the remaining runs are suspended. All
     /// locks of `store` are released.
     pub async fn hand_over(&self, store: &Store, grace: Duration) {

@@ -59,8 +59,8 @@ impl RunService {
         }
     }
 
-    /// Cancels runs as requested, and takes runs that no process drives. Returns true if runs may
-    /// be waiting for a slot or for another run.
+    /// Cancels runs as requested and takes runs that no process drives. Returns true if runs may be
+    /// waiting for a slot or for another run.
     async fn look(
         &self,
         store: &Store,

@@ -34,8 +34,8 @@ impl RunService {
 
 /// Resumes a tenant's open runs, oldest first, and then drives its queued runs, oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
-    // Ends the child runs that are still open because their process ended after the root run had
-    // ended.
+    // Ends child runs that are still open because the process stopped between the end of their root
+    // run and their own end.
     match store.ended_above_open().await {
         Ok(tops) => tops.iter().for_each(|top| service.end_children(store, top)),
         Err(cause) => tracing::error!(%cause, "failed to list child runs that were left open"),
@@ -85,8 +85,8 @@ pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
     }
 }
 
-/// Waits for a free slot, and takes a position in the session's queue. Returns `None` if the
-/// service is stopping.
+/// Waits for a free slot and takes a position in the session's queue. Returns `None` if the service
+/// is stopping.
 async fn waiting_place(
     service: &RunService,
     store: &TenantStore,

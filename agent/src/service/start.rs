@@ -65,7 +65,7 @@ impl Default for ServiceLimits {
 }
 
 impl RunService {
-    /// Starts a run, and returns its handle. When this returns, the run is durable: it is driven
+    /// Starts a run and returns its handle. When this returns, the run is durable: it is driven
     /// even if the caller disconnects. If this process ends, the next process drives the run.
     ///
     /// # Errors

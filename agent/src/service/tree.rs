@@ -92,12 +92,12 @@ pub struct TreeFollower {
     service: RunService,
     store: TenantStore,
     root: String,
-    /// The newest recorded event that was returned.
+    /// The latest recorded event that was returned.
     after: Option<TreeCursor>,
     /// If true, `seen` accounts for the events up to `after`.
     is_placed: bool,
-    /// For each run, the sequence number of the newest recorded event that was returned, and the
-    /// position in the run's current answer.
+    /// The sequence number of the latest recorded event that was returned, and the position in the
+    /// current answer, keyed by run id.
     seen: BTreeMap<String, (u64, AnswerPosition)>,
     ready: VecDeque<TreeEvent>,
     /// If true, the store may have unread events.
@@ -192,7 +192,7 @@ impl TreeFollower {
         }
     }
 
-    /// Sets `seen` to each run's newest event up to `after`, unless it is already set.
+    /// Sets `seen` to each run's latest event up to `after`, unless this has already been done.
     async fn place(&mut self) -> Result<(), FollowError> {
         if self.is_placed {
             return Ok(());
@@ -242,7 +242,8 @@ impl TreeFollower {
         self.is_due = is_any;
         if has_ended && !is_any && live.is_empty() {
             let children_ended = status.as_ref().is_none_or(|status| status.children_ended);
-            // Inactive child runs are ended after the root run.
+            // Child runs that are not active are ended only after the root run, so the store is
+            // read once more.
             self.is_over = children_ended || self.lingers;
             self.lingers = true;
         }

@@ -69,7 +69,7 @@ pub struct RunView {
     pub agent: String,
     /// Start time of the run, or request time of a queued run, in milliseconds since 1970.
     pub created: u64,
-    /// Time of the newest write to the run, in milliseconds since 1970.
+    /// Time of the latest write to the run, in milliseconds since 1970.
     pub updated: u64,
     /// Number of steps in which calls were executed.
     pub steps: u32,
@@ -108,8 +108,8 @@ pub struct ToolUse {
 }
 
 impl ToolUse {
-    /// Returns the programs that a run used, as recorded in its events. They are ordered by the end
-    /// of their first call.
+    /// Returns the programs that a run used, as recorded in its events. They are ordered by the
+    /// time at which their first call ended.
     #[must_use]
     pub fn of(events: &[Envelope]) -> Vec<ToolUse> {
         let (mut uses, mut started): (Vec<ToolUse>, Vec<(u32, u32, String)>) = Default::default();

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 /// A named address to which a client sends messages for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integration {
-    /// The name, unique in the store.
+    /// The name, which is unique across all tenants of the store.
     pub name: String,
     /// Text to add to the prompt.
     #[serde(default)]

@@ -14,7 +14,7 @@ use crate::error::{Cause, StoreError};
 pub struct SessionFiles {
     /// The deltas of an overlay, in order.
     pub deltas: Vec<String>,
-    /// The number of the newest delta.
+    /// The number of the last delta, or 0 if there are no deltas.
     newest: i64,
 }
 

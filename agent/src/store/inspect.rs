@@ -62,7 +62,7 @@ impl fmt::Display for Finding {
 
 impl Store {
     /// Checks the database and its references, and reads each record. Encrypted records are
-    /// decrypted if `keys` has the key of their tenant.
+    /// decrypted if `keys` contains the key of their tenant.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -184,7 +184,7 @@ impl Seals {
         Ok(key)
     }
 
-    /// Checks a row, and adds any findings.
+    /// Checks a row, and adds any findings to `into`.
     fn check(
         &self,
         transaction: &mut Transaction<'_>,
@@ -262,8 +262,8 @@ fn check_record(table: &str, row: &Row, key: Option<&Opened>) -> Result<(), Caus
     Ok(())
 }
 
-/// Checks the size that a row of `session` or `tenant` records for its key-value state. The inner
-/// error describes a wrong size.
+/// Checks the recorded size of the key-value state of a session or a tenant. `row` is a row of the
+/// table `session` or `tenant`. If the size is wrong, the inner error describes the difference.
 fn sum(
     transaction: &mut Transaction<'_>,
     table: &str,
@@ -294,7 +294,7 @@ const TENANT_BYTES: &str =
     "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(key) + OCTET_LENGTH(value)), 0) AS BIGINT)
      FROM variable WHERE tenant = ?1";
 
-/// Formats a key, with its parts separated by `/`.
+/// Formats a row's key as the values of its columns, separated by `/`.
 fn describe(key: &[Value]) -> String {
     let part = |value: &Value| match value {
         Value::Text(text) => text.clone(),

@@ -291,7 +291,7 @@ fn remove_tree(
 }
 
 /// Removes the events of runs in trees that ended before `at`, except each run's last event, which
-/// contains its end. Returns the number of runs whose events were removed.
+/// reports how the run ended. Returns the number of runs whose events were removed.
 fn prune_events(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cause> {
     let began = Instant::now();
     let runs = format!(

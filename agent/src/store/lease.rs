@@ -31,7 +31,7 @@ use super::{Store, TenantStore};
 use crate::error::{Cause, StoreError};
 use crate::journal::Lock;
 
-/// Time until the locks of a process expire after its last heartbeat, in milliseconds.
+/// Time from a process's last heartbeat to the expiry of its locks, in milliseconds.
 const LEASE_MS: i64 = 15_000;
 /// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub(super) struct LostLease(String);
 /// The key of a lock: a tenant, and a name within the tenant.
 type Key = (String, String);
 
-/// A lock that this store holds.
+/// A lock that this store holds or is acquiring.
 #[derive(Clone)]
 struct Held {
     /// The fencing number, or `None` while the lock is being acquired.
@@ -157,8 +157,8 @@ impl Leases {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acquires a lock that this store does not hold. Returns its fencing number, or `None` if
-    /// another process holds it.
+    /// Acquires a lock that this store does not hold. Returns the lock's fencing number, or `None`
+    /// if another process holds the lock.
     async fn acquire(&self, key: &Key) -> Result<Option<i64>, Cause> {
         let (holder, (tenant, name)) = (self.holder.clone(), key.clone());
         let by_system = self.db.sqlite().is_some();
@@ -275,8 +275,8 @@ fn is_alive(holder: &str, by_system: bool, has_expired: bool) -> bool {
     }
 }
 
-/// Checks that no other process uses a store. In PostgreSQL, waits for the leases of processes that
-/// have ended to expire.
+/// Checks that no other process uses a store. In PostgreSQL, first waits until the leases of ended
+/// processes have expired.
 pub(super) async fn check_unused(store: &Store) -> Result<(), Cause> {
     let mut known = store.leases.others().await?;
     while !known.is_empty() && store.is_shared() {
@@ -390,7 +390,7 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Caus
         }
         held.insert(key.clone(), Held { fence: None, lost: lost.clone() });
     }
-    // Removes the entry if the lock is not acquired.
+    // If the lock is not acquired, dropping this guard removes the entry from `held`.
     let lock = HeldLock { leases: Arc::clone(&leases), key };
     let Some(fence) = leases.acquire(&lock.key).await? else { return Ok(None) };
     if let Some(held) = leases.held().get_mut(&lock.key) {

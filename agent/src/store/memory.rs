@@ -1,10 +1,11 @@
-//! The memory of tenants and sessions, which is the backend of the `memory` capability.
+//! The backend of the `memory` capability: the memory of tenants and sessions.
 //!
-//! An item that contains an API key or a secret is encrypted like other records. Its words are not
-//! indexed and its embedding is not stored, because they would reveal its content. A keyword search
-//! decrypts these items and ranks them in memory. The statistics of the word index cover all
-//! tenants, so the items of other tenants can influence the order of results, but nothing else.
-//! PostgreSQL has no word index, so a keyword search ranks all items in memory.
+//! Like any other record, an item is encrypted if it contains an API key or a secret. The words of
+//! an encrypted item are not indexed, and its embedding is not stored, because they would reveal
+//! its content. A keyword search decrypts the encrypted items and ranks them in memory. The
+//! statistics of the word index cover all tenants, so the items of other tenants can influence the
+//! order of results, but nothing else. PostgreSQL has no word index, so a keyword search ranks all
+//! items in memory.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -268,7 +269,7 @@ fn after_sealed() -> String {
 }
 
 impl View {
-    /// Reads an item from a row with its id, session, time and text.
+    /// Reads an item from a row that contains its id, session, creation time and text.
     fn item(&self, row: &Row) -> Result<Item, Cause> {
         let session: Option<String> = row.get(1)?;
         Ok(Item {

@@ -91,8 +91,8 @@ impl Store {
     /// owner only. Sessions that have not been used for `ttl` are removed.
     ///
     /// # Errors
-    /// If the file cannot be opened, is a link, is not a store, has a newer version, or is in a
-    /// folder that other users can write to.
+    /// If the file cannot be opened, is a link, is not a store, has a version that this program
+    /// does not support, or is in a folder that other users can write to.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
         let opened = private::prepare(path).and_then(|path| {
             Sqlite::open(path, |connection| schema::prepare(connection, Opening::Use))
@@ -117,7 +117,7 @@ impl Store {
         Ok(Store::of(postgres.into(), ttl))
     }
 
-    /// Returns the URL of a store with the password masked, for printing.
+    /// Returns a store's URL for printing, with the password masked.
     #[must_use]
     pub fn shown_url(url: &str) -> String {
         db::postgres::shown(url)
@@ -174,7 +174,8 @@ impl Store {
     /// this when the process stops.
     ///
     /// # Errors
-    /// If the store cannot be written. The locks then become free when this process ends.
+    /// If the store cannot be written. The locks then become free when this process ends or, with
+    /// PostgreSQL, when its lease expires.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.leases.close().await.map_err(|cause| self.failed("write", cause))
     }
@@ -216,8 +217,8 @@ impl TenantStore {
         self.run(Access::Write, work).await.map_err(|cause| self.store.failed("write", cause))
     }
 
-    /// Runs `work` like [`write`](TenantStore::write), and syncs its changes to disk before
-    /// returning, so that they survive a crash of the machine.
+    /// Runs `work` like [`write`](TenantStore::write). The changes are on disk when this function
+    /// returns, so they survive a crash of the machine.
     async fn durably<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_>, Owner<'_>) -> Result<T, Cause> + Send + 'static,

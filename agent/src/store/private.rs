@@ -100,18 +100,18 @@ fn make_private(file: &File, meta: &std::fs::Metadata, path: &Path) {
     }
 }
 
-/// The paths within a store to which users other than the owner have access.
+/// The files and folders of a store that users other than the owner can access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privacy {
     /// The store's folder and the folder's mode, or `None` if only the owner has access to the
     /// folder.
     pub open_folder: Option<(PathBuf, u32)>,
-    /// The store's files to which other users have access, each with its mode.
+    /// The store's files that other users can access, each with its mode.
     pub open_files: Vec<(PathBuf, u32)>,
 }
 
-/// Returns the paths within the store at `path` to which users other than the owner have access.
-/// Includes the keys next to the store.
+/// Returns the files and folders of the store at `path` that users other than the owner can access.
+/// The folder `keys` next to the store is also checked.
 #[must_use]
 pub fn privacy(path: &Path) -> Privacy {
     let folder =

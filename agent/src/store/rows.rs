@@ -144,7 +144,7 @@ impl Places {
     }
 }
 
-/// Adds events of a run at the positions in `places`. Events that the run already has are not
+/// Adds events of a run at the positions in `places`. Events that are already recorded are not
 /// changed.
 pub(super) fn write_events(
     transaction: &mut Transaction<'_>,

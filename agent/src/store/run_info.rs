@@ -1,4 +1,4 @@
-//! Queries for parts of a run's record, which avoid reading the whole record.
+//! Queries that read only parts of a run's record.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::journal::Status;
 use crate::ledger::FinalSeal;
 
 impl Store {
-    /// Returns the final seals of the runs of all tenants whose traces are in `folder`. All tenants
-    /// that use a folder share its ledger, so a seal of any of them may be missing.
+    /// Returns the final seals of all tenants' runs whose traces are in `folder`. Tenants that use
+    /// the same folder share its ledger, so the ledger must contain the seals of all of them.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -48,8 +48,8 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the number of the newest step with a finished call, according to the run's events,
-    /// or 0 if there is none. The run must not have ended.
+    /// Returns the number of the latest step that contains a finished call, according to the run's
+    /// events, or 0 if there is no such step. The run must not have ended.
     pub(crate) async fn steps(&self, run: &str) -> Result<u32, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, seal)| {
@@ -70,7 +70,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the sequence number of a run's newest event, or 0 if the run has no events.
+    /// Returns the sequence number of a run's latest event, or 0 if the run has no events.
     pub(crate) async fn last_event(&self, run: &str) -> Result<u64, StoreError> {
         let run = run.to_owned();
         self.read(move |transaction, (tenant, _)| {

@@ -69,7 +69,7 @@ impl Journal for TenantStore {
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
         Box::pin(self.durably(move |transaction, (tenant, seal)| {
             transaction.execute(
-                // `position` is the order of the requests, even within the same millisecond.
+                // `position` records the order of the requests, even within the same millisecond.
                 "INSERT INTO queue (tenant, id, session, made, message, origin, priority, needs, \
                  position) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (
                      SELECT COALESCE(MAX(position), 0) + 1 FROM queue WHERE tenant = ?1))",

@@ -84,7 +84,7 @@ const MIGRATIONS: &[&str] = &[
         beat INTEGER NOT NULL
     ) STRICT;
 ",
-    // A message with more than a role and content, as JSON.
+    // The JSON form of a message that consists of more than a role and a text.
     "
     ALTER TABLE message ADD COLUMN whole TEXT;
 ",
@@ -272,8 +272,8 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Checks the file's version, and migrates the file to the newest version. The source of a copy,
-/// and a target that has tables, must already have the newest version.
+/// Checks the file's version, and migrates the file to the latest version. The source of a copy,
+/// and a target that has tables, must already have the latest version.
 pub(super) fn prepare(connection: &mut Connection, opening: Opening) -> Result<(), Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize =

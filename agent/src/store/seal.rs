@@ -25,7 +25,7 @@ use crate::error::Cause;
 use crate::ledger::{Cipher, Keys};
 use crate::tenant::Tenant;
 
-/// The start of an encrypted record. The nonce and the ciphertext follow in base64.
+/// The prefix of an encrypted record. The nonce and the ciphertext follow it, encoded in base64.
 pub(super) const SEALED_PREFIX: &str = "\x01wattle:sealed:";
 
 /// Length of a nonce, in bytes.
@@ -108,7 +108,7 @@ impl RecordSeal {
 impl TenantStore {
     /// Makes the store encrypt each record, such as a turn, a call or a message, that contains a
     /// value from `mask`. The tenant's key comes from `keys`, and is created when it is first
-    /// needed. Reading a record requires the key, but not the values of `mask`.
+    /// needed. Reading an encrypted record requires the key, but not the values in `mask`.
     #[must_use]
     pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
         let seal = RecordSeal::new(mask, keys, self.tenant.clone());
@@ -126,7 +126,7 @@ pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<V
     }
 }
 
-/// Returns a record from its stored form, decrypted if necessary.
+/// Restores a record from its stored form, and decrypts it if necessary.
 pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<Vec<u8>, Cause> {
     match (stored.strip_prefix(SEALED_PREFIX.as_bytes()), seal) {
         (None, _) => Ok(stored),
@@ -145,7 +145,7 @@ pub(super) fn seal_text<'a>(
     Ok(String::from_utf8(seal_bytes(seal, text.into().into_owned().into_bytes())?)?)
 }
 
-/// Returns a string from its stored form, decrypted if necessary.
+/// Restores a string from its stored form, and decrypts it if necessary.
 pub(super) fn open_text(seal: Option<&RecordSeal>, stored: String) -> Result<String, Cause> {
     Ok(String::from_utf8(open_bytes(seal, stored.into_bytes())?)?)
 }

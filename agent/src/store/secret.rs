@@ -33,7 +33,7 @@ impl StoredSecrets {
         StoredSecrets { of, cipher }
     }
 
-    /// Stores a secret, replacing any secret of the same name. The secret may be sent to `hosts`
+    /// Stores a secret, replacing any secret with the same name. The secret may be sent to `hosts`
     /// only.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl StoredSecrets {
             .await
     }
 
-    /// Returns the name of each secret, with its hosts as a JSON array.
+    /// Returns the name of each secret, paired with its hosts as a JSON array.
     ///
     /// # Errors
     /// If the store cannot be read.

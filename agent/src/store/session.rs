@@ -40,7 +40,7 @@ pub struct SessionLine {
     pub used: u64,
 }
 
-/// A session with all its data, for storage outside a store.
+/// A session's conversation and state, for storage outside a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportedSession {
@@ -81,7 +81,7 @@ impl AsRef<[u8]> for StateValue {
 }
 
 impl TenantStore {
-    /// Returns the newest messages of a session, at most 100,000 bytes in total, oldest first.
+    /// Returns the latest messages of a session, at most 100,000 bytes in total, oldest first.
     /// Removes the tenant's expired sessions. Creates the session if it does not exist, and records
     /// its use.
     ///
@@ -116,7 +116,7 @@ impl TenantStore {
         State::of_session(self.clone(), session.to_owned())
     }
 
-    /// Returns the sessions, most recently used first. Sessions that only contain the state of one
+    /// Returns the sessions, most recently used first. Sessions that contain only the state of one
     /// run are omitted.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns a session with all its data, or `None` if there is no such session.
+    /// Returns a session's conversation and state, or `None` if there is no such session.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -333,7 +333,7 @@ fn read_history(
     Ok(messages.split_off(begin))
 }
 
-/// Reads the newest messages of a session, at most `most` bytes in total. Returns them oldest
+/// Reads the latest messages of a session, at most `most` bytes in total. Returns them oldest
 /// first.
 fn read_messages(
     transaction: &mut Transaction<'_>,
@@ -387,7 +387,8 @@ fn export(
         let whole: Option<String> = row.get(2)?;
         let whole = whole.map(|whole| open_text(seal, whole)).transpose()?;
         let whole: Option<Message> = whole.and_then(|whole| serde_json::from_str(&whole).ok());
-        // After an import, a run recalls memory items itself, and its traits contribute again.
+        // Messages that the host added are omitted: after an import, a run recalls memory items
+        // itself, and its traits contribute again.
         let is_added = whole.is_some_and(|whole| whole.is_added());
         Ok((!is_added).then(|| plain_message(&role, content)))
     })?;

@@ -1,4 +1,4 @@
-//! Key-value state of sessions and tenants, which is the backend of the `kv` capability.
+//! The backend of the `kv` capability: the key-value state of sessions and tenants.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -195,7 +195,7 @@ impl StateOwner {
     }
 }
 
-/// Returns the size of a key and its value, in bytes.
+/// Returns the combined size of a key and its value, in bytes.
 fn size(key: &str, value: &[u8]) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }

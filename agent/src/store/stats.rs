@@ -29,7 +29,7 @@ pub struct StoreStats {
     pub bytes: u64,
     /// Number of runs by their status: `open`, `parked` and `ended`.
     pub runs: BTreeMap<String, u64>,
-    /// Number of sessions, including sessions that only contain the state of one run.
+    /// Number of sessions, including sessions that contain only the state of one run.
     pub sessions: u64,
     /// Number of queued runs.
     pub queued: u64,
@@ -51,8 +51,8 @@ impl Store {
         Ok(StoreStats { replicas: others.len() as u64, ..stats })
     }
 
-    /// Frees unused space: rewrites an SQLite file, or makes the space of deleted rows in
-    /// PostgreSQL available again. Other processes wait until SQLite is done. Returns the sizes
+    /// Reclaims unused space. In SQLite, rewrites the file while other processes wait. In
+    /// PostgreSQL, makes the space of deleted rows available again. Returns the size of the store
     /// before and after, in bytes.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the sequence number of the newest event of each run in a tree, considering only
+    /// Returns the sequence number of the latest event of each run in a tree, considering only
     /// events up to the given one. Returns `None` if the tree does not contain that event.
     pub(crate) async fn tree_position(
         &self,

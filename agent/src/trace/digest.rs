@@ -21,7 +21,7 @@ const RUNS: usize = 10_000;
 const TOOLS: usize = 200;
 /// Maximum number of agents in a feed.
 const AGENTS: usize = 2_000;
-/// Maximum number of tickets per folder. The newest are kept.
+/// Maximum number of tickets per folder. The latest tickets are kept.
 const TICKETS: usize = 1_000;
 
 /// Maximum length of the name of a tool or agent, in characters.
@@ -36,7 +36,7 @@ pub struct Digest {
     /// Number of calls made by runs that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The tickets, oldest first; at most the newest 1,000 in each folder.
+    /// The tickets, oldest first; at most the latest 1,000 from each folder.
     pub tickets: Vec<Ticket>,
 }
 
@@ -152,7 +152,7 @@ impl DigestBuilder {
     }
 }
 
-/// Returns the newest tickets in a file, at most 1,000.
+/// Returns the latest tickets in a file, at most 1,000.
 fn tickets(path: &Path) -> VecDeque<Ticket> {
     let mut tickets = VecDeque::new();
     let Ok(file) = std::fs::File::open(path) else { return tickets };

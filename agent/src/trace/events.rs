@@ -9,7 +9,7 @@ use super::org::Org;
 use super::{LINE_CHARS, Step, clip};
 
 /// Converts the events of a run to the steps that its trace records. The second argument contains
-/// the agent and the model.
+/// the names of the agent and the model.
 #[must_use]
 pub fn steps_of(run: &str, (agent, model): (&str, &str), events: &[Envelope]) -> Vec<Step> {
     let mut started: Vec<(u32, u32, Step)> = Vec::new();

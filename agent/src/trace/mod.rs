@@ -41,7 +41,7 @@ pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 /// Maximum length of an output in a line of `_steps.jsonl`, in characters.
 const LINE_CHARS: usize = 200;
 
-/// Maximum length of the arguments in a line, as JSON, in characters. This limit and the next ones
+/// Maximum length of a line's arguments in JSON form, in characters. This limit and the next ones
 /// keep a line below the maximum length that readers accept.
 const ARGS_CHARS: usize = 500_000;
 /// Maximum length of the error in a line, in characters.
@@ -212,9 +212,9 @@ impl<'a> Trace<'a> {
         files.org.add(&step, &output);
     }
 
-    /// Writes the end of the run. Returns the final seal, or `None` if the trace is not sealed.
-    /// While another process keeps the ledger locked, for example because it is paused, this waits
-    /// for at most 60 s.
+    /// Writes the end of the run. Returns the final seal, or `None` if the trace is not sealed. If
+    /// another process keeps the ledger locked, for example because that process is paused, this
+    /// function waits for at most 60 s.
     pub(crate) async fn end(&self, ending: &Ending) -> Option<FinalSeal> {
         let files = self.files.as_ref()?;
         let files = || files.lock().unwrap_or_else(PoisonError::into_inner);

@@ -41,7 +41,7 @@ fn add(log: &Log) -> Tool {
     })
 }
 
-/// Replays a run, and returns the first difference, if there is one.
+/// Replays a run and returns the first difference, if there is one.
 async fn replayed<T>(agent: &Agent<T>, store: &TenantStore, run: &str) -> Option<String> {
     let journal: SharedJournal = Arc::new(store.clone());
     let record = store.run(run).await.unwrap().unwrap();

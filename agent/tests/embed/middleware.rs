@@ -11,7 +11,7 @@ use wattle_agent::prelude::*;
 use crate::{HOST, Log, Script, agent, call, say};
 
 /// A middleware that logs the start and the end of each trip and call. It numbers the ends of
-/// trips, and shares the count with the other middleware of the run.
+/// trips and shares the count with the other middleware of the run.
 struct Noting(Log, &'static str);
 
 impl Middleware for Noting {

@@ -37,7 +37,7 @@ async fn a_stream_has_the_events_and_the_pieces_of_the_answers_in_order() {
     assert_eq!(items, expected);
     let report = stream.result().await.unwrap();
     assert_eq!((report.data.as_str(), &report.run_id), ("ok", &run));
-    // Handlers do not receive the pieces of an answer.
+    // Handlers do not receive the parts of an answer that arrive while the model is writing it.
     let events: Vec<&str> = expected.into_iter().filter(|it| *it != first && *it != last).collect();
     assert_eq!(log.take(), events);
 }

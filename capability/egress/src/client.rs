@@ -94,7 +94,7 @@ impl IncompleteResponse {
         std::mem::take(self.0.headers_mut())
     }
 
-    /// Returns the next piece of the body, decompressed, or `None` at the end of the body.
+    /// Returns the next chunk of the body, decompressed, or `None` at the end of the body.
     pub(crate) async fn chunk(
         &mut self,
         url: &Url,
@@ -128,7 +128,7 @@ impl Resolve for CheckedResolver {
 /// retries requests nor follows redirects.
 fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
     // The HTTP library has no cryptography of its own. The call fails if the application has
-    // already chosen a provider for the process, which is then used.
+    // already chosen a provider for the process. In that case, that provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .no_proxy()
@@ -150,7 +150,8 @@ fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client,
     })
 }
 
-/// Converts an error from the HTTP library. Returns an error from the resolver unchanged.
+/// Converts an error from the HTTP library into an [`EgressError`]. Returns an error from the
+/// resolver unchanged.
 fn classify_error(url: &Url, limit: Duration, why: &reqwest::Error) -> EgressError {
     let mut cause: &dyn Error = why;
     loop {

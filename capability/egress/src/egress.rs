@@ -56,7 +56,7 @@ impl Egress {
     /// `url` (its scheme, host and port), even if the host is not public.
     ///
     /// # Errors
-    /// If the URL has no host, a scheme other than HTTP and HTTPS, or credentials.
+    /// If the URL has no host, its scheme is neither HTTP nor HTTPS, or it contains credentials.
     pub fn endpoint(&self, url: &Url) -> Result<EndpointClient, EgressError> {
         EndpointClient::new(Arc::clone(&self.clients), url, self.policy.limits)
     }

@@ -37,7 +37,8 @@ impl EndpointClient {
         Ok(Self { clients, origin, limits })
     }
 
-    /// Returns a client with other limits. The limit on redirects has no effect.
+    /// Returns a client with the given limits. The limit on redirects has no effect, because
+    /// redirects are not followed.
     pub fn with_limits(&self, limits: Limits) -> Self {
         Self { limits, ..self.clone() }
     }

@@ -53,7 +53,7 @@ impl Exchange {
     }
 }
 
-/// A response whose body is read piece by piece, within the limits of the request.
+/// A response whose body is read chunk by chunk, within the limits of the request.
 #[derive(Debug)]
 pub struct StreamedResponse {
     /// The status of the last response.
@@ -71,14 +71,14 @@ pub struct StreamedResponse {
 }
 
 impl StreamedResponse {
-    /// Replaces secrets in the headers immediately, and in each piece of the body as it is read.
+    /// Replaces secrets in the headers immediately, and in each chunk of the body as it is read.
     pub(crate) fn cleaned_by(mut self, cleaner: &Cleaner) -> StreamedResponse {
         cleaner.clean_headers(&mut self.headers);
         (self.clean, self.cleaner) = (cleaner.stream(), cleaner.clone());
         self
     }
 
-    /// Returns the next piece of the body, decompressed and with secrets replaced, or `None` at the
+    /// Returns the next chunk of the body, decompressed and with secrets replaced, or `None` at the
     /// end. Bytes that may be the start of a secret are held back until more bytes arrive.
     ///
     /// # Errors

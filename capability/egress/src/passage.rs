@@ -59,7 +59,7 @@ impl Passage {
         )
     }
 
-    /// Sends a program's request, and returns the response.
+    /// Sends a program's request and returns the response.
     ///
     /// # Errors
     /// The same as for [`pass`](Passage::pass). Also fails if the backend fails.
@@ -72,8 +72,8 @@ impl Passage {
         self.send_with_url(backend, function, request).await.map(|(response, _)| response)
     }
 
-    /// Sends a program's request, and returns the response and its URL after redirects. Secrets in
-    /// the URL are replaced with references.
+    /// Sends a program's request. Returns the response and the final URL after redirects. Secrets
+    /// in that URL are replaced with references.
     ///
     /// # Errors
     /// The same as for [`send`](Passage::send).
@@ -225,8 +225,8 @@ impl Incoming {
 
 /// A transport for requests: the egress client, the client of an endpoint, or a fake in tests.
 pub trait Backend: Send + Sync {
-    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and creates the
-    /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a denied request, `EPARSE` for
-    /// an invalid URL, `ETIME` for a timeout and `EREMOTE` for everything else.
+    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect and creates the
+    /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a denied request, `EPARSE` for an
+    /// invalid URL, `ETIME` for a timeout and `EREMOTE` for everything else.
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;
 }

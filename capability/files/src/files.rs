@@ -27,7 +27,7 @@ const MAX_ATTEMPTS: usize = 8;
 pub struct Files {
     store: SharedStore,
     guard: Option<PathGuard>,
-    /// If true, every absolute path names an entry of the workdir.
+    /// If true, every absolute path names an entry in the workdir.
     rooted: bool,
 }
 
@@ -51,22 +51,22 @@ impl Files {
         Files { store: SharedStore::new(store), guard: None, rooted: false }
     }
 
-    /// Returns a handle to the same files that asks `guard` about the paths of each operation: as
-    /// written, after each link that is followed, and resolved.
+    /// Returns a handle to the same files. The handle asks `guard` about each path of an operation:
+    /// as written, after each link that is followed, and fully resolved.
     #[must_use]
     pub fn guarded(&self, guard: PathGuard) -> Files {
         Files { store: self.store.clone(), guard: Some(guard), rooted: self.rooted }
     }
 
     /// Returns a handle to the same files for a shell, which makes all paths absolute itself. Every
-    /// absolute path names an entry of the workdir, even one such as `/etc/shadow`. A shell checks
+    /// absolute path names an entry in the workdir, even one such as `/etc/shadow`. A shell checks
     /// the paths that its user wrote with [`Files::check_inside`].
     #[must_use]
     pub fn rooted(&self) -> Files {
         Files { store: self.store.clone(), guard: self.guard.clone(), rooted: true }
     }
 
-    /// Checks that an absolute path, as the user wrote it, names an entry of the workdir. A path
+    /// Checks that an absolute path, as the user wrote it, names an entry in the workdir. A path
     /// into a top-level folder of the operating system, such as `/etc/shadow`, is rejected unless
     /// the workdir contains that folder. For writing, common folders such as `/bin` are accepted
     /// even if the workdir does not contain them. A relative path is always accepted.
@@ -114,7 +114,7 @@ impl Files {
         self.on_file(path, Target::Read, lookup::open)
     }
 
-    /// Writes a whole file, and replaces any file at the path. Creates missing parent folders.
+    /// Writes a whole file and replaces any file at the path. Creates missing parent folders.
     ///
     /// # Errors
     /// If the path or a parent is an entry of a different type, the overlay is full, or the base
@@ -189,7 +189,7 @@ impl Files {
         self.on_path(path, Target::Read, FinalLink::Follow, |tree, path| lookup::list(tree, path))
     }
 
-    /// Returns the metadata of an entry, after following a link.
+    /// Returns the metadata of the entry that a path leads to, following links.
     ///
     /// # Errors
     /// If the entry does not exist.
@@ -197,7 +197,7 @@ impl Files {
         self.on_path(path, Target::Read, FinalLink::Follow, |tree, path| lookup::stat(tree, path))
     }
 
-    /// Returns the metadata of an entry, without following a link.
+    /// Returns the metadata of an entry, without following a link at the end of the path.
     ///
     /// # Errors
     /// If the entry does not exist.
@@ -226,8 +226,8 @@ impl Files {
         })
     }
 
-    /// Creates a link at `path`, and missing parent folders. An absolute target starts at the root
-    /// of the workdir, and is stored relative to the link. The target need not exist.
+    /// Creates a link at `path` and any missing parent folders. An absolute target starts at the
+    /// root of the workdir and is stored relative to the link. The target need not exist.
     ///
     /// # Errors
     /// If an entry exists at the path, the target leads out of the workdir, the overlay is full, or
@@ -286,7 +286,7 @@ impl Files {
         self.on_path(path, Target::Tree, FinalLink::Keep, change::remove_all)
     }
 
-    /// Moves an entry (a link, not its target), and creates missing parent folders. A file replaces
+    /// Moves an entry (a link, not its target) and creates missing parent folders. A file replaces
     /// a file at `to`, and a folder replaces an empty folder. In an overlay, the content of base
     /// files is copied into memory.
     ///
@@ -311,10 +311,10 @@ impl Files {
         self.store.lock().tree().changes()
     }
 
-    /// Applies the overlay's changes to the base, and returns them sorted by path. Each file
-    /// appears as a whole or not at all. An entry that another process has changed since the run
-    /// read it is left unchanged, and nothing is removed unless everything else succeeded. In a
-    /// write-through run, all changes are already in the base, so the list is empty.
+    /// Applies the overlay's changes to the base and returns them sorted by path. Each file appears
+    /// as a whole or not at all. An entry that another process has changed since the run read it is
+    /// left unchanged, and nothing is removed unless everything else succeeded. In a write-through
+    /// run, all changes are already in the base, so the list is empty.
     ///
     /// # Errors
     /// If a change could not be applied. The error lists the changes that were applied and those
@@ -342,7 +342,7 @@ impl Files {
         self.store.lock().tree().base().is_none()
     }
 
-    /// Returns true if the run's writes stay in memory, and are lost when the process ends.
+    /// Returns true if the run's writes stay in memory and are lost when the process ends.
     #[must_use]
     pub fn is_overlay(&self) -> bool {
         matches!(&*self.store.lock(), Store::Overlay(_))
@@ -358,8 +358,8 @@ impl Files {
         }
     }
 
-    /// Makes the next [`Files::take_delta`] return the whole content of the overlay, for a reader
-    /// that starts with an empty overlay. A write-through run has no deltas.
+    /// Makes the next [`Files::take_delta`] return the whole content of the overlay, so that it can
+    /// be restored into an empty overlay. A write-through run has no deltas.
     pub fn mark_all_changed(&self) {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.mark_all_changed(),

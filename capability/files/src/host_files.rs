@@ -113,7 +113,7 @@ struct Rule {
     file: HostFile,
     /// The paths of the file in the base.
     paths: Vec<RunPath>,
-    /// The entries in the base that decide where these paths lead, see [`Route::passed`].
+    /// The entries in the base that determine where these paths lead; see [`Route::passed`].
     passed: Vec<RunPath>,
 }
 
@@ -252,8 +252,8 @@ fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     Some(meta.is_dir())
 }
 
-/// Returns those of the host paths that are in the base whose folder is `top`, except the folder
-/// itself, relative to it.
+/// Returns the paths under the host folder `top`, relative to that folder. Omits all other paths
+/// and `top` itself.
 fn in_base(paths: &[PathBuf], top: &Path) -> Vec<RunPath> {
     let paths = paths.iter().filter_map(|path| {
         let path = path.strip_prefix(top).ok()?.to_str()?;
@@ -262,18 +262,18 @@ fn in_base(paths: &[PathBuf], top: &Path) -> Vec<RunPath> {
     paths.filter(|path| !path.is_top()).collect()
 }
 
-/// The way from the root of the host's file system to a file.
+/// The route from the root of the host's file system to a file.
 #[derive(Default)]
 struct Route {
     /// The absolute paths of the file: as written, after each link that is followed, and resolved.
     paths: Vec<PathBuf>,
-    /// The links on the way, and the folders that a `..` leaves. Another entry in the place of one
-    /// of them leads to another file.
+    /// The links on the route, and the folders that a `..` leaves. If one of these entries is
+    /// replaced, the path leads to a different file.
     passed: Vec<PathBuf>,
 }
 
 impl Route {
-    /// Finds the way to a file, which need not exist.
+    /// Finds the route to a file, which need not exist.
     fn to(path: &Path) -> Route {
         let Ok(path) = std::path::absolute(path) else { return Route::default() };
         let mut route = Route::default();
@@ -287,7 +287,7 @@ impl Route {
         route
     }
 
-    /// Follows all links on an absolute path, and returns the resulting path.
+    /// Follows all links on an absolute path and returns the resulting path.
     fn follow(&mut self, path: &Path) -> PathBuf {
         let (mut at, mut rest, mut links) = (PathBuf::new(), path.to_owned(), 0);
         while let Some((first, after)) = split_first(&rest) {
@@ -315,8 +315,9 @@ impl Route {
         at
     }
 
-    /// Adds a link on the way, from which `rest` leads to the file. With a `..` in `rest`, the
-    /// names do not spell a path of the file.
+    /// Adds a link on the route. `rest` leads from the link to the file. If `rest` contains `..`,
+    /// the link followed by `rest` is not added to the paths of the file, because `..` would be
+    /// relative to the target of the link.
     fn add_link(&mut self, link: PathBuf, rest: &Path) {
         if !rest.components().any(|part| part == Component::ParentDir) {
             self.add(link.join(rest));
@@ -338,7 +339,8 @@ fn split_first(path: &Path) -> Option<(OsString, PathBuf)> {
     Some((first.as_os_str().to_owned(), parts.as_path().to_owned()))
 }
 
-/// Returns an absolute path with its nearest existing parent in the operating system's spelling.
+/// Returns an absolute path whose nearest existing ancestor is spelled as the operating system
+/// spells it.
 fn with_real_parents(path: &Path) -> PathBuf {
     let real = path
         .ancestors()

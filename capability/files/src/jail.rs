@@ -41,7 +41,7 @@ pub(crate) struct Meta {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
-    /// The time when the content last changed: seconds since 1970, and nanoseconds.
+    /// The time when the content last changed: whole seconds since 1970 and additional nanoseconds.
     pub(crate) modified: (i64, i64),
     /// The time when the content or the metadata last changed. No program can set it.
     pub(crate) changed: (i64, i64),

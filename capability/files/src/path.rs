@@ -214,8 +214,8 @@ impl RunPath {
         &self.0
     }
 
-    /// Returns the path in the form that system calls relative to the base's folder need: `.` for
-    /// the root.
+    /// Returns the path for system calls that resolve it relative to the base's folder. For the
+    /// root, returns `.`.
     pub(crate) fn in_base(&self) -> &str {
         if self.is_top() { "." } else { &self.0 }
     }

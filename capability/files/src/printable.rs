@@ -1,6 +1,6 @@
 //! Formatting of paths and names in messages.
 
-/// Formats a path or a name for a message. Escapes control characters, and truncates a long string.
+/// Formats a path or a name for a message. Escapes control characters and truncates long strings.
 pub(crate) fn printable(text: impl std::fmt::Display) -> String {
     let text = text.to_string();
     let mut out = String::new();

@@ -40,7 +40,7 @@ impl Writer {
         self.edit(Edit::WriteAt(offset, data)).map(drop)
     }
 
-    /// Appends to the file, and returns the new size.
+    /// Appends to the file and returns the new size.
     ///
     /// # Errors
     /// If the overlay is full, or the base does not allow the change.
@@ -68,7 +68,7 @@ impl Writer {
     }
 }
 
-/// Edits an open file in the base, and returns the file's new size. The caller holds the store's
+/// Edits an open file in the base and returns the file's new size. The caller holds the store's
 /// lock, so no other thread uses the handle.
 fn edit_base(path: &RunPath, file: &File, edit: Edit<'_>) -> Result<u64, FilesError> {
     let io = |cause| FilesError::io(Intent::Write, path, cause);
@@ -84,7 +84,7 @@ fn edit_base(path: &RunPath, file: &File, edit: Edit<'_>) -> Result<u64, FilesEr
     .map_err(io)
 }
 
-/// Appends at the current end of the file, and returns the new size. Sets the handle's append flag
+/// Appends at the current end of the file and returns the new size. Sets the handle's append flag
 /// only for this write.
 fn append(file: &File, data: &[u8]) -> io::Result<u64> {
     let flags = rustix::fs::fcntl_getfl(file)?;

@@ -230,7 +230,7 @@ proptest! {
         prop_assert_eq!(&tree(under.path()), &model.tree());
         prop_assert_eq!(&tree(through_dir.path()), &model.tree());
         prop_assert_eq!(overlay.used(), 0);
-        // The run can continue, and apply its changes again.
+        // The run can continue and apply its changes again.
         for op in &last {
             let done = model.apply(op);
             prop_assert_eq!(carry_out(&overlay, op).is_ok(), done, "{:?}", op);

@@ -180,7 +180,8 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
             if round % 2 == 0 {
                 std::thread::sleep(whole * (1 + (round * 13 + part * 29) % 24) / 24);
             } else {
-                // Waits for the task to write its records. After that, it moves entries.
+                // Waits until the task has written its records. The task then starts to move
+                // entries.
                 while !has_records(dir.path()) && child.try_wait().unwrap().is_none() {
                     std::thread::yield_now();
                 }

@@ -10,7 +10,7 @@ use wattle_lang::truncate;
 
 /// Maximum length of a program's schema, in bytes.
 const MAX_TEXT: usize = 32 << 10;
-/// Maximum number of parts in a program's schema, with references expanded.
+/// Maximum number of parts (JSON values) in a program's schema, with references expanded.
 const MAX_PARTS: usize = 4_096;
 /// Maximum number of regular expressions, with references expanded.
 const MAX_PATTERNS: usize = 256;

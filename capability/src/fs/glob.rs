@@ -84,7 +84,7 @@ impl<'f> Search<'f> {
     }
 
     /// Matches a state's pattern segment against the entries of the state's folder. Adds complete
-    /// matches to `found`, and returns the states in which the search continues.
+    /// matches to `found` and returns the states in which the search continues.
     fn step(&mut self, pattern: &Pattern, state: State) -> Result<Vec<State>, Failure> {
         let Pattern { segments, folders } = pattern;
         let folders = *folders;

@@ -124,8 +124,8 @@ impl Author {
     }
 }
 
-/// Finds the `git` binary in the folders of a `PATH`, and returns its path, or `None` if no folder
-/// contains it. Relative folders are ignored.
+/// Searches the folders of a `PATH` for the `git` binary. Returns the path of the binary, or `None`
+/// if no folder contains it. Relative folders are ignored.
 #[must_use]
 pub fn find_git(path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
@@ -223,8 +223,8 @@ impl Repository for Broker {
 }
 
 impl Sequence<'_> {
-    /// Creates the repository if it is missing, and checks that its configuration contains only
-    /// allowed keys.
+    /// Creates the repository if it is missing. Checks that its configuration contains only allowed
+    /// keys.
     async fn check(&self, state: State) -> Result<(), Failure> {
         if state == State::Absent {
             let branch = format!("--initial-branch={}", self.broker.to.branch);
@@ -280,7 +280,7 @@ impl Sequence<'_> {
         Ok(Some(CommitSummary { files, name: name.trim().to_owned() }))
     }
 
-    /// Pushes the current commit to the remote branch, and describes the outcome.
+    /// Pushes the current commit to the remote branch and describes the outcome.
     async fn push(&self, committed: Option<CommitSummary>) -> Result<String, Failure> {
         let branch = &self.broker.to.branch;
         let commits = self.call(&["rev-parse", "--verify", "-q", "HEAD"], None).await?;
@@ -362,7 +362,7 @@ impl Sequence<'_> {
         Failure::new(Code::EREMOTE, format!("nothing was pushed{note}: {output}{hint}"))
     }
 
-    /// Calls `git`, and returns its output. Fails if the exit code is not 0.
+    /// Calls `git` and returns its output. Fails if the exit code is not 0.
     async fn expect_success(&self, args: &[&str]) -> Result<String, Failure> {
         let done = self.call(args, None).await?;
         match done.code {

@@ -20,7 +20,7 @@ pub(super) struct Call<'a> {
     pub(super) git: &'a Path,
     /// The workdir, which contains `.git`.
     pub(super) workdir: &'a Path,
-    /// An empty folder in place of the user's home.
+    /// An empty folder that replaces the user's home folder.
     pub(super) home: &'a Path,
     /// The command-line arguments.
     pub(super) args: Vec<String>,
@@ -132,7 +132,7 @@ fn command(call: &Call<'_>) -> Command {
     command
 }
 
-/// Reads a stream to its end, and returns its first [`MAX_OUTPUT`] bytes.
+/// Reads a stream to its end and returns its first [`MAX_OUTPUT`] bytes.
 fn beginning(mut from: impl Read) -> io::Result<String> {
     let mut output = Vec::new();
     from.by_ref().take(MAX_OUTPUT).read_to_end(&mut output)?;

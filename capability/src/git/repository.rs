@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum number of entries in the workdir.
 const MAX_ENTRIES: usize = 200_000;
 
-/// Files in `.git` that redirect to another location.
+/// Files in `.git` that redirect `git` to another location.
 const REDIRECTS: &[&str] = &[
     "commondir",
     "gitdir",

@@ -55,9 +55,9 @@ fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
     super::make(run, map)
 }
 
-/// Applies a jq filter to a JSON document of at most 16 MiB, and returns the values that the filter
-/// outputs, one per line. The filter runs in a sandbox, and is stopped at the deadline. `now` is
-/// the current time that the filter sees, in seconds since 1970.
+/// Applies a jq filter to a JSON document of at most 16 MiB. Returns the values that the filter
+/// outputs, one per line. The filter runs in a sandbox and is stopped at the deadline. `now` is the
+/// current time that the filter sees, in seconds since 1970.
 ///
 /// # Errors
 /// If the filter or the document is invalid, or if the filter fails or needs too much time or

@@ -49,7 +49,7 @@ impl Path {
     ///
     /// # Errors
     /// `ENOENT` if the path does not exist. The message names the longest prefix of the path that
-    /// exists, and describes the value at that prefix.
+    /// exists and describes the value at that prefix.
     pub(crate) fn find<'d>(&self, document: &'d Document) -> Result<&'d Document, Failure> {
         let mut value = document;
         let mut from = 0;
@@ -141,8 +141,8 @@ impl Path {
         Ok(())
     }
 
-    /// Creates the failure for a missing part of the path. The message describes the value that
-    /// lacks the part.
+    /// Creates the failure for a part of the path that does not exist. The message describes the
+    /// value that lacks this part.
     fn missing_part(&self, from: usize, to: usize, at: &Document) -> Failure {
         let part = |range| self.text.get(range).unwrap_or_default();
         let missing = part(from..to).trim_start_matches('.');
@@ -227,7 +227,8 @@ fn pointer(text: &str) -> Vec<(Step, usize)> {
         .collect()
 }
 
-/// Parses names separated by dots, and indexes or quoted names in brackets.
+/// Parses a path that consists of names separated by dots and of indexes or quoted names in
+/// brackets.
 fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
     let bad = |why: &str| Failure::new(Code::EPARSE, format!("invalid path {text:?}: {why}"));
     let mut rest = text.strip_prefix('$').unwrap_or(text);

@@ -28,11 +28,11 @@ struct Items {
 
 impl InMemory {
     fn lock(&self) -> MutexGuard<'_, Items> {
-        // No change can panic halfway, so the items of a poisoned lock are valid.
+        // No change can panic halfway, so the items behind a poisoned lock are valid.
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `work` with the items, and returns its result as a completed future.
+    /// Calls `work` with the items and returns its result as a completed future.
     fn now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Items) -> Result<T, Failure>,

@@ -95,8 +95,8 @@ pub struct Item {
     pub made: i64,
 }
 
-/// Returns the failure for an attempt to add an item to a memory that already has [`MAX_ITEMS`]
-/// items.
+/// Returns the failure for an attempt to add an item to a memory that already contains
+/// [`MAX_ITEMS`] items.
 #[must_use]
 pub fn full() -> Failure {
     let message = format!("the memory is full ({MAX_ITEMS} items); remove items first");
@@ -138,7 +138,7 @@ pub trait Memory: Send + Sync {
     /// Stores vectors computed by the model.
     fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Compares all vectors from the model with the target of `nearest`, and returns the ids of the
+    /// Compares all vectors from the model with the target of `nearest`. Returns the ids of the
     /// items with the nearest vectors, each with its similarity.
     fn nearest(&self, model: String, nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>>;
 }

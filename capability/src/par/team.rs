@@ -69,7 +69,7 @@ impl Team {
         self.handles.insert(at, handle);
     }
 
-    /// Waits for the next program to end, and adds its calls to the run's trace. Returns the index
+    /// Waits for the next program to end and adds its calls to the run's trace. Returns the index
     /// of the call and the program's results, or `None` if no program is running.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ enum Scope {
     Service(Service),
     /// A known resource.
     One(Resource),
-    /// The resources that `rule` covers, and whose names start with `prefix`.
+    /// The resources that `rule` covers and whose names start with `prefix`.
     Any { rule: Rule, prefix: String },
 }
 

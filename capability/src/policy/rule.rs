@@ -216,8 +216,8 @@ impl Rule {
         covers.then_some((0, 0, 0))
     }
 
-    /// Returns true if the rule covers every access to the resource, for example both reading and
-    /// writing of a path.
+    /// Returns true if the rule covers every access to the resource, for example both reads and
+    /// writes of a path.
     pub(super) fn covers(&self, resource: &Resource) -> bool {
         let whole = match (&self.0, resource) {
             (

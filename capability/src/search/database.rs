@@ -129,7 +129,7 @@ fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     let path =
         path.parent().and_then(|folder| Some(folder.canonicalize().ok()?.join(path.file_name()?)));
     let mut connection = Connection::open_with_flags(path.unwrap_or_default(), flags)?;
-    // The schema in the file is untrusted, and must not be able to run code.
+    // The schema in the file is untrusted and must not be able to run code.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;

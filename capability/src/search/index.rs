@@ -82,7 +82,7 @@ impl Index {
         if own { &mut self.own } else { &mut self.shared }
     }
 
-    /// Updates the index with the current files, and searches it.
+    /// Updates the index with the current files and searches it.
     pub(super) fn search(
         &mut self,
         files: &SearchedFiles<'_>,

@@ -34,7 +34,7 @@ pub(crate) trait Vectors: Sync {
     /// Stores vectors computed by the model.
     fn add(&self, model: &str, vectors: Vec<(Self::Id, Vec<u8>)>) -> PortFuture<'_, ()>;
 
-    /// Compares the vectors from the model with the target of `nearest`, and returns the ids of the
+    /// Compares the vectors from the model with the target of `nearest`. Returns the ids of the
     /// documents with the nearest vectors, each with its similarity.
     fn nearest(
         &self,

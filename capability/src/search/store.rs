@@ -81,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Adds snapshots of new and changed files, and removes snapshots that the run no longer sees.
+    /// Adds snapshots of new and changed files. Removes snapshots that the run no longer sees.
     /// Returns true if the time ran out before all files were added.
     pub(super) fn update(
         &mut self,
@@ -237,7 +237,7 @@ impl Store {
     }
 }
 
-/// Reads the content of a file, and returns it with the key of the file's version. The key is empty
+/// Reads the content of a file and returns it with the key of the file's version. The key is empty
 /// for a file in the overlay, for a file that changed while it was read, and for a file that is too
 /// new for its version to be reliable. Returns `None` if the file cannot be read, or if it moved
 /// from the base to the overlay or back since the walk.

@@ -44,8 +44,8 @@ impl Default for Bounds {
     }
 }
 
-/// A signal that stops blocking work at its deadline, when the run has no processor time left, or
-/// when its result is no longer needed.
+/// A signal that ends work on a blocking thread: at the deadline, when the run has no processor
+/// time left, or when the result of the work is no longer needed.
 #[derive(Clone)]
 pub(crate) struct Stop {
     account: Account,

@@ -99,8 +99,8 @@ fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
     Ok(fill.repeat(times) + &rest)
 }
 
-/// Checks that a number of characters is at least `min`, and returns the number. `what` is the
-/// subject of the error message, such as `a piece`.
+/// Checks that a number of characters is at least `min`. Returns the number. `what` is the subject
+/// of the error message, such as `a piece`.
 fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
     let counted = usize::try_from(n).ok().filter(|n| *n >= min);
     counted.ok_or_else(|| {

@@ -13,7 +13,7 @@ use crate::{MAX_TEXT, QUOTED, too_large};
 /// All ASCII characters except the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The Base64 codec, which encodes with padding, and decodes with or without it.
+/// The Base64 codec, which encodes with padding and decodes with or without it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

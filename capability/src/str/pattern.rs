@@ -4,7 +4,7 @@
 //!
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
 //! then takes over if the pattern and the text are small enough; otherwise the call fails. Between
-//! matches, a search yields to other runs, and ends if the run's time or processor time is used up.
+//! matches, a search yields to other runs. It ends if the run's time or processor time is used up.
 //!
 //! Patterns, their caches, the text and the result are charged to the run's account.
 
@@ -231,7 +231,7 @@ impl<'t> Search<'t> {
         Ok(found)
     }
 
-    /// Ends the search, and puts the pattern back into the run's cache.
+    /// Ends the search and puts the pattern back into the run's cache.
     fn end(self, run: &mut Run) {
         let Patterns(cache) = run.state();
         if cache.len() >= MAX_CACHED {

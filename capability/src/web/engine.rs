@@ -143,7 +143,7 @@ impl Engine {
         &self.url
     }
 
-    /// Sends a query, and charges the response to the run's account. Fails if the response's status
+    /// Sends a query and charges the response to the run's account. Fails if the response's status
     /// is not a success status.
     pub(super) async fn ask(
         &self,
@@ -159,7 +159,7 @@ impl Engine {
         Ok(response)
     }
 
-    /// Parses at most 8 results from a response, and returns them as JSON.
+    /// Parses at most 8 results from a response and returns them as JSON.
     pub(super) async fn results(
         &self,
         account: &Account,

@@ -141,7 +141,7 @@ fn sections(text: &str) -> Result<Vec<Section>, Failure> {
 }
 
 impl Section {
-    /// Adds a line to the section, and returns the part that the next line belongs to.
+    /// Adds a line to the section and returns the part that the next line belongs to.
     fn add(&mut self, number: usize, line: &str, part: Part) -> Result<Part, Failure> {
         let word = line.trim();
         match part {
@@ -257,7 +257,7 @@ impl Section {
     }
 }
 
-/// Parses a headline. Returns the headline's level, and its title without the `TODO` or `DONE`
+/// Parses a headline. Returns the headline's level and its title, without the `TODO` or `DONE`
 /// keyword and the tags. Returns `None` if the line is not a headline.
 fn level(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('*');

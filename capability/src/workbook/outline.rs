@@ -71,7 +71,7 @@ pub fn outline(text: &str) -> Result<Vec<ComponentOutline>, Failure> {
     Ok(all)
 }
 
-/// Checks a workbook without running it, and returns the problems found. If the format is valid,
+/// Checks a workbook without running it. Returns the problems found. If the format is valid,
 /// reports each program that does not exist or does not compile.
 pub async fn lint(text: &str, programs: &dyn Programs) -> Vec<String> {
     let graph = match Graph::read(text) {

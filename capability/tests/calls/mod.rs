@@ -116,7 +116,7 @@ impl Calls {
         Calls { world, program, functions }
     }
 
-    /// Performs the sequence encoded in `bytes`, and checks the invariants of the outcome.
+    /// Performs the sequence encoded in `bytes` and checks the invariants of the outcome.
     pub(crate) async fn perform(&self, bytes: &[u8]) {
         let files = Arc::new(Files::overlay(None, MEMORY as u64));
         let grants = Arc::new((*self.world.grants()).clone().with(Fs(files)));

@@ -5,7 +5,7 @@ use wattle_rt::{Code, Exit};
 use crate::world::World;
 use crate::{failure, json};
 
-/// Runs a program, and returns the names and contents of its artifacts.
+/// Runs a program and returns the names and contents of its artifacts.
 async fn left(text: &str) -> Vec<(String, String)> {
     let outcome = World::new().run(text, &[]).await.unwrap();
     let text = |data: Vec<u8>| String::from_utf8(data).unwrap();

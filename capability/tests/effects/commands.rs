@@ -11,7 +11,7 @@ use crate::world::World;
 
 const RUN: &str = "(ret (wattle.run? (arg 0)))";
 
-/// Runs a command, and returns its output or the failure.
+/// Runs a command and returns its output or the failure.
 async fn perform(
     world: &World,
     grants: &Arc<Grants>,

@@ -9,7 +9,7 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// A backend that waits for a fixed time, and then responds with the last segment of the URL. It
+/// A backend that waits for a fixed time and then responds with the last segment of the URL. It
 /// responds to `404` with status 404, to `bytes` with invalid UTF-8, and to `broken` with a
 /// failure.
 pub(crate) struct Slow {

@@ -24,7 +24,7 @@ const TOKEN: &str = "t0ken-of-the-remote";
 enum Answer {
     /// The server accepts pushes with the token.
     Open,
-    /// The server accepts the token, but forbids pushes.
+    /// The server accepts the token but forbids pushes.
     Forbidden,
     /// The server redirects to another location.
     Moved,

@@ -102,7 +102,7 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Pushes, and asserts that the push fails. The error must contain `words` and no secret, and
+    /// Pushes and asserts that the push fails. The error must contain `words` and no secret, and
     /// the remote must stay empty. The commit must stay in the workdir. The call that creates the
     /// commit must also report that it stays there.
     pub(crate) async fn refused(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Place, over};
 
-/// Time after a change to a file until the index records the file's version, with a margin.
+/// Time from a change to a file until the index records the file's new version, including a margin.
 const SETTLED: Duration = Duration::from_millis(2_200);
 
 #[tokio::test]

@@ -252,7 +252,7 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     paths.chain(names).collect()
 }
 
-/// A guard that allows every program to start, and decides at each call.
+/// A guard that allows every program to start and decides at each call.
 pub(crate) struct AtCallOnly(pub(crate) Preflight);
 
 impl Guard for AtCallOnly {

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server that sends its answers in order, one for each connection. It repeats the last answer,
+/// A server that sends its answers in order, one for each connection. It repeats the last answer
 /// and records the requests.
 pub(crate) struct Server {
     pub(crate) base: String,

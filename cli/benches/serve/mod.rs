@@ -38,7 +38,7 @@ impl Server {
         Server { child, address }
     }
 
-    /// Sends a request, and returns the response as a stream.
+    /// Sends a request and returns the response as a stream.
     pub(crate) fn send(&self, line: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();

@@ -248,7 +248,7 @@ macro_rules! settings {
 }
 
 settings! {
-    /// All options that override settings. `run`, `repl`, `config show` and `wattle` itself have
+    /// All options that override settings. `run`, `repl`, `config show` and `wattle` itself accept
     /// them.
     Flags {
         model: ModelFlags,
@@ -271,7 +271,7 @@ settings! {
         agent: AgentFlags,
     }
 
-    /// The settings of `session resume`, whose session is an argument.
+    /// The settings of `session resume`, which takes the session's id as an argument.
     ResumeFlags {
         model: ModelFlags,
         endpoint: EndpointFlags,

@@ -39,7 +39,7 @@ fn list(json: bool, setup: Setup) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Prints a list of agents, and marks the current one.
+/// Prints a list of agents and marks the current one.
 ///
 /// # Errors
 /// If stdout cannot be written.
@@ -145,7 +145,7 @@ fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes a working agent to a new file, and prints a command that runs it.
+/// Writes a working agent to a new file and prints a command that runs it.
 fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[flags.into(), outer])?;
     let text = AgentSpec::skeleton(name);

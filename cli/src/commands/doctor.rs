@@ -1,4 +1,4 @@
-//! `wattle doctor`: checks the requirements of a run, and suggests fixes.
+//! `wattle doctor`: checks the requirements of a run and suggests fixes.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ async fn store(setup: &Setup) -> Found {
         let what = format!("others may read `{}` (mode {mode:03o})", file.display());
         return Err(wrong(what, "make it private with `chmod go= FILE`"));
     }
-    // The files are private, so others can list only their names.
+    // The files are private, so other users can see only the files' names.
     let seen = open_folder.map(|(folder, mode)| {
         format!("; others can list `{}` (mode {mode:03o})", folder.display())
     });
@@ -154,8 +154,8 @@ async fn store(setup: &Setup) -> Found {
     ))
 }
 
-/// Checks that the settings name a model and that its API key is set or, if a recording replaces
-/// the model, that the recording can be opened.
+/// Checks that the settings name a model and that its API key is set. If a recording replaces the
+/// model, checks only that the recording can be opened.
 fn model(setup: &Setup) -> Found {
     if let Some(path) = &setup.config.cassette.value {
         let opened = wattle_agent::model::Cassette::open(path);

@@ -17,7 +17,7 @@ use crate::{ask, threads};
 /// Maximum number of tokens in the answer to the test request.
 const MAX_TOKENS: u32 = 64;
 
-/// Determines the endpoint and the model, and writes them to the user file. Unless `--no-test` is
+/// Determines the endpoint and the model and writes them to the user file. Unless `--no-test` is
 /// given, first sends a test request, and writes nothing if the request fails.
 pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
     let Some(path) = Places::of_user().user_file else {
@@ -117,7 +117,7 @@ impl Choice {
 
 /// Checks that the environment variable for the API key is set. The variable is `given` if the user
 /// named one, and otherwise `usual`, the preset's variable. The preset's variable is checked only
-/// if `needed` is true, and need not be set if `WATTLE_API_KEY` is.
+/// if `needed` is true and `WATTLE_API_KEY` is not set.
 fn check_key(given: Option<&str>, usual: Option<&str>, needed: bool) -> Result<(), Fault> {
     let is_set = |name: &str| variable(name).is_some_and(|key| !key.trim().is_empty());
     let missing = |name: &str| {
@@ -137,7 +137,7 @@ fn names() -> String {
     presets().iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Asks the user at the terminal for the provider, and returns its name.
+/// Asks the user at the terminal for the provider and returns its name.
 fn choose_provider() -> Result<String, Fault> {
     if !ask::is_terminal() {
         return Err(Fault::usage("no provider is named").hint(format!(

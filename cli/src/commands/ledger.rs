@@ -14,7 +14,7 @@ use crate::setup;
 /// The note about runs whose seals have version 1.
 const OLD: &str = ", version 1: a run before it that was removed is not seen";
 
-/// Verifies a trace, or prints the tenant's public key.
+/// Verifies a trace or prints the tenant's public key.
 pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         LedgerCommand::Verify { dir, run, key, json, flags } => {
@@ -58,8 +58,9 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
     }
 }
 
-/// Returns the final seals that the store has recorded for the runs of all tenants in the folder,
-/// because all tenants share the folder's ledger. The list is empty if there is no store.
+/// Returns the final seals that the store has recorded for the runs in the folder. The list
+/// includes the runs of all tenants, because all tenants share the folder's ledger. It is empty if
+/// there is no store.
 async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> {
     let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
         return Ok(Vec::new());

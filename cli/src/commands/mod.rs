@@ -34,7 +34,7 @@ use wattle_agent::catalog::Catalog;
 
 use crate::fault::Fault;
 
-/// Writes a string to a new file in a folder, and returns the file's path. Creates the folder if it
+/// Writes a string to a new file in a folder and returns the file's path. Creates the folder if it
 /// is missing.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Their content comes from a program or a model, and so may the entries of the folder that they
 //! are written to. The folder is therefore opened before the run, and each file is created in the
-//! open folder under a new name and then renamed. A link is replaced, and never followed.
+//! open folder under a new name and then renamed. A link is replaced and never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -47,7 +47,7 @@ struct Protected {
 }
 
 impl OutputFolder {
-    /// Opens a folder for artifacts, and creates it if it is missing.
+    /// Opens a folder for artifacts and creates it if it is missing.
     ///
     /// # Errors
     /// If the folder is a link or is protected, or cannot be created.
@@ -62,7 +62,8 @@ impl OutputFolder {
         Err(Fault::usage(message).hint("choose another `--artifacts DIR`"))
     }
 
-    /// Opens a folder without following a link that belongs to the folder's content.
+    /// Opens a folder. If `creates` is true, creates the missing folders in its path. Fails if the
+    /// path contains a link after the start folder that [`split`] returns.
     fn open(path: &Path, creates: bool) -> io::Result<OutputFolder> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let (start, rest) = split(path)?;
@@ -100,7 +101,8 @@ impl OutputFolder {
         Ok(())
     }
 
-    /// Writes a new file, and moves it over the entry with this name.
+    /// Writes a new file and renames it to `name`. An existing file or link with this name is
+    /// replaced.
     fn write(&self, name: &OsStr, data: &[u8]) -> io::Result<()> {
         if let Some(why) = self.refusal(name) {
             return Err(io::Error::other(why));
@@ -121,7 +123,7 @@ impl OutputFolder {
     }
 
     /// Returns the permissions of an existing file, which the new file inherits. Returns `None` if
-    /// there is no such file, or a link.
+    /// there is no such file, or if it is a link.
     fn mode(&self, name: &OsStr) -> io::Result<Option<Mode>> {
         let stat = match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -188,7 +190,7 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Opens the folder of a file, and checks that the file can be written. Changes nothing.
+    /// Opens the folder of a file and checks that the file can be written. Changes nothing.
     ///
     /// # Errors
     /// If the file or its folder is a link, if the folder does not exist, or if the file is not a
@@ -214,7 +216,7 @@ impl OutputFile {
         Ok(OutputFile { folder, name: name.to_owned(), path: path.to_owned() })
     }
 
-    /// Adds the protected files of these settings, and checks that the file is not one of them.
+    /// Adds the protected files of these settings and checks that the file is not one of them.
     ///
     /// # Errors
     /// If the file is protected.
@@ -244,9 +246,9 @@ impl OutputFile {
     }
 }
 
-/// Splits a path into a folder that is opened as it is, and a rest in which no name may be a link.
-/// The rest of a relative path, or of a path in the current folder, is everything after that
-/// folder. The rest of any other path is its last name.
+/// Splits a path into a start folder, whose own path may contain links, and a relative path, in
+/// which no name may be a link. The start folder is the current folder if the path is relative or
+/// inside the current folder. For any other path, the start folder is the parent folder.
 fn split(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     if path.is_relative() {
         return Ok((PathBuf::from("."), path.to_owned()));
@@ -261,7 +263,8 @@ fn split(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     })
 }
 
-/// Opens a folder in an open folder, and creates it if `creates` is true and it is missing.
+/// Opens the folder `name` inside an open folder. If `creates` is true, creates the folder if it is
+/// missing.
 fn open_next(folder: &OwnedFd, name: &OsStr, creates: bool) -> io::Result<OwnedFd> {
     if creates {
         match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
@@ -283,7 +286,7 @@ fn is_link(folder: &OwnedFd, name: &OsStr) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
-/// Writes the content of a new file, and sets its permissions.
+/// Writes the content of a new file and sets its permissions.
 fn fill(mut file: File, data: &[u8], mode: Option<Mode>) -> io::Result<()> {
     file.write_all(data)?;
     Ok(mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, mode))?)

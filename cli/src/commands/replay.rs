@@ -14,7 +14,7 @@ use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::setup::{RUN_STEPS, Setup};
 
-/// Replays a run. Prints the first difference on stdout, and fails if there is one.
+/// Replays a run. Prints the first difference on stdout and fails if there is one.
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
     let flags = vec![Layer::from(args.flags), outer];
     let (store, opened) = find(&args.run, &flags).await?;

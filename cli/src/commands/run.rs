@@ -26,7 +26,7 @@ use crate::setup::{self, LABEL, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads};
 
-/// Runs a request, or resumes a run. The answer goes to stdout or a file, progress to stderr.
+/// Runs a request or resumes a run. The answer goes to stdout or a file, progress to stderr.
 pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let mut output = args.output.as_deref().map(OutputFile::open).transpose()?;
     let schema = args.output_schema.as_deref().map(output_schema).transpose()?;
@@ -116,7 +116,7 @@ fn failed(error: impl ToString) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Starts a new run, and follows it. If `is_label` is true, the session is only a label.
+/// Starts a new run and follows it. If `is_label` is true, the session is only a label.
 async fn begin(
     control: &RunControl,
     setup: Setup,
@@ -376,7 +376,7 @@ fn print_pending(parked: &ParkedRun) -> Exit {
     Exit::Parked
 }
 
-/// Prints a run's answer, or writes it to `file`. If `json` is true and there is no file, prints
+/// Prints a run's answer or writes it to `file`. If `json` is true and there is no file, prints
 /// nothing, because the events on stdout contain the answer.
 ///
 /// # Errors
@@ -425,7 +425,7 @@ fn print_answer(
     }
 }
 
-/// Reads the schema of the answer from a file, and names it after the file.
+/// Reads the schema of the answer from a file and names it after the file.
 fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
     let wrong =
         |why: &str| Fault::usage(format!("failed to read the schema `{}`: {why}", path.display()));

@@ -80,7 +80,7 @@ async fn lint(file: PathBuf, flags: CatalogFlags, outer: Layer) -> Result<Exit, 
     Ok(if faults.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes the components' programs to new files in `dir`, and prints the paths of the files.
+/// Writes the components' programs to new files in `dir` and prints the paths of the files.
 fn tangle(components: &[ComponentOutline], dir: &Path) -> Result<Exit, Fault> {
     for component in components {
         let Some(source) = &component.source else { continue };
@@ -103,7 +103,7 @@ fn tangle(components: &[ComponentOutline], dir: &Path) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Applies a jq filter to the JSON array of the components, and prints the result.
+/// Applies a jq filter to the JSON array of the components and prints the result.
 async fn query(file: PathBuf, filter: String) -> Result<Exit, Fault> {
     let document = json!(components(&file)?).to_string();
     let until = Instant::now() + QUERY;

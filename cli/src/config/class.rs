@@ -47,8 +47,8 @@ impl<T> Class<T> {
         }
     }
 
-    /// Returns true if a project file in an untrusted folder may not set `given`. `otherwise` is
-    /// the value without the project file.
+    /// Returns true if a project file in an untrusted folder may not set the setting to `given`.
+    /// `otherwise` is the value without the project file.
     pub(super) fn needs_trust(&self, given: &T, otherwise: &T) -> bool {
         match self {
             Class::Presentation => false,

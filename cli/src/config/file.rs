@@ -39,7 +39,7 @@ pub(super) fn unreadable(path: &Path, why: &str) -> Fault {
 /// line of the file, is printed without the quotation.
 const EXCERPT: usize = 400;
 
-/// Parses the content of a file, and flattens its tables into dotted keys. The TOML parser limits
+/// Parses the content of a file and flattens its tables into dotted keys. The TOML parser limits
 /// the nesting of values.
 ///
 /// # Errors

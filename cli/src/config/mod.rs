@@ -1,4 +1,4 @@
-//! The settings. Each setting takes its value from the first layer that has one, and records that
+//! The settings. Each setting takes its value from the first layer that sets it, and records that
 //! layer.
 //!
 //! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file
@@ -146,8 +146,8 @@ impl Config {
         Ok((folder, project))
     }
 
-    /// Checks that no setting contains a secret where the name of a variable or a URL is expected.
-    /// The error omits the value, because secrets are never printed.
+    /// Checks that no setting contains a key in place of a variable's name, or a user name or
+    /// password in a URL. The error omits the value, because secrets are never printed.
     fn names_no_secret(&self) -> Result<(), Fault> {
         let names = [
             ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),

@@ -141,7 +141,7 @@ fn broken(demo: &Demo, what: &str) -> Fault {
     Fault::failed(format!("the demo `{}` differs from its recording: {what}", demo.name))
 }
 
-/// Plays one run, and compares it with its script.
+/// Plays one run and compares it with its script.
 async fn play(
     host: &Host,
     site: &Site,

@@ -13,7 +13,7 @@ use wattle_agent::rt::forms;
 
 use super::{DIM, paint, visible};
 
-/// The kind of a piece of a program.
+/// The kind of a piece of a program, which determines how the piece is highlighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A parenthesis or a bracket.
@@ -59,8 +59,8 @@ static FUNCTIONS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     functions.map(|function| function.name.split('/').next().unwrap_or_default()).collect()
 });
 
-/// Splits a program into pieces, which cover all of it. Returns the byte range and the kind of each
-/// piece.
+/// Splits a program into pieces: parentheses, strings, comments, words and whitespace. Together,
+/// they cover the whole program. Returns the byte range and the kind of each piece.
 pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     let (mut at, mut head) = (0, false);
     iter::from_fn(|| {
@@ -76,7 +76,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, Kind)> {
     .collect()
 }
 
-/// Returns the first piece's length, in bytes, and its kind.
+/// Returns the length, in bytes, and the kind of the first piece in `rest`.
 fn piece(rest: &str, is_head: bool) -> (usize, Kind) {
     let run = |wanted: &dyn Fn(char) -> bool| rest.find(|c: char| !wanted(c)).unwrap_or(rest.len());
     if rest.starts_with(";;") {

@@ -38,7 +38,7 @@ pub(crate) fn is_live() -> bool {
     stderr().is_terminal() && AutoStream::choice(&stderr()) != ColorChoice::Never
 }
 
-/// Shows a styled line below all other output, and replaces the previous transient line. The line
+/// Shows a styled line below all other output and replaces the previous transient line. The line
 /// must fit the width of the terminal. Does nothing while a question is open, or if [`is_live`]
 /// returns false.
 pub(crate) fn transient(line: &str) {

@@ -35,7 +35,7 @@ pub(crate) struct Visible {
 }
 
 impl Visible {
-    /// Filters the next bytes, and returns the text to print now.
+    /// Filters the next bytes and returns the text to print now.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.tail);
         whole.extend_from_slice(bytes);
@@ -55,7 +55,7 @@ impl Visible {
         shown
     }
 
-    /// Ends the stream, and returns the withheld text.
+    /// Ends the stream and returns the withheld text.
     pub(crate) fn finish(&mut self) -> String {
         let (mut shown, tail) = (String::new(), std::mem::take(&mut self.tail));
         self.end_return(&mut shown);

@@ -56,8 +56,8 @@ impl Drop for Bar {
     }
 }
 
-/// Renders a bar that is `columns` wide, followed by the number of finished parts, the total number
-/// of parts, and the elapsed seconds.
+/// Renders a bar that is `columns` columns wide, followed by the number of finished parts, the
+/// total number of parts, and the elapsed seconds.
 fn line((done, total): (usize, usize), noun: &str, elapsed: Duration, columns: usize) -> String {
     // More parts may be finished than were announced.
     let total = total.max(done);

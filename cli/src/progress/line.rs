@@ -75,7 +75,7 @@ fn head(style: Style, step: &Step, notes: &str) -> String {
 }
 
 /// Renders the first lines of an output, or all lines if `verbose` is true. If lines are omitted,
-/// also renders the total number of lines and the total size.
+/// also renders the output's total number of lines and its total size.
 fn output(text: &str, verbose: bool) -> String {
     let text = visible(text.trim_end());
     let (count, bytes) = (text.lines().count(), text.len());
@@ -144,8 +144,8 @@ pub(crate) fn spent(usage: Usage) -> Option<String> {
     (usage.total() > 0).then(|| format!("{} tokens{cached}{cost}", grouped(usage.total())))
 }
 
-/// Joins parts with middle dots. A line that would be wider than `columns` is broken between two
-/// parts.
+/// Joins parts with middle dots into lines of at most `columns` columns. A part that is wider than
+/// `columns` gets a line of its own.
 pub(crate) fn joined(parts: Vec<String>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

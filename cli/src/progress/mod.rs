@@ -55,7 +55,7 @@ impl Live {
         lock(&self.0).show(event);
     }
 
-    /// Shows an event, and records the id of the root run.
+    /// Shows an event and records the id of the root run.
     pub(crate) fn follow(&self, envelope: &Envelope) {
         let mut view = lock(&self.0);
         view.record.run.get_or_insert_with(|| envelope.root_run_id.clone());

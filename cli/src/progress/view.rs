@@ -46,7 +46,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Creates the view of a run, and starts the clock that measures the run's duration.
+    /// Creates the view of a run and starts the clock that measures the run's duration.
     pub(super) fn new(mode: Mode, verbose: bool) -> View {
         let now = Instant::now();
         View {
@@ -78,7 +78,7 @@ impl View {
         }
     }
 
-    /// Updates the view with an event, and returns the lines to print.
+    /// Updates the view with an event and returns the lines to print.
     fn lines(&mut self, event: &Event) -> String {
         match event {
             Event::Delta { step, text } => {
@@ -207,7 +207,7 @@ impl View {
         }
     }
 
-    /// Ends the view, and clears the line for the call in progress.
+    /// Ends the view and clears the line for the call in progress.
     pub(super) fn end(&mut self) {
         if !self.has_ended {
             self.has_ended = true;

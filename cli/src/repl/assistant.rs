@@ -120,7 +120,7 @@ impl Highlighter for Assistant {
     }
 
     fn highlight_char(&self, line: &str, _: usize, kind: CmdKind) -> bool {
-        // A new character can change the kind of everything after it.
+        // A new character can change how everything after it is highlighted.
         kind != CmdKind::MoveCursor && line.trim_start().starts_with(['(', '/'])
     }
 }

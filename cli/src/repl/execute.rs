@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Runs an input as the continuation of the open program, and prints its results or its errors.
+    /// Runs an input as the continuation of the open program and prints its results or its errors.
     ///
     /// # Errors
     /// If the program cannot run.
@@ -115,7 +115,7 @@ impl Session {
         self.setup.host.runtime().prepare(source).await.is_ok()
     }
 
-    /// Compiles a program, and prints its errors and warnings. If `earlier` is given, the program
+    /// Compiles a program and prints its errors and warnings. If `earlier` is given, the program
     /// consists of the session's inputs, and the earlier inputs have this many lines. Warnings
     /// about those lines and about unused functions are then omitted. Returns `None` if the program
     /// does not compile.

@@ -64,8 +64,8 @@ impl Session {
         held.map_err(|error| Fault::failed(error.to_string()))
     }
 
-    /// Restores the files of an earlier state. Returns false, and changes nothing, if changes have
-    /// since been applied or written to the workdir.
+    /// Restores the files of an earlier state. If changes have since been applied or written to the
+    /// workdir, changes nothing and returns false.
     ///
     /// # Errors
     /// If the workdir cannot be opened.

@@ -168,8 +168,8 @@ impl Source {
     }
 }
 
-/// Returns the initial text of the line editor, without characters that control the terminal. A
-/// warning says whether they were escaped, or the text was refused.
+/// Returns the initial text of the line editor, with characters that control the terminal escaped.
+/// If they cannot be escaped, returns an empty string. Prints a warning in both cases.
 fn safe_initial(text: &str) -> String {
     let shown = visible(text);
     if shown == text {
@@ -186,8 +186,9 @@ fn safe_initial(text: &str) -> String {
     shown
 }
 
-/// Returns true if a text is a program with control characters in a raw string, or after one.
-/// Strings may be found in the wrong places after the start of a raw string.
+/// Returns true if a text is a program that contains control characters after the start of a raw
+/// string. All text after that start counts, because the highlighter does not know raw strings and
+/// may misjudge where they end.
 fn has_hostile_raw_string(text: &str) -> bool {
     if !text.trim_start().starts_with(['(', ';']) {
         return false;

@@ -129,7 +129,7 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
     }
 }
 
-/// Changes the context, and returns the number of bytes to skip.
+/// Changes the context and returns the number of bytes to skip.
 fn enter(within: &mut Within, what: Within, bytes: usize) -> usize {
     *within = what;
     bytes

@@ -161,8 +161,8 @@ fn has_flat(input: &str) -> bool {
     })
 }
 
-/// The tape of one input. It replays the calls of the earlier inputs, and records the calls of this
-/// one.
+/// The tape of one input. It replays the calls of the earlier inputs and records the calls of this
+/// input.
 #[derive(Default)]
 pub(super) struct InputTape {
     /// The calls of the kept inputs, by path and number.

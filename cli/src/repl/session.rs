@@ -124,7 +124,7 @@ impl Session {
         self.setup.flush().await;
     }
 
-    /// Starts a run with a message, and prints the run's events and its answer.
+    /// Starts a run with a message and prints the run's events and its answer.
     async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
         let settings = self.setup.run_settings(STEPS, &model)?;
@@ -186,7 +186,7 @@ impl Session {
         }
     }
 
-    /// Reloads the folders of the catalog, and prints the changes.
+    /// Reloads the folders of the catalog and prints the changes.
     pub(super) async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.setup.host.refresh().await;
         for (what, names) in [("changed", changed), ("removed", removed)] {
@@ -198,7 +198,7 @@ impl Session {
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     }
 
-    /// Prints the session's changes, and asks whether to apply them. Does nothing if the user has
+    /// Prints the session's changes and asks whether to apply them. Does nothing if the user has
     /// already declined the same changes. Does not ask if the settings `write`, `apply` or `exec`
     /// let changes reach the workdir without a question. Changes that are not applied remain in the
     /// session's overlay, where later programs see them.

@@ -300,7 +300,7 @@ impl Setup {
         Ok(base.protecting(host_files(&self.config)))
     }
 
-    /// Opens the configured session, or returns `None` if none is configured.
+    /// Opens the configured session or returns `None` if none is configured.
     ///
     /// # Errors
     /// If the id is invalid or the store cannot be opened.
@@ -373,7 +373,7 @@ impl Setup {
         origin
     }
 
-    /// Opens the tenant's part of the store, and creates the store if it is absent.
+    /// Opens the tenant's part of the store and creates the store if it is absent.
     ///
     /// # Errors
     /// If the store cannot be opened, or the tenant's name is invalid.
@@ -400,7 +400,7 @@ fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
-/// Loads the built-in programs and the programs in the configured folders, and warns about invalid
+/// Loads the built-in programs and the programs in the configured folders and warns about invalid
 /// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
@@ -408,7 +408,7 @@ pub(crate) fn folders(config: &Config) -> Folders {
     folders
 }
 
-/// Loads the agents in the configured folders, and warns about invalid ones.
+/// Loads the agents in the configured folders and warns about invalid ones.
 pub(crate) fn agents(config: &Config) -> Agents {
     let agents = Agents::open(&config.agents.value);
     agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));

@@ -93,7 +93,7 @@ pub(crate) struct NamedEndpoint {
 /// whose name may also be that of a class.
 ///
 /// # Errors
-/// If no setting names an endpoint, a setting is invalid, or the class is unknown.
+/// If no setting names an endpoint, if a setting is invalid, or if the class is unknown.
 pub(crate) fn endpoint(config: &Config, name: Option<&str>) -> Result<NamedEndpoint, Fault> {
     let configured = endpoint_settings(config);
     let name = name.or(configured.model);
@@ -138,7 +138,7 @@ fn find_class<'a>(config: &'a Config, name: &str) -> Result<Option<&'a ModelClas
         .hint(format!("set `models.{name}`, such as `models.{name} = \"MODEL\"`")))
 }
 
-/// Creates the client of an endpoint, and masks the endpoint's key in everything that the process
+/// Creates the client of an endpoint and masks the endpoint's key in everything that the process
 /// records.
 ///
 /// # Errors

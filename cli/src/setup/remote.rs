@@ -25,7 +25,7 @@ pub(super) fn endpoint_settings(config: &Config) -> EndpointSettings<'_> {
     }
 }
 
-/// The warning about a key that is too short to be recognized in other text.
+/// The warning about a key that is too short to be masked.
 pub(crate) const SHORT_KEY: &str =
     "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 

@@ -20,12 +20,12 @@ use crate::output;
 use super::models::{NamedEndpoint, endpoint};
 use super::remote::{mask_key, variable};
 
-/// Opens the configured store for the configured tenant, and creates the store if it is absent.
+/// Opens the configured store for the configured tenant and creates the store if it is absent.
 /// Records that contain a key or a secret are encrypted.
 ///
 /// # Errors
-/// If neither a setting nor a home directory determines the store's location, the store or the
-/// storage for large files cannot be opened, or the tenant's name is invalid.
+/// If neither a setting nor a home directory determines the store's location, if the store or the
+/// storage for large files cannot be opened, or if the tenant's name is invalid.
 pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let tenant = tenant(config)?;
     let store = open_at(location(config)?, config.session_ttl.value.0).map_err(no_store)?;
@@ -119,8 +119,8 @@ pub(super) fn open_at(location: &StoreLocation, ttl: Duration) -> Result<Store, 
     Ok(store)
 }
 
-/// Releases the locks of this process in its database, if it has opened one, so that the next
-/// process does not wait until they expire. A store that is opened later gets new connections,
+/// Releases the locks that this process holds in its database, if it has opened one, so that the
+/// next process does not wait until they expire. A store that is opened later gets new connections,
 /// because pooled connections end with the threads that opened them.
 pub(crate) async fn close_database() {
     let opened = DATABASE.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -27,7 +27,7 @@ pub(crate) enum State {
     Trusted,
     /// The content has changed since the user trusted it. Each string describes one difference.
     Changed(Vec<String>),
-    /// The user was asked about this content, and declined.
+    /// The user was asked about this content and declined.
     Declined,
     /// The user was not asked about this content.
     Unknown,

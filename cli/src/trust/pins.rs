@@ -30,8 +30,8 @@ impl Pins {
     /// Hashes a project file and the files that its settings load.
     ///
     /// # Errors
-    /// If there are too many files, they are too large in total, a name is not UTF-8, or the
-    /// recording is not a regular file.
+    /// If there are too many files, if they are too large in total, if a name is not UTF-8, or if
+    /// the recording is not a regular file.
     pub(crate) fn of(project: &Project) -> Result<Pins, Fault> {
         let pins = BTreeMap::from([(FILE.to_owned(), hash(&project.bytes))]);
         let mut pinning = Pinning { project, pins, left: MOST_BYTES };
@@ -152,8 +152,8 @@ impl Pinning<'_> {
         }
         let folder = self.project.path.parent().unwrap_or(Path::new(""));
         let shown = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
-        // The project file may itself be in such a folder. Its pin is that of the bytes that are
-        // in effect.
+        // The project file may itself be in an agent folder. Its earlier pin is kept, because it
+        // is the hash of the bytes that are in effect.
         self.pins.entry(shown).or_insert(pin);
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::server::{Served, TOKEN, status};
 use crate::text::Values;
 use crate::watch::Watch;
 
-/// Runs an attack, and returns the faults: the differences from the expectations in the attack's
+/// Runs an attack and returns the faults: the differences from the expectations in the attack's
 /// row.
 pub(crate) fn run(attack: &Attack) -> Vec<String> {
     let row = &*attack.row;

@@ -33,7 +33,7 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/attacks"))
 }
 
-/// Runs every attack of a class, and reports all that fail.
+/// Runs every attack of a class and reports all that fail.
 fn class(name: &str) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::warm_up();

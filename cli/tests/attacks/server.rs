@@ -43,7 +43,7 @@ impl Served {
         }
     }
 
-    /// Sends the bytes, and returns the whole response.
+    /// Sends the bytes and returns the whole response.
     pub(crate) fn ask(&self, request: &[u8]) -> Vec<u8> {
         let mut answer = Vec::new();
         let mut exchange = || -> std::io::Result<()> {
@@ -58,7 +58,7 @@ impl Served {
         answer
     }
 
-    /// Asks the server to stop. Returns a fault if the server has already ended, or does not exit
+    /// Asks the server to stop. Returns a fault if the server has already ended or does not exit
     /// successfully.
     pub(crate) fn stop(mut self) -> Option<String> {
         if let Some(ended) = self.child.try_wait().unwrap() {

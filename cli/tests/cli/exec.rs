@@ -290,7 +290,7 @@ fn exec_confines_programs_to_the_root() {
         .reports(&["nowhere", "--root"]);
 }
 
-/// Leaves an artifact with the name that is its argument.
+/// A program that leaves an artifact whose name is the program's argument.
 const LEAVES: &str = "(sys.artifact? (arg 0) \"new\") (ret)";
 
 #[test]

@@ -51,7 +51,7 @@ impl Place {
         self.dir.path().join("work")
     }
 
-    /// Writes a file in the workdir, and creates its parent folders.
+    /// Writes a file in the workdir and creates its parent folders.
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -110,7 +110,7 @@ impl Call {
         Call { stdin: bytes.into(), ..self }
     }
 
-    /// Starts the command, and writes its stdin.
+    /// Starts the command and writes its stdin.
     pub(crate) fn start(mut self) -> Child {
         let piped =
             self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -120,7 +120,7 @@ impl Call {
         child
     }
 
-    /// Runs the command, and waits until it ends.
+    /// Runs the command and waits until it ends.
     pub(crate) fn run(self) -> Done {
         Done::of(self.start())
     }

@@ -73,7 +73,7 @@ impl Moment {
         Moment::CrashDatabase,
     ];
 
-    /// Returns the duration of the disturbance, or `None` if it does not last.
+    /// Returns the duration of the disturbance, or `None` if it is instantaneous.
     fn duration(self, random: &mut fastrand::Rng) -> Option<Duration> {
         match self {
             Moment::Pause => Some(PAUSE),
@@ -340,7 +340,7 @@ impl Disturbed {
         world.proxies[at].open();
     }
 
-    /// Ends a server with a signal, and starts another one in its slot.
+    /// Ends a server with a signal and starts another one in its slot.
     fn replace(&mut self, world: &World, at: usize, by: Signal) {
         world.ports[at].store(0, Ordering::SeqCst);
         signal(&self.replicas[at], by);
@@ -372,7 +372,7 @@ fn wait_for_end(world: &World, random: &mut fastrand::Rng, run: &str) -> (Json, 
     }
 }
 
-/// Starts runs over a period of time, and follows some of them. Returns the form of each run, and
+/// Starts runs over a period of time and follows some of them. Returns the form of each run, and
 /// the threads of the followers. Each thread returns its run and the numbers of the run's events.
 #[expect(clippy::type_complexity, reason = "the results of a thread")]
 fn start_runs(

@@ -15,7 +15,7 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// Creates a test's folders, and replays the recorded run in them.
+/// Creates a test's folders and replays the recorded run in them.
 fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
@@ -236,7 +236,7 @@ fn variables_belong_to_the_tenant() {
     wattle(&place, &["vars", "rm", "city"]).code(1).reports(&["there is no variable `city`"]);
 }
 
-/// Replays the recorded run, and sends its telemetry to a collector.
+/// Replays the recorded run and sends its telemetry to a collector.
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();

@@ -18,7 +18,7 @@ fn calls_print_what_their_transcripts_have() {
     comparison.finish();
 }
 
-/// Runs the commands of a transcript, and returns the transcript with their output.
+/// Runs the commands of a transcript and returns the transcript with their output.
 fn play(transcript: &str) -> String {
     let place = Place::new();
     let mut played = String::new();
@@ -31,8 +31,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of output looks like the empty line between calls, so empty lines are
-            // omitted from outputs.
+            // An empty line of output would look like the empty line between two commands, so empty
+            // lines are omitted from outputs.
             let _ = writeln!(played, "{line}");
         }
     }

@@ -219,7 +219,7 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     terminal.prompts();
     terminal.types(program);
     terminal.shows_line(question);
-    // `e` shows the program, and asks again.
+    // `e` shows the program and asks again.
     terminal.types("e");
     terminal.shows("(check (call $kv.set");
     terminal.shows_line(question);

@@ -66,8 +66,8 @@ impl Look {
     }
 }
 
-/// Renders a screen with escape sequences as an SVG picture. `shown` returns the text to show for a
-/// line.
+/// Renders the content of a screen as an SVG picture. Escape sequences in `styled` set the styles.
+/// `shown` returns the text to show for a line.
 pub(crate) fn svg(styled: &str, columns: usize, shown: impl Fn(&str) -> String) -> String {
     let mut look = Look::default();
     let lines: Vec<Vec<(char, Look)>> = styled

@@ -11,14 +11,14 @@ use crate::terminal::Place;
 const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
                        u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
-/// Runs a command on a terminal, and returns its output.
+/// Runs a command on a terminal and returns its output.
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
     let mut command = place.command(args);
     command.env("NO_COLOR", "1");
     output_of(command, typed)
 }
 
-/// Runs a command on a terminal with colours, and returns its output.
+/// Runs a command on a terminal with colours and returns its output.
 fn shows_styled(place: &Place, args: &[&str]) -> String {
     output_of(place.command(args), "")
 }

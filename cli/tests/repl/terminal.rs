@@ -42,7 +42,7 @@ impl Place {
         command
     }
 
-    /// Starts `wattle repl`, and waits until it is ready.
+    /// Starts `wattle repl` and waits until it is ready.
     pub(crate) fn repl(&self, args: &[&str]) -> Terminal {
         let args = [&["repl"], args].concat();
         Terminal::start(self.command(&args))
@@ -68,7 +68,7 @@ impl Terminal {
         self.0.send_control(key).unwrap();
     }
 
-    /// Waits for a string in the output, and returns the output before it.
+    /// Waits for a string in the output and returns the output before it.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> String {
         self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))

@@ -23,7 +23,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Starts `wattle repl` on a screen of this width, and waits until it is ready. Returns `None`
+    /// Starts `wattle repl` on a screen of this width and waits until it is ready. Returns `None`
     /// if tmux is not installed.
     pub(crate) fn start(place: &Place, columns: usize, args: &[&str]) -> Option<Screen> {
         Screen::with_variables(place, columns, args, &[])

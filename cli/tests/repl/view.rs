@@ -59,7 +59,7 @@ fn names_are_completed() {
     screen.press(&["C-u"]);
     screen.text("(str.from_");
     screen.press(&["Tab"]);
-    // Several functions match, and are listed with their signatures.
+    // Several functions match and are listed with their signatures.
     screen.shows("(str.from_int n");
     screen.press(&["C-u"]);
     screen.text("(out (str.find ");

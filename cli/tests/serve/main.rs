@@ -75,7 +75,7 @@ impl Served {
         self.send(token, "POST /chat", body)
     }
 
-    /// Sends a request, and returns the whole response.
+    /// Sends a request and returns the whole response.
     fn send(&self, token: &str, line: &str, body: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(&self.address)?;
         let (address, length) = (&self.address, body.len());

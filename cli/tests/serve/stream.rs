@@ -10,7 +10,7 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use super::Served;
 
-/// Sends a request, and returns a reader of the response.
+/// Sends a request and returns a reader of the response.
 fn send(
     served: &Served,
     token: &str,

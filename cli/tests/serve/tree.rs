@@ -103,7 +103,7 @@ fn ended(served: &Served, token: &str, run: &str) -> Json {
     panic!("the run {run} does not end: {children:#?}");
 }
 
-/// Releases a parked run. The server denies this if it has released the run already, but has not
+/// Releases a parked run. The server denies this if it has already released the run but has not
 /// resumed it yet.
 fn release(served: &Served, token: &str, run: &str) {
     api(served, token, &format!("POST /api/run/{run}/release"), "").unwrap();

@@ -146,7 +146,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Truncates a string, and appends the number of omitted characters.
+/// Truncates a string and appends the number of omitted characters.
 fn truncated(text: String, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text,

@@ -99,8 +99,8 @@ fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
         Ty::Bool => Argument::Int(i32::from(value.as_bool()?)),
         Ty::Arr => Argument::Array(value.as_array()?.clone().into()),
         Ty::Map | Ty::OptMap => Argument::Map(value.as_object()?.clone().into()),
-        // A parameter of type `any` takes arrays and maps as handles, and any other value as its
-        // text.
+        // A parameter of type `any` takes arrays and maps as handles, and any other value as a
+        // string.
         Ty::Any if value.is_array() => Argument::Array(value.clone()),
         Ty::Any if value.is_object() => Argument::Map(value.clone()),
         _ => Argument::Text(value.as_str().map_or_else(|| value.to_string(), str::to_owned)),

@@ -1,7 +1,7 @@
 //! The removal of decoration that models put around a value: Markdown, quotes, a code fence.
 
-/// Returns a string without leading whitespace, trailing whitespace and whitespace at line ends,
-/// and with `\n` as its only line ending. All rules ignore these differences.
+/// Removes leading whitespace, trailing whitespace and whitespace at line ends, and converts all
+/// line endings to `\n`. All rules ignore these differences.
 pub(super) fn normalised(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();

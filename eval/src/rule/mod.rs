@@ -159,7 +159,7 @@ impl Rule {
     }
 }
 
-/// Quotes a string for a message, and truncates it to 200 characters.
+/// Quotes a string for a message and truncates it to 200 characters.
 fn quoted(text: &str) -> String {
     quote(text, 200)
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallEffect {
-    /// No effect: the result depends only on the arguments. The call is performed again.
+    /// No effect: the result depends only on the arguments. If the program is run again, the call
+    /// is performed again.
     None,
     /// A read that changes nothing. The call may be repeated until its result is recorded.
     Reads,

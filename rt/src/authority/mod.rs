@@ -1,8 +1,8 @@
 //! Authority: the resources that a compiled program can access, determined without running it.
 //!
 //! This is an abstract interpretation of the module's binary. A value is an address in the static
-//! data, an argument of the program, a string composed of such parts, or unknown. The result is
-//! sound:
+//! data, an argument of the program, a string composed of static strings and arguments, or unknown.
+//! The result is sound, which means that it omits no call that the program can make:
 //!
 //! - Where branches meet, the values of both branches are kept.
 //! - If memory may have been overwritten, its content is unknown. If the walk over the module takes

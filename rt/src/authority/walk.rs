@@ -145,7 +145,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         self.call(None, function, vec![Value::Any; params]).map(drop)
     }
 
-    /// Records a call. Returns the possible results, one value for each.
+    /// Records a call. Returns the set of possible values of each result.
     fn call(
         &mut self,
         offset: Option<usize>,

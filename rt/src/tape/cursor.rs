@@ -49,8 +49,8 @@ impl TapeCursor {
     }
 
     /// Returns the cursor for programs that the call in progress starts. A call may start programs
-    /// several times, with a different cursor each time. A call that is not recorded gets its own
-    /// number for this purpose.
+    /// several times, with a different cursor each time. If the call is not recorded, each cursor
+    /// uses up a call number of its own.
     pub(crate) fn nested(&mut self) -> TapeCursor {
         let (number, starts) = match &mut self.current {
             Some(call) => {

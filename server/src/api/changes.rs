@@ -1,8 +1,8 @@
 //! `GET /api/runs/stream`: reports changes in the tenant's runs as they happen.
 //!
-//! A client cannot resume a stream at a position. Each stream first sends `ready`, and then every
-//! run that changes. A client therefore reads the list of runs after each `ready`. Each stream
-//! reads the store at most five times a second, regardless of the number of changes.
+//! A client cannot resume a stream where it stopped. Each stream first sends `ready`, and then
+//! every run that changes. A client therefore reads the list of runs after each `ready`. Each
+//! stream reads the store at most five times a second, regardless of the number of changes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -36,8 +36,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of runs in one read.
 const MAX_RUNS: u32 = 200;
-/// Period before the newest change that each read covers again, in milliseconds. The overlap is
-/// needed because a change may be recorded some time after its timestamp.
+/// Overlap of consecutive reads, in milliseconds: each read starts this long before the latest
+/// known change. The overlap is needed because a change may be recorded some time after its
+/// timestamp.
 const OVERLAP_MS: u64 = 2_000;
 /// Maximum duration of a stream. The client then reconnects, and its token is checked again.
 const MAX_AGE: Duration = Duration::from_secs(600);
@@ -61,8 +62,8 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum RunChange {
-    /// The stream includes every later change, so a client that reads the list of runs now misses
-    /// nothing. Also sent if too many runs changed to send them individually.
+    /// The stream includes every later change, so a client that now reads the list of runs misses
+    /// nothing. This message is also sent if too many runs changed to report each of them.
     Ready,
     /// A run is new or has changed.
     Run {
@@ -77,7 +78,7 @@ struct Changes {
     caller: Caller,
     /// A receiver that is notified when a run begins or ends in this process.
     notices: watch::Receiver<()>,
-    /// The time of the newest change, in milliseconds since 1970.
+    /// The time of the latest change, in milliseconds since 1970.
     newest: u64,
     /// The states of the runs that the last read returned.
     sent: HashMap<String, Sent>,
@@ -86,7 +87,7 @@ struct Changes {
     ends: Instant,
 }
 
-/// The part of a run's state that is compared to detect changes: its status, the time of its newest
+/// The part of a run's state that is compared to detect changes: its status, the time of its latest
 /// change, and its number of steps.
 type Sent = (RunStatus, u64, u32);
 

@@ -1,4 +1,4 @@
-//! `POST /chat`: starts a run for a message in a session, and responds with the run's events.
+//! `POST /chat`: starts a run for a message in a session and responds with the run's events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

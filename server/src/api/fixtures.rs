@@ -29,7 +29,7 @@ pub(super) struct FixtureSet {
     /// Random numbers, used in order. Default: unpredictable numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     random: Vec<u32>,
-    /// The model's answers to programs.
+    /// The model's answers to questions from programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ai: Vec<AiFixture>,
     /// Results of shell lines.

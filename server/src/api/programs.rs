@@ -65,7 +65,7 @@ struct CheckBody {
 struct Checked {
     /// If true, the program can run.
     ok: bool,
-    /// Errors and warnings, in the order of the text.
+    /// Errors and warnings, in the order in which they occur in the program.
     diagnostics: Vec<Finding>,
     /// The resources outside the run that the program may access. Null if the program is invalid.
     authority: Option<Touched>,

@@ -85,10 +85,11 @@ struct AnswerBody {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AnswerScope {
-    /// The approval applies to this program.
+    /// The approval applies only to this call.
     #[default]
     Once,
-    /// The approval applies to all later programs of the session, until the server restarts.
+    /// The approval also applies to the same effects of all later programs in the session, until
+    /// the server restarts.
     Session,
 }
 

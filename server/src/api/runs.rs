@@ -160,7 +160,7 @@ pub(super) struct RunLine {
     agent: String,
     /// Time of the request, in milliseconds since 1970.
     created: u64,
-    /// Time of the newest change, in milliseconds since 1970.
+    /// Time of the latest change, in milliseconds since 1970.
     updated: u64,
     /// Number of steps that ran programs.
     steps: u32,

@@ -125,7 +125,7 @@ struct Session {
     title: String,
     /// The conversation, oldest message first.
     messages: Vec<Turn>,
-    /// The session's newest runs, at most 100.
+    /// The session's most recent runs, at most 100.
     runs: Vec<RunLine>,
     /// The files that the session's runs changed.
     files: Vec<SessionFile>,

@@ -76,7 +76,7 @@ pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, 
     caller.limited.map(|key| shared.quotas.slot(key)).transpose()
 }
 
-/// Returns the run's id immediately, and holds the slot until the run is no longer active.
+/// Returns the run's id immediately and holds the slot until the run is no longer active.
 pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
     let id = run.id.clone();
     if let Some(slot) = slot {

@@ -55,7 +55,8 @@ struct TokenView {
     scope: String,
     /// Creation time, in milliseconds since 1970.
     made: u64,
-    /// Time of the last use, in milliseconds since 1970, to the minute.
+    /// Time of the last use, in milliseconds since 1970, accurate to the minute. Null if the token
+    /// has not been used.
     used: Option<u64>,
 }
 

@@ -215,7 +215,7 @@ fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
     session.map(Some).ok_or_else(wrong)
 }
 
-/// Waits for the complete answer, and records the conversation.
+/// Waits for the complete answer and records the conversation.
 async fn whole(
     caller: Caller,
     conversation: Conversation,

@@ -1,4 +1,5 @@
-//! Hidden requests from chat pages, for example for a title. The model answers them without a run.
+//! Hidden requests from chat pages, for example to generate a title. The model answers them without
+//! a run.
 
 use wattle_agent::machine::{Message, Usage};
 use wattle_agent::model::ModelRequest;

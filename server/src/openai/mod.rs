@@ -125,7 +125,7 @@ impl Completion {
         }
     }
 
-    /// Waits until the run ends, and returns the completion's final state.
+    /// Waits until the run ends and returns the completion's final state.
     async fn end(&mut self) -> Result<Ended, ApiError> {
         loop {
             if let Piece::End(ended) = self.next().await? {

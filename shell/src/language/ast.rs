@@ -12,11 +12,11 @@ pub(crate) struct List {
     pub(crate) items: Vec<Item>,
 }
 
-/// An entry of a list.
+/// A chain of pipelines in a list, with a flag for running it as a background job.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,
-    /// The job's source in the form that `jobs` prints, if the entry ends with `&`.
+    /// The job's source in the form that `jobs` prints, if the chain ends with `&`.
     pub(crate) background: Option<String>,
 }
 

@@ -90,7 +90,7 @@ impl Run {
     }
 
     /// Ends the whole script. Later calls do not change the reason. Does nothing if `script` is not
-    /// the current script, since a job of an earlier one may stop later.
+    /// the current script, because a job of an earlier script may call this function late.
     pub(crate) fn end(&self, script: u64, reason: String) {
         let mut known = self.end_reason.lock().unwrap_or_else(PoisonError::into_inner);
         if script == self.script() {

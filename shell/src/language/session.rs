@@ -270,7 +270,7 @@ impl Session {
         &self.settled().folders.current
     }
 
-    /// Returns true if a script is incomplete and further lines could complete it.
+    /// Returns true if a script is incomplete and additional lines could complete it.
     #[must_use]
     pub fn is_incomplete(text: &str) -> bool {
         parse::parse(text, 1).is_err_and(|error| error.incomplete)

@@ -1,8 +1,8 @@
 //! Tasks: the parts of a shell that run on a stack of their own.
 //!
-//! A caller's stack may be too small for a deeply nested script: a program's host functions have
-//! 256 KiB. Therefore, every shell runs in a task with a thread of its own, or in a local task on
-//! such a thread. A local task is polled at the bottom of the thread's stack.
+//! A caller's stack may be too small for a deeply nested script: the host functions of a program
+//! run on a stack of 256 KiB. Therefore, every shell runs in a task with a thread of its own, or in
+//! a local task on such a thread. A local task is polled at the bottom of the thread's stack.
 
 use std::future::Future;
 use std::task::{Context, Poll};
@@ -37,7 +37,8 @@ impl<T: 'static> Task<T> {
         task
     }
 
-    /// Starts a task on the thread of the current task. It ends at the latest when that task ends.
+    /// Starts a task on the thread of the current task. The new task ends no later than the current
+    /// one.
     pub(crate) fn start_local(work: impl Future<Output = T> + 'static) -> Task<T> {
         let (task, driven) = Task::prepare(work);
         drop(tokio::task::spawn_local(driven));

@@ -1,5 +1,5 @@
 //! Variables: strings, indexed and associative arrays, their attributes, and the frames that
-//! restore them after a function or a command.
+//! restore variables after a function or a command.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -73,8 +73,8 @@ impl Capture {
 }
 
 impl CapturedBytes {
-    /// Removes and returns the retained bytes. Does not mark where bytes between the two ends were
-    /// dropped.
+    /// Removes and returns the retained bytes. If bytes between the start and the end were dropped,
+    /// the result does not show where.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         let mut state = lock(&self.0);

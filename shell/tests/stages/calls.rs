@@ -193,7 +193,7 @@ async fn folders_are_read_in_parts() {
     let mut script = Script::new();
     script.open("many", FOLDER, READ, 0);
     // The first entry has 25 bytes and the others have 26, so three entries and a part of the
-    // fourth fit.
+    // fourth fit in the buffer.
     script.call("fd_readdir", &[4, 1024, 100, 0, 8]);
     script.call("fd_readdir", &[4, 2048, 4000, 3, 12]);
     script.call("fd_readdir", &[4, 8192, 100, 22, 16]);

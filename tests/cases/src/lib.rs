@@ -133,7 +133,7 @@ impl Comparison {
         Self { differences: String::new(), is_updating: is_updating() }
     }
 
-    /// Compares a string with the content of a file, and records any difference. A missing file
+    /// Compares a string with the content of a file and records any difference. A missing file
     /// counts as empty.
     ///
     /// # Panics

@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
-/// Reads a body in pieces of `piece` bytes, and returns the result.
+/// Reads a body in pieces of `piece` bytes and returns the result.
 fn read(
     mut reader: ReplyReader,
     body: &[u8],

@@ -1,7 +1,7 @@
 //! Passes arbitrary bytes to the guest that converts web pages. The guest treats them as a page, as
-//! other text, and as a response from a search engine. Checks that nothing panics. If the structure
-//! of a page is too complex, the guest only strips the tags. Checks that this fallback takes time
-//! linear in the page's length.
+//! a document of another content type, as a response from a search engine, and as a CSS selector.
+//! Checks that nothing panics. If the structure of a page is too complex, the guest only strips the
+//! tags. Checks that this fallback takes time linear in the page's length.
 #![no_main]
 
 use std::time::{Duration, Instant};

@@ -43,7 +43,7 @@ const WAITS: &str = "poll_oneoff";
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand, or returns `None` at the end of the input. Most operands are small numbers and
+/// Reads an operand or returns `None` at the end of the input. Most operands are small numbers and
 /// addresses of paths, because they cover more code than other values.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;

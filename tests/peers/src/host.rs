@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 /// Size of a memory page, in bytes.
 const PAGE: usize = 65_536;
 
-/// The error code for a missing entry.
+/// The error code for a missing argument, array item, map key or JSON key.
 const ENOENT: i32 = 4;
 
 /// The error code for invalid input.

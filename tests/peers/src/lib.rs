@@ -1,6 +1,6 @@
 //! Benchmarks that run the same jobs in Wattle and in its peers, to compare times and memory.
 //!
-//! - `peer` measures one peer with one job, and prints the figures as a line of JSON.
+//! - `peer` measures one peer with one job and prints the figures as a line of JSON.
 //! - `gate` prints the ratios of Wattle's times to those of bare wasmtime.
 //! - `work` performs one kind of work several times, so that its instructions can be counted.
 //!

@@ -32,7 +32,7 @@ pub trait Peer {
     }
 }
 
-/// Runs a job repeatedly for the given time, and returns the measurements.
+/// Runs a job repeatedly for the given time and returns the measurements.
 ///
 /// The first run is not timed, and its result is compared with the expected result. Before
 /// measuring, warms up for an additional tenth of the time.

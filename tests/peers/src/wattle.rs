@@ -84,7 +84,7 @@ pub fn module(signatures: &Signatures, text: &str) -> Result<Module> {
     Ok(Module { text: assembled.module, heap: assembled.heap_base })
 }
 
-/// Prepares and runs a program, and checks that it succeeds.
+/// Prepares and runs a program and checks that it succeeds.
 ///
 /// # Errors
 /// If the program is invalid or fails.

@@ -209,7 +209,7 @@ impl Place {
         (files, job)
     }
 
-    /// Runs a job under the given id, and records it in the journal. Returns the outcome and the
+    /// Runs a job under the given id and records it in the journal. Returns the outcome and the
     /// events.
     pub(crate) async fn run(
         &self,
@@ -272,7 +272,7 @@ impl Place {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Replays a run from its first step, and returns the report.
+    /// Replays a run from its first step and returns the report.
     pub(crate) async fn replay(&self, id: &str) -> journal::ReplayReport {
         journal::replay(&self.host, &self.journal(), &self.opened(id).await, 1).await.unwrap()
     }

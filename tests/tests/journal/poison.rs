@@ -152,7 +152,7 @@ async fn a_parked_run_names_its_unfinished_call() {
         () = hangs.hung() => {}
     }
     tokio::task::yield_now().await;
-    // Another process resumes the run, and ends before the run makes progress.
+    // Another process resumes the run and ends before the run makes progress.
     place.store.attempt("r").await.unwrap();
     let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else {
         panic!()

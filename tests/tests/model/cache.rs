@@ -8,7 +8,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, quick};
 
-/// Sends a question with a system message, and returns the received body. `stable` is the length of
+/// Sends a question with a system message and returns the received body. `stable` is the length of
 /// the system message's stable part, in bytes.
 async fn sent(preset: &str, model: &str, (system, stable): (&str, usize), answer: Answer) -> Json {
     let provider = Provider::start([answer]);

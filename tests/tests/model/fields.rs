@@ -41,7 +41,7 @@ fn point() -> OutputSchema {
     OutputSchema::new("point", schema).unwrap()
 }
 
-/// Sends a request to an endpoint with scripted answers, and returns the bodies that the endpoint
+/// Sends a request to an endpoint with scripted answers and returns the bodies that the endpoint
 /// received.
 async fn sent(preset: &str, answers: Vec<Answer>, request: ModelRequest<'_>) -> Vec<Json> {
     let provider = Provider::start(answers);

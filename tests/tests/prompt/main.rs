@@ -1,6 +1,6 @@
 //! Tests the system prompt with all capabilities granted. `system.md` and `native.md` are the
-//! prompts of the two dialects, for review, and `cost.md` lists the number of tokens of each part.
-//! `UPDATE=1` updates these files.
+//! prompts of the two dialects, for review. `cost.md` lists the length of each section of
+//! `system.md`, in tokens. `UPDATE=1` updates these files.
 
 #![allow(
     clippy::panic,

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::world::{TOKEN, World, api};
 
 impl World {
-    /// Starts a run, and returns its id.
+    /// Starts a run and returns its id.
     pub(crate) async fn start(&self, body: &Json) -> String {
         let answer = self.api("POST /api/run", &body.to_string()).await;
         assert_eq!(answer.head.status, 202, "{answer:?}");

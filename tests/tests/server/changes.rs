@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::tenants::two_tenants;
 use crate::world::{TOKEN, World, api, store};
 
-/// Follows the changes to a tenant's runs, and reads the event `ready`.
+/// Follows the changes to a tenant's runs and reads the event `ready`.
 async fn follow(world: &World, token: &str) -> Client {
     let mut client = world.client().await;
     client.send(api(token, "GET /api/runs/stream", "")).await;

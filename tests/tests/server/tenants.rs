@@ -11,7 +11,7 @@ use wattle_tests::empty_store;
 
 use crate::world::{World, api};
 
-/// Starts a server with two tenants, and creates a token of each scope for the second tenant.
+/// Starts a server with two tenants and creates a token of each scope for the second tenant.
 pub(crate) async fn two_tenants(change: impl FnOnce(&mut ServerSettings)) -> World {
     two_tenants_of(|app| app, change).await
 }
@@ -34,8 +34,8 @@ pub(crate) async fn two_tenants_of(
     World::of(TenantParts::new(alice), make, change).await
 }
 
-/// Returns, for each route, its request line with the given parameter values, its scope, and true
-/// if it has parameters.
+/// Returns the routes. Each has its request line, in which the given values replace the parameters,
+/// its scope, and a flag that is true if the route has parameters.
 fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
     let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
     let mut routes = Vec::new();

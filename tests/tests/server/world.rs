@@ -185,12 +185,12 @@ impl World {
         client.answer().await
     }
 
-    /// Sends a request to the API with the server's token, and reads the response.
+    /// Sends a request to the API with the server's token and reads the response.
     pub(crate) async fn api(&self, line: &str, body: &str) -> Answer {
         self.ask(api(TOKEN, line, body)).await
     }
 
-    /// Follows a run, and reads the head of the response.
+    /// Follows a run and reads the head of the response.
     pub(crate) async fn follow(&self, run: &str, after: u64) -> Client {
         let mut client = self.client().await;
         client.send(api(TOKEN, &format!("GET /api/run/{run}/stream?after={after}"), "")).await;
@@ -198,7 +198,7 @@ impl World {
         client
     }
 
-    /// Starts a chat, and reads the head of the response.
+    /// Starts a chat and reads the head of the response.
     pub(crate) async fn chat(&self, body: &str) -> Client {
         let mut client = self.client().await;
         client.send(post(body)).await;
@@ -207,7 +207,7 @@ impl World {
         client
     }
 
-    /// Waits for the next request to the model, and returns it.
+    /// Waits for the next request to the model and returns it.
     pub(crate) async fn question(&mut self) -> Question {
         timeout(NEVER, self.questions.recv()).await.expect("the model receives no request").unwrap()
     }

@@ -1,4 +1,4 @@
-//! Runs every workbook in `docs/workbooks.md`, and compares its output with the output on the page.
+//! Runs every workbook in `docs/workbooks.md` and compares its output with the output on the page.
 
 use std::path::Path;
 use std::sync::Arc;

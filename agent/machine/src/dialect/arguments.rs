@@ -262,7 +262,7 @@ fn named(
 ) -> Result<Vec<String>, String> {
     let params = &function.params;
     let is_param = |key: &str| params.iter().any(|param| normal(&param.name) == normal(key));
-    // Some models wrap the arguments in another object, or pass them as an array.
+    // Some models wrap the arguments in another object or pass them as an array.
     if fields.len() == 1
         && let Some(key) = fields.keys().next().cloned()
         && matches!(key.as_str(), "args" | "arguments" | "parameters" | "input" | "kwargs")

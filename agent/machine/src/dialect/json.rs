@@ -1,5 +1,5 @@
 //! A lenient parser for the JSON that models write. It accepts mistakes with only one possible
-//! meaning, and reports all others as errors.
+//! meaning and reports all others as errors.
 //!
 //! In addition to JSON, the parser accepts strings in single or typographic quotes, multi-line
 //! strings, unquoted keys, trailing commas, missing or surplus closing brackets at the end,

@@ -2,8 +2,9 @@
 //!
 //! In the *text* dialect, the answer's text contains a call, and the observation is the next user
 //! message. In the *native* dialect, the model calls the functions offered to it, and each call
-//! gets a message with its result. The loop depends on neither dialect: it calls [`Dialect::read`]
-//! to get an answer's intent, and [`Dialect::observation`] to get an observation's messages.
+//! gets a message with its result. The agent's loop depends on neither dialect: it calls
+//! [`Dialect::read`] to get an answer's intent, and [`Dialect::observation`] to get an
+//! observation's messages.
 //!
 //! Each dialect also reads answers in the other dialect, because models mix them up.
 
@@ -91,8 +92,8 @@ impl PlannedCall {
         Self { call, refused: None }
     }
 
-    /// Returns a call to the last failed program with a fix applied, or a refused call if the fix
-    /// cannot be applied.
+    /// Returns a call that runs the last failed program with a fix applied, or a refused call if
+    /// the fix cannot be applied.
     fn fixed(dialect: Dialect, failed: Option<&WrittenProgram>, texts: &[FixText]) -> Self {
         let Some(WrittenProgram { body, args }) = failed else {
             let why = format!(

@@ -40,8 +40,8 @@ impl State {
     }
 
     /// Ends the run with an answer from the model or a program. If the run has an output contract,
-    /// requests validation of the answer instead. `bound` is the limit that the run had reached
-    /// before the answer.
+    /// requests validation of the answer instead. `bound` is the limit that the run reached, or
+    /// `None` if it reached none.
     pub(super) fn answered(
         &mut self,
         turn: Turn,
@@ -98,7 +98,7 @@ impl State {
         self.reject(turn, text, errors, bound)
     }
 
-    /// Asks for a correction of a rejected answer, or ends the run if all attempts are used up.
+    /// Asks the model to correct a rejected answer, or ends the run if all attempts are used up.
     fn reject(
         &mut self,
         turn: Turn,

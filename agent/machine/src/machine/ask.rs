@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl State {
-    /// Asks the model again after an empty answer. If the step's retries are used up, gives up the
+    /// Asks the model again after an empty answer. If the step's retries are used up, abandons the
     /// pending repair, or ends the run if no repair is pending.
     pub(super) fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
@@ -60,7 +60,7 @@ impl State {
         self.give_up_repair(FailedProgram { diagnostic, ..failed })
     }
 
-    /// Gives up the repair and ends the step. The observation contains the diagnostic.
+    /// Abandons the repair and ends the step. The observation contains the diagnostic.
     fn give_up_repair(&mut self, failed: FailedProgram) -> Vec<Effect> {
         let FailedProgram { answer, body, args, diagnostic, .. } = failed;
         let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
@@ -77,8 +77,8 @@ impl State {
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
-    /// Continues in the text dialect and translates the conversation so far. If the setup has no
-    /// prompt for the text dialect, the run fails.
+    /// Translates the conversation so far into the text dialect, and asks the model again in that
+    /// dialect. If the setup has no prompt for the text dialect, the run fails.
     pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
             return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
@@ -90,8 +90,8 @@ impl State {
         vec![self.ask(turn)]
     }
 
-    /// Returns the effect that asks the model, and makes the run wait for the answer. Instructions
-    /// that apply only to this turn are not added to the conversation.
+    /// Makes the run wait for the model's answer, and returns the effect that asks for it.
+    /// Instructions that apply only to this turn are not added to the conversation.
     pub(super) fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.request();
         if let Some(failed) = &turn.failed_program {

@@ -26,7 +26,8 @@ impl State {
         Effect::Contribute { step: self.steps + 1, calls }
     }
 
-    /// Adds the contributions of the programs to the run, and asks the model.
+    /// Adds the programs' contributions to the run. Then recalls memory items or asks the model, or
+    /// ends the run if its budget is used up.
     pub(super) fn contributed(
         &mut self,
         turn: Turn,

@@ -204,7 +204,7 @@ impl State {
         effects
     }
 
-    /// Reports the outcomes of the calls to the model, or asks it to repair a program that does not
+    /// Tells the model the outcome of each call, or asks it to repair a program that does not
     /// compile.
     fn observe(
         &mut self,
@@ -288,8 +288,8 @@ impl State {
         thought.map(event).map(Effect::Emit).into_iter().collect()
     }
 
-    /// Ends the run because of an input such as a cancellation. Reports the calls that are still
-    /// running as failed.
+    /// Ends the run because of an input such as a cancellation. Reports a failure for each pending
+    /// call.
     fn abort_pending_calls(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
         let planned =
             if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };

@@ -22,7 +22,8 @@ impl State {
         Some(call)
     }
 
-    /// Adds the recalled items to the conversation, and asks the model.
+    /// Adds the recalled items to the conversation. Then asks the model, or ends the run if its
+    /// budget is used up.
     pub(super) fn remember(&mut self, turn: Turn, execution: &Execution) -> Vec<Effect> {
         let items = self.recall.as_ref().map(|contract| {
             contract.items(execution, &self.conversation, &self.memory, &self.nonce)

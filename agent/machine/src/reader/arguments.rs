@@ -39,7 +39,7 @@ enum Form {
     Text,
     /// A JSON object or array.
     Json,
-    /// Any other text.
+    /// An unquoted value, such as a number or a word.
     Bare,
 }
 
@@ -299,7 +299,7 @@ impl<'a> Parser<'a> {
             self.at = next;
             return Some(true);
         }
-        // Skips other text on the same line.
+        // Skips to the next comma or closing parenthesis on the same line.
         let rest = slice(self.text, self.at, self.text.len());
         match rest.char_indices().find(|(_, found)| matches!(found, ',' | ')' | '\n')) {
             Some((offset, ',' | ')')) => self.at += offset,

@@ -154,7 +154,8 @@ pub(super) fn unescape(raw: &str) -> String {
     out
 }
 
-/// Parses `uXXXX`, a surrogate pair in this form, or `u{X…}`. Returns the character and the length.
+/// Parses an escape after its backslash: `uXXXX`, a surrogate pair `uXXXX\uXXXX`, or `u{X…}`.
+/// Returns the character and the length of the parsed text, in bytes.
 fn unicode(after: &str) -> Option<(char, usize)> {
     if byte(after, 1) == b'{' {
         let digits =

@@ -21,7 +21,7 @@ pub(super) enum Stop {
     Closed,
     /// A comma or a parenthesis that cannot belong to the program ends it.
     Separator,
-    /// The answer ends, or continues with text that cannot belong to the call.
+    /// The answer ends, or it continues with text that cannot belong to the call.
     Broken,
 }
 

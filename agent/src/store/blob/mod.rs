@@ -1,4 +1,5 @@
-//! Objects outside the database, which contain file texts that are too large for its rows.
+//! Objects that are stored outside the database. They contain the texts of files that are too large
+//! for the database's rows.
 //!
 //! ```text
 //! text ─► upload ─► row of `blob`: uploading ─► object ─► ready ◄─► unused ─► removing ─► gone
@@ -7,9 +8,9 @@
 //! ```
 //!
 //! An object is written before a row refers to it, and its name contains the hash of its content.
-//! Equal texts of a tenant share an object. A sweep removes an object only if no row refers to it,
-//! and only in two steps that are an hour apart, so that no object disappears while a slow writer
-//! or reader still needs it.
+//! Identical texts that belong to the same tenant share one object. A sweep removes an object only
+//! if no row refers to it, and only in two steps that are an hour apart, so that no object
+//! disappears while a slow writer or reader still needs it.
 
 mod s3;
 #[cfg(test)]
@@ -44,9 +45,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(3_600);
 
 const READ: &str = "read";
 
-/// The name of the empty object that marks a location. It is written before the store's first
-/// object. Without it, a missing bucket or a file system that is not mounted would look like a
-/// location without objects.
+/// The name of the marker, an empty object that is written to a location before the store's first
+/// object. Without the marker, a missing bucket or a file system that is not mounted would look
+/// like a location without objects.
 const MARKER: &str = "wattle";
 
 /// Maximum number of incomplete files that are removed together with an object.
@@ -58,8 +59,7 @@ const MAX_OBJECT: usize = 512 << 20;
 /// Maximum number of objects that the sweep examines in one transaction.
 const PAGE: i64 = 500;
 
-/// A folder or a bucket for the texts of files that are too large for rows of the database. Cheap
-/// to clone.
+/// A folder or a bucket for file texts that are too large for the database's rows. Cheap to clone.
 ///
 /// All processes that share a store must use the same location, and no other store may use it.
 #[derive(Clone)]
@@ -149,8 +149,8 @@ impl BlobStore {
         }
     }
 
-    /// Prepares the location for a change. Writes the marker to a new location, and otherwise
-    /// checks that the marker exists.
+    /// Prepares the location for a change. If `is_new` is true, writes the marker. Otherwise checks
+    /// that the marker exists.
     async fn enter(&self, is_new: bool) -> Result<(), Cause> {
         if !is_new {
             return self.check_marker().await;
@@ -201,7 +201,7 @@ impl fmt::Debug for BlobStore {
     }
 }
 
-/// The text of a row, stored inline or in an object. It may be encrypted.
+/// A text that is stored inline in a row, or in an object. The text may be encrypted.
 #[derive(Clone, Debug)]
 pub(super) enum StoredText {
     /// The text as it is stored in the row.
@@ -211,7 +211,8 @@ pub(super) enum StoredText {
 }
 
 impl StoredText {
-    /// Returns the text of a row whose columns are `text` and `object`.
+    /// Returns the text that a row stores. `text` and `object` are the names of the columns for an
+    /// inline text and for an object's name.
     pub(super) fn of_row(row: &Row, text: &str, object: &str) -> Result<StoredText, Cause> {
         Ok(match row.get(object)? {
             Some(object) => StoredText::Object(object),
@@ -219,7 +220,7 @@ impl StoredText {
         })
     }
 
-    /// Returns the text that the row contains. It is empty if an object contains the text.
+    /// Returns the inline text, or an empty string if the text is stored in an object.
     pub(super) fn inline(&self) -> &str {
         match self {
             StoredText::Inline(text) => text,
@@ -267,8 +268,8 @@ impl Store {
     }
 
     /// Removes unreferenced objects that were last used before `old`. An object whose upload was
-    /// never completed is removed at once. Any other such object is first marked as unused, and a
-    /// later call removes it. Adds the number of removed objects to `removed`.
+    /// never completed is removed at once. Any other unreferenced object is first marked as unused,
+    /// and a later call removes it. Adds the number of removed objects to `removed`.
     pub(super) async fn remove_unused_objects(
         &self,
         old: i64,
@@ -277,7 +278,7 @@ impl Store {
         let Some(blobs) = &self.blobs else { return Ok(()) };
         let failed = |cause| self.failed("write", cause);
         // The location is checked before any object is selected for removal, so objects are removed
-        // only from a location with the marker.
+        // only from a location that contains the marker.
         if self.unused_objects(old).await? > 0 {
             let is_new = self.read(has_no_objects).await?;
             blobs.enter(is_new).await.map_err(failed)?;
@@ -286,7 +287,7 @@ impl Store {
         loop {
             let page =
                 move |transaction: &mut Transaction<'_>| take_unused(transaction, &after, old);
-            // No row may refer to an object again after it was removed, even if the machine
+            // Once an object has been removed, no row may refer to it again, even if the machine
             // crashes.
             let (last, objects) = self.db.run(Access::Durable, page).await.map_err(failed)?;
             for object in objects {
@@ -453,14 +454,14 @@ fn find_content(
     found.map(|row| row.get(0)).transpose()
 }
 
-/// Returns true if the store has no objects, apart from those that are still being uploaded. The
-/// location may then be new, and lack the marker.
+/// Returns true if the store contains no objects except those that are still being uploaded. In
+/// that case, the location may be new and may not contain the marker yet.
 fn has_no_objects(transaction: &mut Transaction<'_>) -> Result<bool, Cause> {
     let query = "SELECT 1 FROM blob WHERE status <> 'uploading' LIMIT 1";
     Ok(transaction.first(query, params![])?.is_none())
 }
 
-/// The condition for an object that was last used before ?1 and to which no row refers.
+/// The SQL condition for unreferenced objects that were last used before ?1.
 const UNREFERENCED: &str = "used < ?1
      AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.object = blob.object)
      AND NOT EXISTS (SELECT 1 FROM session_file WHERE session_file.object = blob.object)";
@@ -476,8 +477,9 @@ fn count_unused(transaction: &mut Transaction<'_>, old: i64) -> Result<u64, Caus
 
 /// Updates the status of unreferenced objects that were last used before `old`, in the page of
 /// objects whose names sort after `after`. Ready objects are marked as unused. Objects that are
-/// already unused, or were never uploaded completely, are marked for removal. Returns the last name
-/// in the page, or `None` if the page is empty, and the objects that are marked for removal.
+/// already unused, or were never uploaded completely, are marked for removal. Returns two values:
+/// the last name in the page, or `None` if the page is empty; and the names of the objects that are
+/// marked for removal.
 fn take_unused(
     transaction: &mut Transaction<'_>,
     after: &str,

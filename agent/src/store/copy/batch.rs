@@ -132,7 +132,8 @@ pub(super) fn write(
     for chunk in chunks {
         insert(transaction, table, chunk)?;
     }
-    // The rest is inserted row by row, so that no statement is cached for each number of rows.
+    // The remaining rows are inserted one by one. Otherwise, a separate statement would be cached
+    // for each possible number of rows.
     for row in rest.chunks(1) {
         insert(transaction, table, row)?;
     }
@@ -200,8 +201,9 @@ fn digest(
     Ok(Digest { rows, hash: hasher.finalize() })
 }
 
-/// Adds the canonical form of a value to a hash: a type byte, followed by the content. A string and
-/// its bytes have the same form, because PostgreSQL stores some strings as bytes.
+/// Adds the canonical form of a value to a hash: a type byte, followed by the content. A string has
+/// the same form as a binary value with the same bytes, because PostgreSQL stores some strings as
+/// bytes.
 fn hash_value(hasher: &mut Hasher, value: &Value) {
     let mut content = |bytes: &[u8]| {
         hasher.update(&[2]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);

@@ -1,15 +1,16 @@
-//! The marker of a store that is the target of an unfinished copy: a row of `copying`, which names
-//! the source and counts the copied rows. It is written before the first row is copied, and removed
-//! when the copy is verified.
+//! The marker of a store that is the target of an unfinished copy: a row in the table `copying`
+//! that names the source and counts the copied rows. It is written before the first row is copied,
+//! and removed when the copy is verified.
 
 use super::super::db::{DbError, Transaction, params};
 use super::super::tables::TABLES;
 use crate::error::Cause;
 
-/// The query for the marker.
+/// The query that reads the marker.
 pub(in crate::store) const MARK: &str = "SELECT source, copied FROM copying";
 
-/// Returns the error message for a store that cannot be used because it has the marker.
+/// Returns the error message for a store that cannot be used because it is the target of an
+/// unfinished copy.
 pub(in crate::store) fn unfinished(source: &str, copied: i64) -> String {
     format!(
         "it is an unfinished copy of `{source}`, with {copied} rows so far\nhint: run the same \
@@ -17,7 +18,7 @@ pub(in crate::store) fn unfinished(source: &str, copied: i64) -> String {
     )
 }
 
-/// Marks an empty store as an unfinished copy of `source`, unless it already has this marker.
+/// Marks an empty store as an unfinished copy of `source`, unless it is already marked as one.
 /// Returns the number of rows copied so far.
 pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u64, Cause> {
     // If two copies start at the same time, only one of them can insert the row.
@@ -45,13 +46,13 @@ pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u
     Ok(copied.cast_unsigned())
 }
 
-/// Adds the number of rows copied in this transaction to the marker's count.
+/// Adds `rows`, the number of rows that this transaction copied, to the count in the marker.
 pub(super) fn count(transaction: &mut Transaction<'_>, rows: usize) -> Result<(), DbError> {
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
     transaction.execute("UPDATE copying SET copied = copied + ?1", params![rows]).map(drop)
 }
 
-/// Removes the marker.
+/// Removes the marker of the unfinished copy.
 pub(super) fn finish(transaction: &mut Transaction<'_>) -> Result<(), DbError> {
     transaction.execute("DELETE FROM copying", &[]).map(drop)
 }

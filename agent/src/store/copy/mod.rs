@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Rows are copied in key order, so an interrupted copy continues after the highest key in the
-//! target. While the target has the marker, only a copy can open it.
+//! target. While the target is marked, only a copy can open it.
 //!
 //! Another process could still change the source. Therefore the rows of each store are hashed at
 //! the end, from one snapshot, and the copy fails if the hashes differ.
@@ -90,7 +90,7 @@ type OnProgress = Arc<dyn Fn(CopyProgress) + Send + Sync>;
 /// - If the source does not exist, or is the same store as the target.
 /// - If the target has content that is not from an interrupted copy of this source.
 /// - If another process uses one of the stores.
-/// - If a store is not empty and its version differs from this program's.
+/// - If a store is not empty and its version differs from the one that this program uses.
 /// - If the source changes during the copy. The target is then unusable.
 /// - If a store cannot be read or written.
 pub async fn copy_store(

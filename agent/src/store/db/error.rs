@@ -1,4 +1,4 @@
-//! Database errors. Most of them have a hint for the operator.
+//! Database errors. Most of the messages contain a hint for the operator.
 
 use std::fmt;
 

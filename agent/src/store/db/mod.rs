@@ -7,9 +7,10 @@
 //! ```
 //!
 //! `work` is a function that takes a [`Transaction`]. Its SQL must work with both engines:
-//! parameters are `?1`, `?2`, …; each row is locked by an update before it is read and changed; no
-//! statement relies on a rowid, on `SELECT *`, or on a function that only one engine has. `work`
-//! may be called again if its transaction must be repeated, so it must not move captured values.
+//! parameters are `?1`, `?2`, …; a row that is read in order to be changed is first locked by an
+//! update; no statement relies on a rowid, on `SELECT *`, or on a function that only one engine
+//! supports. `work` may be called again if its transaction must be repeated, so it must not move
+//! captured values.
 //!
 //! All changes made by `work` are committed together when it returns. If it fails or calls
 //! [`Transaction::discard`], none of them are kept.
@@ -272,8 +273,8 @@ impl Database {
         drop(self.observer.set(observer));
     }
 
-    /// Returns the unused space of tables to the system or, in PostgreSQL, makes it available for
-    /// new rows.
+    /// Reclaims unused space. In SQLite, this shrinks the whole file. In PostgreSQL, the unused
+    /// space of `tables` becomes available for new rows.
     pub(in crate::store) async fn vacuum(&self, tables: &[&str]) -> Result<(), Cause> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.vacuum().await,
@@ -290,7 +291,7 @@ impl Database {
         }
     }
 
-    /// Returns the PostgreSQL database's URL, with the password removed, or `None` for SQLite.
+    /// Returns the PostgreSQL database's URL, with the password masked, or `None` for SQLite.
     pub(in crate::store) fn shown(&self) -> Option<&str> {
         match &self.engine {
             Engine::Sqlite(_) => None,

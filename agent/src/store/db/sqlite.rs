@@ -16,7 +16,7 @@ use crate::error::Cause;
 
 /// Maximum number of connections that read at the same time.
 const READERS: usize = 4;
-/// Number of prepared statements that a connection caches.
+/// Maximum number of prepared statements that a connection caches.
 const STATEMENTS: usize = 128;
 /// Maximum time that a connection waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_secs(10);
@@ -81,7 +81,7 @@ impl Sqlite {
         let vacuum = move || {
             let connection = sqlite.writer.lock().unwrap_or_else(PoisonError::into_inner);
             connection.execute_batch("VACUUM").map_err(failure)?;
-            // The file is truncated when its log is written back, which a reader can delay.
+            // The file shrinks only when its log is written back, and a reader can delay that.
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failure)
         };
         Ok(tokio::task::spawn_blocking(vacuum).await??)
@@ -143,7 +143,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Cause> {
 fn configure(connection: &Connection) -> Result<(), Cause> {
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Otherwise a cached statement is prepared again whenever its parameters have other values.
+    // Otherwise a cached statement is prepared again whenever the values of its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let pragma = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
     pragma("journal_mode", &"WAL")

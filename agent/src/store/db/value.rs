@@ -187,8 +187,8 @@ impl FromValue for f64 {
     }
 }
 
-/// Converts text, or bytes that are valid UTF-8, because PostgreSQL stores strings that may contain
-/// a zero byte as bytes.
+/// Accepts text, and bytes that are valid UTF-8. In PostgreSQL, a string that may contain a zero
+/// byte is stored as bytes.
 impl FromValue for String {
     fn from_value(value: &Value) -> Option<Self> {
         match value {

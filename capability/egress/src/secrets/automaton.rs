@@ -164,7 +164,7 @@ impl Set {
         words.flat_map(|pattern| self.old.get(pattern.range())).flatten().any(|word| *word != 0)
     }
 
-    /// Removes the unfinished matches that are marked as old, and marks the others as old.
+    /// Removes the unfinished matches that are marked as old and marks the others as old.
     pub(super) fn age(&mut self, automaton: &Automaton) {
         let Set { all, old, active } = self;
         active.retain(|pattern| {

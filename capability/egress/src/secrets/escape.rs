@@ -1,7 +1,7 @@
 //! Escape sequences: several characters that represent a single character, such as `%2F`, `&#x2f;`,
 //! `\u002f`, or `\2f` in a program.
 //!
-//! An escape is parsed byte by byte, so that it may be split between two pieces of a string.
+//! An escape is parsed byte by byte, so it may be split between two pieces of a string.
 
 /// Maximum length of an escape in bytes. The zeros that an escape ignores do not count. See
 /// [`Escape::ignores_zeros`].
@@ -10,8 +10,8 @@ pub(super) const MAX_ESCAPE: usize = 160;
 /// Maximum length of an entity's name, in bytes.
 const MAX_NAME: usize = 20;
 
-/// Number of leading zeros in a numeric escape after which further zeros change nothing. HTML and
-/// JavaScript do not limit them. No secret has so many zeros in a row.
+/// Number of leading zeros in a numeric escape after which more zeros change nothing. HTML and
+/// JavaScript do not limit the number of zeros. No secret has this many zeros in a row.
 const MAX_ZEROS: u8 = 32;
 
 /// Named entities whose values are ASCII characters.

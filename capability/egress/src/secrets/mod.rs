@@ -59,8 +59,8 @@ pub trait Secrets: Send + Sync {
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>>;
 
     /// Returns all secrets in the store. A program's request that contains the value of one of them
-    /// is denied, and values are replaced with references in responses. If this fails, no request
-    /// is sent.
+    /// is denied, and values are replaced with references in responses. If the store cannot be
+    /// read, no request is sent.
     fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 
@@ -177,7 +177,7 @@ impl KnownSecrets {
         let Request { method, url, headers, body } = request;
         self.refuse("the method", method.as_str().as_bytes())?;
         self.refuse("the URL", url.as_bytes())?;
-        // The URL parser removes line breaks and tabs, and decodes hosts.
+        // The URL parser removes line breaks and tabs and decodes hosts.
         let joined: String = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
         self.refuse("the URL", joined.as_bytes())?;
         let parsed = Url::parse(url).map(String::from).unwrap_or_default();
@@ -358,7 +358,7 @@ impl Vault {
         Ok(any.then_some(out))
     }
 
-    /// Returns the secret with the given name, and records that the run sends it. Fails if the
+    /// Returns the secret with the given name and records that the run sends it. Fails if the
     /// secret does not exist or may not be sent to the URL.
     async fn secret_for(&self, name: &str, url: &Url) -> Result<Secret, Failure> {
         let denied = |words: String| Failure::new(Code::EACCESS, words);
@@ -375,7 +375,7 @@ impl Vault {
     }
 }
 
-/// Splits a string at the first `${secret:`, and returns the parts before and after it. Returns
+/// Splits a string at the first `${secret:`. Returns the parts before and after this prefix, or
 /// `None` if the string does not contain it.
 fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memmem::find(text, PREFIX)?;

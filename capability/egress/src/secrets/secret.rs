@@ -10,7 +10,8 @@ use super::spellings::{Cleaner, Spellings};
 use crate::address::{Class, classify};
 use crate::host::{DomainPattern, RuleError};
 
-/// Minimum length of a secret in characters. A shorter one would occur in ordinary text by chance.
+/// Minimum length of a secret in characters. A shorter secret could occur in ordinary text by
+/// chance.
 pub(super) const MIN_CHARS: usize = 8;
 
 /// Maximum length of a secret in bytes. The cost of the search grows with the length.
@@ -31,14 +32,14 @@ struct Inner {
     cleaner: OnceLock<Cleaner>,
 }
 
-/// The error returned if the name or the value of a secret is invalid. The message contains neither
-/// of them.
+/// The error returned if the name or the value of a secret is invalid. The message contains
+/// neither.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(&'static str);
 
 /// A host that a secret may be sent to: `api.example.com` or `*.example.com`, with or without a
-/// port. Plain HTTP is allowed only on this machine, or if the entry contains the scheme, as in
+/// port. Plain HTTP is allowed only on this machine, or if the scheme `http` is specified, as in
 /// `http://intra.example:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretHost {
@@ -98,8 +99,8 @@ impl Secret {
     /// from the value.
     ///
     /// # Errors
-    /// If the name is empty, too long, or contains characters other than letters, digits, `_` and
-    /// `-`, or if the value is too short, too long or contains a NUL.
+    /// If the name is empty, is too long, or contains characters other than letters, digits, `_`
+    /// and `-`, or if the value is too short, is too long, or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
         if !Secret::is_name(name) {
             return Err(SecretError(

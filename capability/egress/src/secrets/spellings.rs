@@ -38,8 +38,8 @@ impl Spellings {
         Spellings { automaton: Arc::new(Automaton::new(values)), markers }
     }
 
-    /// Searches the concatenation of `parts`. Returns the index, in the list of secrets, of the
-    /// secret that matches first, or `None` if there is no match.
+    /// Searches the concatenation of `parts`. Returns the index of the secret that matches first,
+    /// or `None` if there is no match.
     pub(super) fn find<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
         if self.automaton.is_empty() {
             return None;
@@ -129,7 +129,7 @@ pub(crate) struct CleanStream {
 }
 
 impl CleanStream {
-    /// Processes a piece, and appends the clean bytes to `out`.
+    /// Processes a piece of the string and appends the cleaned bytes to `out`.
     pub(crate) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         match &mut self.search {
             Some(search) => search.push(piece, &self.markers, out),

@@ -49,7 +49,7 @@ struct Match {
 }
 
 /// A search for secrets in a string that arrives in pieces. Positions are relative to the start of
-/// the text, and do not count skipped zeros.
+/// the text and do not count skipped zeros.
 pub(super) struct Search {
     automaton: Arc<Automaton>,
     /// For each secret, true if it is replaced.
@@ -71,7 +71,7 @@ pub(super) struct Search {
     young_from: usize,
     /// The earliest possible start of any unfinished match.
     old_from: usize,
-    /// The number of machine words and bytes that were processed so far.
+    /// The number of machine words and bytes processed so far.
     work: usize,
 }
 
@@ -95,7 +95,7 @@ impl Search {
         }
     }
 
-    /// Reads a piece, and outputs the bytes that cannot be part of a secret.
+    /// Reads a piece of the string and outputs the bytes that cannot be part of a secret.
     pub(super) fn push(&mut self, bytes: &[u8], markers: &[Vec<u8>], out: &mut Vec<u8>) {
         for piece in bytes.chunks(MAX_PIECE) {
             self.read(piece);
@@ -109,8 +109,8 @@ impl Search {
         self.output(self.position(), markers, out);
     }
 
-    /// Searches the concatenation of `parts`. Returns the index, in the list of secrets, of the
-    /// secret that matches first, or `None` if there is no match.
+    /// Searches the concatenation of `parts`. Returns the index of the secret that matches first,
+    /// or `None` if there is no match.
     pub(super) fn first<'a>(mut self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
         let mut settled = Vec::new();
         for piece in parts.into_iter().flat_map(|part| part.chunks(MAX_PIECE)) {
@@ -125,7 +125,7 @@ impl Search {
         self.matches.front().map(|found| found.secret)
     }
 
-    /// Returns the number of machine words and bytes that were processed so far.
+    /// Returns the number of machine words and bytes processed so far.
     #[cfg(test)]
     pub(super) fn work(&self) -> usize {
         self.work
@@ -179,7 +179,7 @@ impl Search {
     fn read_byte(&mut self, byte: u8) {
         let at = self.position();
         self.open.retain(|open| at - open.start < MAX_ESCAPE);
-        // NUL is not part of any escape, and does not end one.
+        // A NUL is not part of any escape and does not end one.
         let ended = if byte == 0 || self.open.is_empty() {
             Vec::new()
         } else {
@@ -238,9 +238,9 @@ impl Search {
         self.accept(at);
     }
 
-    /// Advances the set at the start of an escape by the value of the escape, or a part of it that
-    /// may belong to a secret, and adds the result to `to`. The escape ends before the position
-    /// `end`.
+    /// Advances the set at the start of an escape by the value of the escape, and by each part of
+    /// the value that may belong to a secret. Adds the results to `to`. The escape ends before the
+    /// position `end`.
     fn follow(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
         for part in unescaped.parts() {
             self.follow_part(open, part, end, to);
@@ -368,7 +368,7 @@ impl Search {
         readings
     }
 
-    /// Adds a match, and merges it with the matches that it overlaps.
+    /// Adds a match and merges it with the matches that it overlaps.
     fn record(&mut self, mut new: Match) {
         while let Some(last) = self.matches.pop_back_if(|last| new.start < last.end) {
             let leads = last.replaced
@@ -437,8 +437,8 @@ impl Search {
         while self.edges.pop_front_if(|edge| edge.to <= until).is_some() {}
     }
 
-    /// Outputs a part of the text with its skipped zeros. Drops those before it, which belong to
-    /// secrets.
+    /// Outputs a range of the text with its skipped zeros. Drops the skipped zeros before the
+    /// range, which belong to secrets.
     fn copy(&mut self, mut from: usize, to: usize, out: &mut Vec<u8>) {
         while let Some(zeros) = self.zeros.pop_front_if(|zeros| zeros.after < to) {
             if zeros.after >= from {

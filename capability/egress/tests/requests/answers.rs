@@ -114,7 +114,7 @@ async fn broken_responses_are_errors() {
     }
 }
 
-/// Starts a server that sends `head`, and then one byte at a time until the client disconnects.
+/// Starts a server that sends `head` and then one byte at a time until the client disconnects.
 /// Returns the server's address.
 async fn drip(head: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

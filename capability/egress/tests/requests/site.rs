@@ -78,7 +78,7 @@ async fn passed(request: Request) -> Outgoing {
     Passage::new(None, Arc::default(), "http").pass("http.get", request).await.unwrap()
 }
 
-/// A server that sends the next scripted answer on each connection, and records the requests.
+/// A server that sends the next scripted answer on each connection and records the requests.
 pub(crate) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,

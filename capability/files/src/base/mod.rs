@@ -86,7 +86,7 @@ pub(crate) struct Child {
 }
 
 impl Base {
-    /// Opens a folder, and completes the changes in it that killed processes left unfinished.
+    /// Opens a folder and completes the changes in it that killed processes left unfinished.
     pub(crate) fn open(path: &Path) -> Result<Base, FilesError> {
         let open = || -> io::Result<Base> {
             let top = std::fs::canonicalize(path)?;
@@ -102,8 +102,8 @@ impl Base {
         Ok(base)
     }
 
-    /// Returns messages for the user about changes that killed processes left unfinished in this
-    /// base. Opening the base has completed or undone these changes.
+    /// Returns messages for the user about the changes in this base that killed processes left
+    /// unfinished. These changes were completed or undone when the base was opened.
     #[must_use]
     pub fn recovered(&self) -> &[String] {
         &self.recovered
@@ -167,8 +167,8 @@ impl Base {
         }
     }
 
-    /// Opens a regular file for reading. An entry of any other type is opened without blocking, and
-    /// is then rejected.
+    /// Opens a regular file for reading. An entry of any other type is opened without blocking and
+    /// then rejected.
     pub(crate) fn open_file(&self, path: &RunPath) -> io::Result<(File, Meta)> {
         let file = self.jail.open_entry(path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty())?;
         let meta = regular_file_meta(&file)?;

@@ -29,11 +29,11 @@ pub(crate) trait Disk {
     /// Returns a staging path for the entry that will be moved to `path`. Both paths are on the
     /// same file system.
     fn staging(&self, folder: &RunPath, number: usize, path: &RunPath) -> io::Result<RunPath>;
-    /// Creates a file with its content, and syncs it to disk. Fails if `path` exists.
+    /// Creates a file with the given content and syncs it to disk. Fails if `path` exists.
     fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()>;
     /// Creates a link. Fails if `path` exists.
     fn link(&self, path: &RunPath, target: &str) -> io::Result<()>;
-    /// Creates a folder, unless it exists.
+    /// Creates a folder unless it exists.
     fn create_folder(&self, path: &RunPath) -> io::Result<()>;
     /// Moves an entry. Fails if `to` exists.
     fn rename_new(&self, from: &RunPath, to: &RunPath) -> io::Result<()>;

@@ -1,5 +1,5 @@
 //! Completing changes that move an entry away from its path. The moved entry is compared with the
-//! one that the run saw, and is restored if it differs.
+//! one that the run saw and restored if it differs.
 //!
 //! A *record* of each such change is written to disk before the change starts. A process that finds
 //! the records of a killed process uses them to complete that process's changes.
@@ -48,7 +48,7 @@ pub(crate) enum NewEntry {
 /// The entry at a record's path, as the run last saw it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum OldEntry {
-    /// A file, with the hash of its content unless it was too large.
+    /// A file, with the hash of its content, or `None` if the file was too large to be hashed.
     File(FileStamp, #[serde(with = "crate::hex::option")] Option<blake3::Hash>),
     Link(String),
     Tree(#[serde(with = "crate::hex")] blake3::Hash),
@@ -156,7 +156,7 @@ impl Record {
         put_back(disk, &set_aside, &self.path)
     }
 
-    /// Moves an entry of another process from the staging path back to its original path.
+    /// Moves an entry that another process wrote from the staging path back to its original path.
     fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
         if !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);

@@ -1,5 +1,6 @@
 //! Staging folders, where a process prepares changes. A staging folder has a name that runs cannot
-//! use, and exists as long as it is needed. It is in the root of the workdir, if that is writable.
+//! use, and is removed when it is no longer needed. It is in the root of the workdir if the root is
+//! writable.
 //!
 //! The process holds a lock on its staging folder, which the operating system releases when the
 //! process ends. A staging folder without a lock was therefore left behind by a killed process. The
@@ -117,7 +118,7 @@ pub(crate) fn staging_path(
 }
 
 impl Drop for StagingFolder<'_> {
-    // If this fails, the next process that opens the workdir removes the remaining entries.
+    // If the removal fails, the next process that opens the workdir removes the remaining entries.
     fn drop(&mut self) {
         let _ = recover::finish(self.base, &self.path);
     }

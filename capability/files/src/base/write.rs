@@ -55,8 +55,8 @@ impl Base {
         Ok(file)
     }
 
-    /// Creates a file with its content. Fails if the file exists. The file appears atomically,
-    /// after its content has been synced to disk.
+    /// Creates a file with the given content. Fails if the file exists. The file appears
+    /// atomically, after its content has been synced to disk.
     ///
     /// If the file system does not support unnamed files, the file is written in a staging folder
     /// and moved.
@@ -114,7 +114,7 @@ impl Base {
         Ok(rustix::fs::symlinkat(target, &parent, name)?)
     }
 
-    /// Creates a folder, unless it exists. Its parent folder must exist.
+    /// Creates a folder unless it exists. Its parent folder must exist.
     pub(crate) fn create_folder(&self, path: &RunPath) -> io::Result<()> {
         let (parent, name) = self.jail.parent(path)?;
         match rustix::fs::mkdirat(&parent, name, NEW_FOLDER) {
@@ -137,17 +137,17 @@ impl Base {
         Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
-    /// Moves an entry, and replaces any entry at `to`. The operating system's rules for renaming
+    /// Moves an entry and replaces any entry at `to`. The operating system's rules for renaming
     /// apply.
     pub(crate) fn rename(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
         let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
         Ok(rustix::fs::renameat(&old, from, &new, to)?)
     }
 
-    /// Moves an entry to a path that does not exist.
+    /// Moves an entry. Fails if `to` exists.
     ///
-    /// If the file system has no such operation, a file is linked and then unlinked, and a folder
-    /// is moved after a check.
+    /// If the file system cannot do this in one operation, a file is linked at `to` and then
+    /// unlinked at `from`, and a folder is moved after a check that `to` does not exist.
     pub(crate) fn rename_new(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
         let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
         match rustix::fs::renameat_with(&old, from, &new, to, RenameFlags::NOREPLACE) {
@@ -224,7 +224,7 @@ impl Base {
 pub(crate) fn append_in_one_write(file: &File, data: &[u8]) -> io::Result<()> {
     let mut file = file;
     // A write is partial only if the disk is full or a limit is reached. Writing the rest then
-    // fails with the reason.
+    // fails with an error that states the reason.
     file.write_all(data)
 }
 

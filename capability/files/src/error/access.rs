@@ -51,8 +51,7 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
-    /// Returns the error for changing an entry that the path of one of the host's own files leads
-    /// through.
+    /// Returns the error for changing an entry on the path to one of the host's own files.
     pub(crate) fn leads_to_host_file(entry: &RunPath, what: &str) -> FilesError {
         let text = format!(
             "write blocked: `{}` is on the path to {what}, which belongs to the host",

@@ -102,8 +102,8 @@ impl ApplyError {
     }
 }
 
-/// Formats a line with the number of failed changes and the total, then one line for each change,
-/// failed changes first. Lists at most 50 failed and 50 applied changes.
+/// Formats a line with the number of failed changes and the number of all changes, then one line
+/// for each change, failed changes first. Lists at most 50 failed and 50 applied changes.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();

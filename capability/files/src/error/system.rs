@@ -29,7 +29,7 @@ impl FilesError {
         FilesError { cause: Some(cause), ..FilesError::new(kind, text) }
     }
 
-    /// Converts an error that the operating system returned for `path`.
+    /// Converts an error that the operating system returned for `path` into a [`FilesError`].
     pub(crate) fn io(intent: Intent, path: &RunPath, cause: io::Error) -> FilesError {
         // Errors that the jail itself returns have no error number.
         if cause.raw_os_error().is_none() && cause.kind() == io::ErrorKind::PermissionDenied {

@@ -26,7 +26,7 @@ use crate::stamp::{CurrentEntry, FileStamp, Stamp};
 use crate::tree::repository::completes_layout;
 
 impl Overlay {
-    /// Applies all changes, and returns them.
+    /// Applies all changes and returns them.
     pub(crate) fn apply(&mut self) -> Result<Vec<Change>, ApplyError> {
         let all_failed =
             |reason| ApplyError { done: Vec::new(), failed: vec![(unknown_change(), reason)] };
@@ -375,7 +375,7 @@ fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     }
 }
 
-/// Syncs the folders that the applied steps changed to disk. If this fails for a folder, the
+/// Flushes to disk every folder that the applied steps changed. If this fails for a folder, the
 /// results of the steps in that folder become errors.
 fn sync(disk: &impl Disk, results: &mut [(Step, Result<(), FilesError>)]) {
     let mut folders: BTreeMap<RunPath, Option<String>> = BTreeMap::new();

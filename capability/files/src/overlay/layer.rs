@@ -1,7 +1,7 @@
 //! The layer: an in-memory tree of the entries that the run wrote, moved and removed.
 //!
-//! The node of a folder is either *opaque*, and hides all entries in the base under the folder, or
-//! *merged*, and shows them unless other nodes replace or hide them.
+//! The node of a folder is either *opaque* and hides all entries in the base under the folder, or
+//! *merged* and shows them unless other nodes replace or hide them.
 //!
 //! Invariants: every parent of a node is a node; the base had a folder at the path of each merged
 //! folder when the node was created; `used` is the total cost of all nodes.

@@ -23,8 +23,8 @@ use crate::tree::{Edit, OpenFile, Tree};
 use layer::{Body, Content, Layer, Lookup, Node};
 use reads::Reads;
 
-/// A tree whose changes are stored as nodes of a [`Layer`]. A node is a new entry, or replaces or
-/// hides an entry in the base.
+/// A tree whose changes are stored as nodes of a [`Layer`]. Each node adds a new entry, or replaces
+/// or hides an entry in the base.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     base: Option<Base>,
@@ -129,8 +129,8 @@ impl Overlay {
         Ok(())
     }
 
-    /// Reads at most `max` bytes of a file, and its permissions if it is in the base. Returns no
-    /// bytes if the file does not exist.
+    /// Reads at most `max` bytes of a file. Also returns its permissions if it is in the base.
+    /// Returns no bytes if the file does not exist.
     fn copy_up(&mut self, path: &RunPath, max: u64) -> Result<(Vec<u8>, Option<u32>), FilesError> {
         if self.entry(path, Intent::Write)? == EntryInfo::Absent {
             return Ok((Vec::new(), None));

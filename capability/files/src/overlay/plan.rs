@@ -1,5 +1,5 @@
-//! The plan for applying an overlay. It lists each difference from the base, with the action to
-//! apply and the state of the base that the action relies on.
+//! The plan for applying an overlay. It lists each difference from the base, with the action that
+//! applies it and the state of the base that the action relies on.
 
 use std::io::Read;
 

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use crate::path::RunPath;
 use crate::stamp::{FileStamp, Stamp};
 
-/// Maximum number of files in [`Reads::newer`]. When it is full, it replaces [`Reads::older`].
+/// Maximum number of files in [`Reads::newer`]. When that map is full, it replaces
+/// [`Reads::older`].
 const GENERATION: usize = 4096;
 
 /// The versions of the last few thousand files that the run read from the base. If the run writes a

@@ -15,7 +15,7 @@ pub(crate) fn write(tree: &mut dyn Tree, path: &RunPath, data: &[u8]) -> Result<
     tree.write_file(path, data)
 }
 
-/// Changes part of a file, and returns the file's new size.
+/// Changes part of a file and returns the file's new size.
 pub(crate) fn edit(tree: &mut dyn Tree, path: &RunPath, edit: Edit<'_>) -> Result<u64, FilesError> {
     let old = file_size(tree, path)?;
     if old.is_none() && matches!(edit, Edit::Truncate(_)) {
@@ -116,7 +116,7 @@ pub(crate) fn remove_all(tree: &mut dyn Tree, path: &RunPath) -> Result<(), File
     tree.remove_all(path, &entry)
 }
 
-/// Checks that an entry may be moved, and returns it.
+/// Checks that an entry may be moved. Returns the entry.
 pub(crate) fn check_movable(tree: &dyn Tree, from: &RunPath) -> Result<EntryInfo, FilesError> {
     check_removable(tree, from, "moved")
 }
@@ -227,7 +227,7 @@ fn check_no_host_files(tree: &dyn Tree, entry: &RunPath) -> Result<(), FilesErro
 }
 
 /// Checks that a new link at `path` would not be on the path to one of the host's own files, which
-/// need not exist yet. The host would follow the link to a file that a run wrote.
+/// need not exist yet. Otherwise, the host would later follow the link to a file that a run wrote.
 fn check_leads_to_no_host_file(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     let Some(base) = tree.base() else { return Ok(()) };
     let below = base.host_files.below(path).map(|(_, what)| what);

@@ -97,8 +97,8 @@ pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
     FilesError::not_found(path, &folder, &names, more)
 }
 
-/// Returns a few names in a folder, those most similar to `wanted` first, and true if the folder
-/// has more.
+/// Returns a few names in a folder, the most similar to `wanted` first, and true if the folder
+/// contains more names.
 pub(crate) fn similar_names(
     tree: &dyn Tree,
     folder: &RunPath,

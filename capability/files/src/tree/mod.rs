@@ -95,7 +95,7 @@ pub(crate) trait Tree {
 /// A file that is open for writing.
 #[derive(Debug)]
 pub(crate) enum OpenFile {
-    /// A file of an overlay, identified by its current path.
+    /// A file in an overlay, identified by its current path.
     Overlay(OpenPath),
     /// A file in the base, identified by a handle.
     Base { path: RunPath, file: File },
@@ -110,7 +110,7 @@ pub(crate) enum Edit<'a> {
 }
 
 impl Edit<'_> {
-    /// Returns the size of a file of `old` bytes after the edit.
+    /// Returns a file's size after the edit. `old` is its size before the edit. Both are in bytes.
     pub(crate) fn new_size(self, old: u64) -> u64 {
         match self {
             Edit::Append(data) => old.saturating_add(data.len() as u64),

@@ -12,7 +12,7 @@ use crate::host_files::HostFileRules;
 use crate::path::{Intent, RunPath};
 
 /// A function that decides whether a run may use a path. It receives the kind of use and a path
-/// relative to the workdir's root, and returns an error with the reason if it denies the use. It is
+/// relative to the workdir's root. If it denies the use, it returns an error with the reason. It is
 /// called for each spelling of a path: as written, after each link that is followed, and resolved.
 pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Sync>;
 
@@ -54,8 +54,9 @@ pub(crate) enum FinalLink {
 /// Resolves a path. The result contains no link, except possibly its last name if `final_link` is
 /// [`FinalLink::Keep`]. Names that do not exist are kept.
 ///
-/// Asks the guard about the path as written and about each path after a link was followed, up to
-/// the resolved path. A link at the end of the path is followed for this even if it is kept.
+/// Asks the guard about the path as written, the path after each link that is followed, and the
+/// resolved path. For these checks, a link at the end of the path is followed even if the result
+/// keeps it.
 pub(crate) fn resolve(
     tree: &dyn Tree,
     text: &str,
@@ -178,8 +179,8 @@ impl<'a> Walk<'a> {
         self.at.join(name).map_err(|fault| FilesError::path(self.intent, self.text, fault))
     }
 
-    /// Returns the path of the remaining names under `link`. It ends before a `..`, which leads out
-    /// of the target of the link.
+    /// Returns the path of the remaining names under `link`, up to the first `..`. A `..` would be
+    /// relative to the target of the link, so the path cannot continue after it.
     fn spelling(&self, link: RunPath) -> Result<RunPath, FilesError> {
         let mut names = self.names.iter().rev().take_while(|name| *name != "..");
         names

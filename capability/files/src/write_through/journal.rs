@@ -119,7 +119,7 @@ fn snapshot(base: &Base, path: &RunPath, budget: &mut u64) -> Result<Snapshot, F
     read().map_err(|cause| FilesError::io(Intent::Write, path, cause))
 }
 
-/// Returns the hash of a file's content, and subtracts `size` from the budget. Returns `None` if
+/// Returns the hash of a file's content and subtracts `size` from the budget. Returns `None` if
 /// `size` exceeds the budget, or the file cannot be read.
 fn digest(base: &Base, path: &RunPath, size: u64, budget: &mut u64) -> Option<blake3::Hash> {
     *budget = budget.checked_sub(size)?;

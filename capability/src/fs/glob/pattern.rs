@@ -42,7 +42,7 @@ pub(super) enum Token {
 }
 
 impl Pattern {
-    /// Parses a pattern, and expands its braces into patterns without braces.
+    /// Parses a pattern and expands its braces into patterns without braces.
     ///
     /// # Errors
     /// `EPARSE` if it is empty or too long, or if `..` follows a wildcard; `EBOUND` if it has too

@@ -11,7 +11,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
 use crate::setup;
 
-/// Writes a working program with examples to a new file, and prints the commands that test and run
+/// Writes a working program with examples to a new file and prints the commands that test and run
 /// it.
 pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;

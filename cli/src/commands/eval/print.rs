@@ -28,7 +28,7 @@ pub(super) fn progress(attempt: &Attempt, several: bool) {
         .for_each(|problem| output::note(&format!("       {}", visible(problem))));
 }
 
-/// Prints the scorecard, the report of first-try errors and the comparisons, and notes on reused,
+/// Prints the scorecard, the report of first-try errors, the comparisons, and notes on reused,
 /// repeated and skipped attempts.
 pub(super) fn evaluation(
     args: &EvalArgs,

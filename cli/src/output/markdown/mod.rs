@@ -189,7 +189,7 @@ impl Page {
         self.open.push(span);
     }
 
-    /// Ends the open paragraph, and adds its lines.
+    /// Ends the open paragraph and adds its lines.
     fn end_paragraph(&mut self) {
         let open = std::mem::take(&mut self.open);
         if open.iter().all(|span| span.text.trim().is_empty()) {
@@ -213,8 +213,8 @@ impl Page {
         self.containers.iter().any(|container| matches!(container, Container::List(_)))
     }
 
-    /// Adds the lines of a block, each prefixed with the marks of its containers. An empty line
-    /// separates the block from the previous one, except within a list.
+    /// Adds the lines of a block, each prefixed with the quote bars, bullets and indentation of its
+    /// containers. An empty line separates the block from the previous one, except within a list.
     fn block(&mut self, lines: &[Line]) {
         if !self.lines.is_empty() && (!self.is_in_list() || self.separate) {
             self.lines.push(Line::new());

@@ -5,7 +5,7 @@ use anstyle::Style;
 use crate::output::width::{split, width};
 use crate::output::{link, paint};
 
-/// A piece of a line in one style.
+/// A stretch of text within a line, in a single style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) text: String,

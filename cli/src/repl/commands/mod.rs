@@ -23,7 +23,8 @@ pub(super) struct Command {
     pub(super) arguments: &'static str,
     /// The description: an imperative verb and an object.
     pub(super) about: &'static str,
-    /// The completions of the arguments, in order. The last one also applies to further arguments.
+    /// The completions of the arguments, in order. The last one also applies to any additional
+    /// arguments.
     pub(super) completes: &'static [Argument],
     run: for<'a> fn(&'a mut Repl, Vec<String>) -> Work<'a>,
 }

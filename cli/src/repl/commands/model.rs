@@ -11,7 +11,7 @@ use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
 use crate::repl::session::Next;
 
-/// Prints the model, or switches to another model at the same endpoint.
+/// Prints the model or switches to another model at the same endpoint.
 pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let Some(name) = arguments.into_iter().next() else {
@@ -37,7 +37,7 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     Ok(Next::Go)
 }
 
-/// Prints the agents, or switches to another one. The session keeps its conversation.
+/// Prints the agents or switches to another one. The session keeps its conversation.
 pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let setup = &mut repl.session.setup;
     setup.agents.refresh().iter().for_each(|problem| output::warn(&problem.to_string()));

@@ -69,7 +69,7 @@ pub(super) async fn trace(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     Ok(Next::Go)
 }
 
-/// Replays the last run, and prints the first difference from its record.
+/// Replays the last run and prints the first difference from its record.
 pub(super) async fn replay(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
     let session = &repl.session;
     let run = session.last.run.as_deref().ok_or_else(no_run)?;
@@ -106,8 +106,9 @@ impl Session {
         Ok(&self.last.steps)
     }
 
-    /// Returns the program of a step in the last run. Without a step, returns the program that last
-    /// ran without the model, or else the last program that the model wrote.
+    /// Returns the program of a step in the last run. If `number` is `None`, returns the last
+    /// program that ran without the model or, if there is none, the last program that the model
+    /// wrote.
     ///
     /// # Errors
     /// If there is no such program.

@@ -92,7 +92,7 @@ pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
 }
 
 impl Session {
-    /// Adds front matter to a program, and formats it like a catalog program. Adds an example if
+    /// Adds front matter to a program and formats it like a catalog program. Adds an example if
     /// the program depends only on its arguments. The returned flag is true if an example was
     /// added.
     async fn with_front_matter(

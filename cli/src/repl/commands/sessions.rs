@@ -42,7 +42,7 @@ pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     Ok(Next::Go)
 }
 
-/// Truncates a conversation after a step of its last exchange, and appends a message that names the
+/// Truncates a conversation after a step of its last exchange and appends a message that names the
 /// step.
 fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
     let begin = exchanges(&messages).last().copied().unwrap_or(0);

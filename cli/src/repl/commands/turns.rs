@@ -154,8 +154,8 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     Ok(Next::Go)
 }
 
-/// Drops the last exchange from the stored conversation. This is used if `/undo` has no saved state
-/// left, for example in a resumed session. The session's files stay unchanged.
+/// Drops the last exchange from the stored conversation. `/undo` calls this function if no saved
+/// state is left, for example in a resumed session. The session's files stay unchanged.
 async fn undo_stored(session: &Session) -> Result<Next, Fault> {
     let mut messages = session.conversation().await?;
     let Some(begin) = exchanges(&messages).last().copied() else {

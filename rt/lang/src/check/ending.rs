@@ -1,4 +1,5 @@
-//! Parts that are missing at the end of a program and can be added without guessing.
+//! Closing parentheses and error codes that are missing at the end of a program and can be added
+//! without guessing.
 
 use crate::Signatures;
 use crate::check::walk::{End, ParsedModule, Stop};
@@ -101,8 +102,8 @@ pub(crate) fn lacks_code(
     }
     let written = ParsedModule::read(tree, module, host)?;
     if !tree.open.is_empty() {
-        // Returns the first fault about an unclosed form. Other faults in functions are ignored
-        // here.
+        // If a helper function has a fault about an unclosed form, that fault is the error. Other
+        // faults in functions are ignored here.
         let faults = written.walk_helpers().filter_map(|result| match result {
             Err(Stop::Fault(fault)) => Some(fault),
             Err(Stop::Unsupported) | Ok(_) => None,

@@ -8,8 +8,8 @@ use crate::lower::module::Module;
 use crate::syntax::tree::NodeId;
 
 /// Returns the source node of the instruction at each of the given offsets in the encoded module.
-/// The entry for an offset without an instruction is `None`. Returns `None` if the module cannot be
-/// encoded.
+/// The list contains `None` for each offset without an instruction. Returns `None` instead of a
+/// list if the module cannot be encoded.
 ///
 /// The instructions of a function have the same order in the binary and in the text format, so they
 /// are matched by counting.
@@ -51,7 +51,7 @@ pub(crate) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
 }
 
 /// Returns, for each offset, the index of the function that contains the offset, and the index of
-/// the instruction in that function. The entry for an offset outside all functions is `None`.
+/// the instruction in that function. Returns `None` for each offset outside all functions.
 fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|at| offsets.get(*at));

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::diagnose::diagnostic::Diagnostic;
 
-/// The role of a piece of a rendered diagnostic, which determines its colour.
+/// The role of a piece of text in a rendered diagnostic. It determines the text's colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `error[code]` or `warning[code]`.
@@ -42,7 +42,7 @@ const TAB: usize = 4;
 impl Diagnostic {
     /// Renders the diagnostic for people: its message, the lines of its range, its hint, and the
     /// changes that its fix makes. `source` is the text that the diagnostic refers to, and `paint`
-    /// colours each piece.
+    /// colours each piece of the output.
     ///
     /// ```
     /// use wattle_lang::{Signatures, explain};

@@ -28,13 +28,14 @@ const MAX_SHOWN: usize = 160;
 /// Maximum length, in bytes, of a source that is parsed again to search for other readings.
 const MAX_READ_AGAIN: usize = 16 << 10;
 
-/// Returns the diagnostic with its fix if the fixed source is valid at the location of the fix.
-/// Otherwise, replaces the fix with one that reinterprets an enclosing form, if exactly one such
-/// reading is valid, or else removes the fix. Such a reading also replaces a fix that is not safe.
+/// Checks the fix of a diagnostic. Keeps the fix if it is safe and the fixed source is valid at the
+/// location of the fix. Otherwise, if exactly one reading of an enclosing form is valid, replaces
+/// the fix with that reading. If there is no such reading, keeps a fix that makes the source valid
+/// at its location, and removes any other fix.
 ///
-/// If a fix requires further fixes, those are also applied before the check. Faults elsewhere are
-/// ignored. If the source is in another language and no fix leads to a valid program, returns a
-/// diagnostic that names the language.
+/// If a fix requires additional fixes, those are also applied before the check. Faults elsewhere
+/// are ignored. If the source is in another language and no fix leads to a valid program, returns
+/// a diagnostic that names the language.
 pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
     let own = found.fix.as_ref().and_then(|fix| outcome(&found, fix, source, host, true));
     let is_certain = found.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe);
@@ -68,8 +69,8 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
     })
 }
 
-/// If the fix requires further fixes, sets the hint to the form that results from all of them. A
-/// hint that gives other advice is kept.
+/// If the fix requires additional fixes, sets the hint to the form that results from all of them.
+/// A hint that gives other advice is kept.
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
@@ -185,7 +186,7 @@ fn moved(fix: &Fix, source: &str) -> Option<String> {
 }
 
 /// Returns a diagnostic about the innermost enclosing form that starts with a name from another
-/// language. Its hint is the hint for that name. Returns `None` if there is no such form.
+/// language, with the hint for that name. Returns `None` if there is no such form.
 fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
     let at = found.span.start as usize;
     let lists = (0..tree.len()).map(NodeId).filter(|node| {
@@ -246,8 +247,8 @@ impl Outcome {
     }
 }
 
-/// Applies the fix for a fault, and any further fixes that it requires. Returns `None` if a fault
-/// remains at the location of the fix, or if the same fault is found again.
+/// Applies the fix for a fault, and any additional fixes that it requires. Returns `None` if a
+/// fault remains at the location of the fix, or if the same fault is found again.
 fn outcome(
     found: &Diagnostic,
     fix: &Fix,

@@ -4,7 +4,7 @@ use wasmparser::{BlockType, FunctionBody, Operator};
 
 use super::{Count, Measure, operator};
 
-/// The number of values that each function may hold without counting for [`Measure::Held`].
+/// The number of values that each function may hold before they count towards [`Measure::Held`].
 const HELD_FREE: u64 = 64;
 
 /// The state of the walk that computes the cost of one function.
@@ -17,7 +17,8 @@ pub(super) struct Body<'c> {
     /// again.
     in_loop: Vec<u32>,
     loops: usize,
-    /// The number of the first instruction in the outermost enclosing loop.
+    /// The number of the first instruction in the outermost enclosing loop. Instructions are
+    /// numbered from 1.
     loop_start: usize,
     branches: u64,
     /// The number of values on the operand stack.
@@ -244,7 +245,7 @@ impl<'c> Body<'c> {
         Some(())
     }
 
-    /// Replaces the results of the first branch of an `if` by the parameters of the second.
+    /// Replaces the results of the first branch of an `if` with the parameters of the second.
     fn begin_else(&mut self) {
         self.leave();
         self.push(self.frames.last().map_or(0, |frame| frame.params));
@@ -266,7 +267,7 @@ impl<'c> Body<'c> {
         });
     }
 
-    /// Closes the innermost block, and adds its share to [`Measure::Joined`] and
+    /// Closes the innermost block, and adds the block's contribution to [`Measure::Joined`] and
     /// [`Measure::Crossed`].
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
@@ -345,7 +346,7 @@ struct Frame {
     height: u64,
     params: u64,
     results: u64,
-    /// The number of the block's first instruction.
+    /// The number of the block's first instruction. Instructions are numbered from 1.
     start: usize,
     /// If true, a branch targets the block.
     is_target: bool,
@@ -364,21 +365,24 @@ enum BlockKind {
 /// The uses of a local.
 #[derive(Clone, Copy, Default)]
 struct Local {
-    /// The number of the instruction after the last one that set the local; 0 if none did.
+    /// The number (from 1) of the instruction after the last one that set the local; 0 if none did.
     set: usize,
-    /// The number of the instruction after the last one that used the local; 0 if none did.
+    /// The number (from 1) of the instruction after the last one that used the local; 0 if none
+    /// did.
     used: usize,
-    /// The number of the instruction after the first one that set the local; 0 if none did.
+    /// The number (from 1) of the instruction after the first one that set the local; 0 if none
+    /// did.
     first_set: usize,
-    /// The number of the instruction after the last one that read the local; 0 if none did.
+    /// The number (from 1) of the instruction after the last one that read the local; 0 if none
+    /// did.
     last_get: usize,
     /// The number of branches before the local's last use.
     crossed: u64,
 }
 
 impl Local {
-    /// Extends the life of a local that a loop reads to the whole loop, because the next iteration
-    /// may read it.
+    /// If a loop reads the local, extends the local's live range to the whole loop, because the
+    /// next iteration may read it.
     fn live_in_loop(&mut self, start: usize, end: usize) {
         if self.last_get < start || self.first_set == 0 {
             return;

@@ -45,9 +45,10 @@ pub enum Measure {
     /// The number of branches before the last use of each local, summed over all locals, and the
     /// number of values on the operand stack at each branch and call.
     Crossed,
-    /// The maximum number of values on the operand stack and the maximum number of live locals.
-    /// Each counts above 64 in a function, summed over all functions. The compiler's time grows
-    /// with the square of the number of values that are live at the same time.
+    /// The maximum number of values on a function's operand stack and the maximum number of its
+    /// live locals. Only the excess of each over 64 counts, summed over all functions. The
+    /// compiler's time grows with the square of the number of values that are live at the same
+    /// time.
     Held,
 }
 

@@ -1,10 +1,10 @@
-//! What single operators cost, and how many values they pop and push.
+//! The cost of single operators, and the number of values that they pop and push.
 
 use wasmparser::Operator;
 
 /// The number of instructions that each operator of a WebAssembly proposal counts as.
 macro_rules! proposal_weight {
-    // Checks of bounds, and a call into the engine.
+    // These operators check bounds and call into the engine.
     (bulk_memory) => {
         8
     };
@@ -25,7 +25,8 @@ macro_rules! proposal_weight {
     };
 }
 
-/// The number of values that an operator pops and pushes, or `None` if its immediates decide.
+/// The numbers of values that an operator pops and pushes, or `None` if they depend on its
+/// immediates.
 macro_rules! arity {
     (arity custom) => {
         None
@@ -40,7 +41,7 @@ macro_rules! define_operators {
         @$proposal:ident $op:ident $({ $($arg:ident: $ty:ty),* })?
             => $visit:ident ($($arity:tt)*)
     )*) => {
-        /// Returns the weight of an operator's proposal.
+        /// Returns the weight of an operator according to the WebAssembly proposal that defines it.
         fn of_proposal(operator: &Operator<'_>) -> u64 {
             match operator {
                 $(Operator::$op { .. } => proposal_weight!($proposal),)*
@@ -48,8 +49,8 @@ macro_rules! define_operators {
             }
         }
 
-        /// Returns the number of values that an operator pops and pushes. Returns `None` if its
-        /// immediates decide.
+        /// Returns the numbers of values that an operator pops and pushes. Returns `None` if they
+        /// depend on the operator's immediates.
         pub(super) fn arity(operator: &Operator<'_>) -> Option<(u64, u64)> {
             match operator {
                 $(Operator::$op { .. } => arity!($($arity)*),)*
@@ -65,8 +66,8 @@ wasmparser::for_each_operator!(define_operators);
 pub(super) fn weight(operator: &Operator<'_>) -> u64 {
     use Operator as O;
     match operator {
-        // The result is checked for NaN. With a single operand, a text can contain twice as many of
-        // these as of the others.
+        // The result is checked for NaN. These operators have a single operand, so a source can
+        // contain twice as many of them as of operators with two operands.
         O::F32Ceil
         | O::F32Floor
         | O::F32Trunc

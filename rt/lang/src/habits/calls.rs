@@ -198,7 +198,7 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     }
 }
 
-/// Namespaces of other languages, each with its counterpart in this language.
+/// Namespaces from other languages, each with its counterpart in this language.
 const MODULES: &[(&str, &str)] = &[
     ("array", "arr"),
     ("datetime", "date"),

@@ -1,4 +1,4 @@
-//! Idioms of other languages, and their counterparts in this language.
+//! Idioms from other languages, and their counterparts in this language.
 
 mod blocks;
 mod branches;
@@ -124,8 +124,8 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 }
 
 /// Fixes an instruction with missing operands if it has only one possible meaning. Removes a `drop`
-/// without a value, makes a `return` return 0, or adds the missing optional arguments of a call,
-/// each with the number that represents a missing value.
+/// without a value, makes a `return` return 0, or adds the missing optional arguments of a call.
+/// Each added argument is the number that represents a missing value.
 pub(crate) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,

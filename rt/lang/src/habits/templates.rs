@@ -1,4 +1,4 @@
-//! Forms of other languages that need more than a new name to become valid in this language.
+//! Forms from other languages that need more than a new name to become valid in this language.
 
 use super::readings::Around;
 use crate::Code;
@@ -86,7 +86,7 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("die", 1, "(fail ETRFM {0})"),
 ];
 
-/// Functions of other languages that return a modified collection, each with the function of this
+/// Functions in other languages that return a modified collection, each with the function in this
 /// language that modifies the collection in place.
 const IN_PLACE: &[(&str, &str)] = &[
     ("conj", "push"),

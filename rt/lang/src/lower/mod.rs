@@ -90,7 +90,7 @@ pub(crate) struct LoweredFunc<'s> {
     pub(crate) header: Vec<Wat<'s>>,
     /// The declared variables, each with its type. A name may be empty.
     pub(crate) variables: Vec<(Cow<'s, str>, &'s str)>,
-    /// The body.
+    /// The pieces of WAT that make up the body.
     pub(crate) pieces: Vec<Wat<'s>>,
     /// The flow at the end of the body.
     pub(crate) flow: Flow,

@@ -17,8 +17,8 @@ pub(crate) struct Module {
     pub(crate) imports: Vec<Signature>,
     pub(crate) heap_base: u32,
     pub(crate) warnings: Vec<Fault>,
-    /// The offset and the source node of each piece of the text, in ascending order of offset.
-    /// Empty unless requested.
+    /// The offset and the source node of each piece of WAT in the text, in ascending order of
+    /// offset. Empty unless requested.
     pub(crate) marks: Vec<(u32, NodeId)>,
     /// The flow at the end of the program's body.
     pub(crate) flow: Flow,

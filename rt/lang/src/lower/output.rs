@@ -29,12 +29,12 @@ const INDENTATION: &str = match std::str::from_utf8(&[b' '; 2 * MAX_INDENT]) {
 /// A piece of WAT.
 #[derive(Debug)]
 pub(crate) struct Wat<'s> {
-    /// The source node of the piece.
+    /// The source node of this piece of WAT.
     from: NodeId,
-    /// If true, the piece starts a new line.
+    /// If true, this piece of WAT starts a new line.
     line: bool,
-    /// The bounds of the integer that the piece leaves on the stack. `None` if they are unknown or
-    /// can be derived from the piece.
+    /// The bounds of the integer that this piece of WAT leaves on the stack. `None` if they are
+    /// unknown or can be derived from the piece itself.
     pub(super) known: Option<Box<Range>>,
     pub(super) kind: Kind<'s>,
 }
@@ -49,13 +49,13 @@ pub(super) enum Kind<'s> {
     Words(Cow<'s, str>),
     /// Source nodes that are printed unchanged: atoms and (possibly nested) lists.
     Source(Nodes),
-    /// The source list of the piece, printed unchanged.
+    /// The list in the source that corresponds to this piece of WAT, printed unchanged.
     Unchanged,
     /// `(i32.const ADDRESS)` with the address of a literal.
     Literal(Cow<'s, [u8]>),
     /// The address of a literal.
     Address(Cow<'s, [u8]>),
-    /// Pieces in order.
+    /// Several pieces of WAT, printed in order.
     Sequence(Vec<Wat<'s>>),
 }
 
@@ -78,23 +78,24 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::Instruction(words, items))
     }
 
-    /// Creates a piece from source nodes that are printed unchanged: atoms and (possibly nested)
-    /// lists. A list starts a line if it does so in the source.
+    /// Creates a piece of WAT from source nodes that are printed unchanged: atoms and (possibly
+    /// nested) lists. A list starts a line if it does so in the source.
     pub(crate) fn source(from: NodeId, nodes: Nodes) -> Wat<'s> {
         Wat::new(from, Kind::Source(nodes))
     }
 
-    /// Creates a piece from a source list that is printed unchanged, like [`source`](Wat::source).
+    /// Creates a piece of WAT from one list of the source, which is printed unchanged, as with
+    /// [`source`](Wat::source).
     pub(crate) fn unchanged(list: NodeId) -> Wat<'s> {
         Wat::new(list, Kind::Unchanged)
     }
 
-    /// Returns true if the piece is the given list, printed unchanged.
+    /// Returns true if the piece of WAT is the given list, printed unchanged.
     pub(crate) fn is_unchanged(&self, list: NodeId) -> bool {
         self.from == list && matches!(self.kind, Kind::Unchanged)
     }
 
-    /// Returns true if the piece consists of the given nodes, printed unchanged.
+    /// Returns true if the piece of WAT consists of the given nodes, printed unchanged.
     pub(crate) fn is_source(&self, nodes: Nodes) -> bool {
         matches!(self.kind, Kind::Source(own) if own == nodes)
     }
@@ -114,12 +115,12 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::Address(value.into()))
     }
 
-    /// Creates a sequence of pieces.
+    /// Combines several pieces of WAT into one, which prints them in order.
     pub(crate) fn sequence(from: NodeId, pieces: impl Into<Vec<Wat<'s>>>) -> Wat<'s> {
         Wat::new(from, Kind::Sequence(pieces.into()))
     }
 
-    /// Creates a piece without text.
+    /// Creates an empty piece of WAT.
     pub(crate) fn nothing(from: NodeId) -> Wat<'s> {
         Wat::sequence(from, Vec::new())
     }
@@ -129,18 +130,18 @@ impl<'s> Wat<'s> {
         Wat::list(from, format!("i32.const {number}"), [])
     }
 
-    /// Sets the bounds of the integer that the piece leaves.
+    /// Sets the bounds of the integer that the piece of WAT leaves on the stack.
     pub(crate) fn within(self, known: Option<Range>) -> Wat<'s> {
         Wat { known: known.map(Box::new), ..self }
     }
 
-    /// Makes the piece start on a new line if `line` is true.
+    /// Makes the piece of WAT start on a new line if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Wat<'s> {
         Wat { line: self.line || line, ..self }
     }
 
-    /// Returns true if the piece is a constant or reads a variable. Such pieces can be evaluated
-    /// twice and in any order.
+    /// Returns true if the piece of WAT is a constant or reads a variable. Such code can be
+    /// evaluated twice and in any order.
     pub(crate) fn is_simple(&self) -> bool {
         match &self.kind {
             Kind::List(head, items) => {
@@ -151,7 +152,7 @@ impl<'s> Wat<'s> {
         }
     }
 
-    /// Returns the value of the piece if it is an integer constant, or `None` otherwise.
+    /// Returns the value of the piece of WAT if it is an integer constant, or `None` otherwise.
     pub(crate) fn constant(&self) -> Option<i64> {
         match &self.kind {
             Kind::List(head, items) if items.is_empty() => {
@@ -173,7 +174,7 @@ impl<'s> Wat<'s> {
         self
     }
 
-    /// Copies a [simple](Wat::is_simple) piece. Returns an empty piece for any other piece.
+    /// Copies a [simple](Wat::is_simple) piece of WAT. Returns an empty piece for any other one.
     pub(crate) fn copy(&self) -> Wat<'s> {
         let copy = match &self.kind {
             Kind::List(head, items) if items.is_empty() => Wat::list(self.from, head.clone(), []),
@@ -188,18 +189,19 @@ fn is_block(head: Option<&str>) -> bool {
     matches!(head, Some("block" | "loop" | "if" | "then" | "else"))
 }
 
-/// A WAT printer, with the text printed so far, its literals and the source of each piece.
+/// A WAT printer, with the text printed so far, its literals and the source node of each printed
+/// piece of WAT.
 pub(crate) struct Printer<'a, 's> {
     tree: &'a Tree<'s>,
     pub(super) out: String,
     pub(super) data: StaticData<'s>,
-    /// The offset and the source node of each piece in `out`. `None` unless requested.
+    /// The offset and the source node of each piece of WAT in `out`. `None` unless requested.
     pub(super) marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
 }
 
 impl<'a, 's> Printer<'a, 's> {
-    /// Creates a printer. If `marked` is true, it records the source of each piece.
+    /// Creates a printer. If `marked` is true, it records the source node of each piece of WAT.
     pub(super) fn new(tree: &'a Tree<'s>, marked: bool) -> Printer<'a, 's> {
         Printer {
             tree,
@@ -210,7 +212,7 @@ impl<'a, 's> Printer<'a, 's> {
         }
     }
 
-    /// Prints a piece.
+    /// Prints a piece of WAT.
     pub(super) fn print(&mut self, piece: &Wat<'s>) -> Result<(), Box<Fault>> {
         let from = piece.from;
         self.check_length(from)?;
@@ -334,7 +336,7 @@ impl<'a, 's> Printer<'a, 's> {
         }
     }
 
-    /// Prints the opening of a function. The pieces that follow are indented one level deeper.
+    /// Prints the opening of a function. The code that follows is indented one level deeper.
     pub(super) fn open(&mut self, from: NodeId, head: &str) {
         self.begin_line();
         self.mark(from);

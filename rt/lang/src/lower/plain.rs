@@ -413,8 +413,8 @@ impl<'s> Lowering<'_, 's> {
         Ok(())
     }
 
-    /// Lowers a function reference to a word. If the reference is printed unchanged, the word is
-    /// its source text.
+    /// Lowers a reference to a function. Returns the word to print, which is the source text of the
+    /// reference unless the reference changes.
     fn function_word(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
         let changed = self.function(node)?;
         Ok(changed.unwrap_or_else(|| Wat::words(node, self.tree.text(node))))

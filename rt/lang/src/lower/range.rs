@@ -11,13 +11,13 @@ pub(crate) type Range = (i64, i64);
 const MAX_DEPTH: usize = 24;
 
 impl Wat<'_> {
-    /// Returns the bounds of the i32 that the piece leaves, if they are known.
+    /// Returns the bounds of the i32 that this code leaves on the stack, if they are known.
     pub(crate) fn range(&self) -> Option<Range> {
         self.range_within(MAX_DEPTH)
     }
 
-    /// Returns true if the integer that the piece leaves is at least 0, and false if it is at most
-    /// 0. Returns `None` if neither is known.
+    /// Returns true if the integer that this code leaves on the stack is at least 0, and false if
+    /// it is at most 0. Returns `None` if neither is known.
     pub(crate) fn is_positive(&self) -> Option<bool> {
         let (least, largest) = self.constant().map(|n| (n, n)).or_else(|| self.range())?;
         match (least >= 0, largest <= 0) {

@@ -24,7 +24,7 @@ pub(super) struct BlockHead<'s> {
 }
 
 impl<'s> BlockHead<'s> {
-    /// Returns the label and the type, followed by the given pieces.
+    /// Returns the label and the type, followed by the given pieces of WAT.
     pub(super) fn followed_by(self, pieces: impl IntoIterator<Item = Wat<'s>>) -> Vec<Wat<'s>> {
         self.label.into_iter().chain(self.types).chain(pieces).collect()
     }

@@ -327,7 +327,7 @@ fn is_code_name(text: &str) -> bool {
 
 /// The branches of a form, with the common type of their values.
 pub(crate) struct Join<'s> {
-    /// The constraint on the value, or `None` if the branches leave no value.
+    /// The value expected from each branch, or `None` if the branches leave no value.
     want: Option<Want>,
     /// The branches, each with its source node, its head (such as `then`, or empty) and its code.
     branches: Vec<(NodeId, &'s str, Lowered<'s>)>,

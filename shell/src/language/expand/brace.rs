@@ -22,7 +22,7 @@ impl Token<'_> {
     }
 }
 
-/// A piece of an expanded word.
+/// A part of an expanded word: text, or a part of the original word that braces leave unchanged.
 #[derive(Clone, Debug)]
 pub(super) enum Piece<'a> {
     Text(String),

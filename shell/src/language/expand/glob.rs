@@ -11,7 +11,7 @@ use crate::language::pattern::{self, Cache, Fragment, Matching, Pattern};
 /// Maximum number of names that one pattern is matched against.
 const MAX_NAMES: usize = 200_000;
 
-/// Maximum number of steps of the matches of one pattern with all names.
+/// Maximum total number of steps that it may take to match one pattern against all names.
 const MAX_STEPS: u64 = 20_000_000;
 
 /// Options for globbing.
@@ -118,7 +118,7 @@ struct Search<'a> {
     options: GlobOptions,
     /// Number of names examined so far.
     names_seen: usize,
-    /// Number of steps of all matches so far.
+    /// Total number of steps of all matches so far.
     steps: u64,
     found: Vec<String>,
 }

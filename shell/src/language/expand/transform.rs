@@ -113,8 +113,8 @@ impl Interpreter {
         }
     }
 
-    /// Reports that a change takes too long or gives too much. Returns the jump that exits the
-    /// shell.
+    /// Reports that a change takes too many steps or that its result is too large. Returns the jump
+    /// that exits the shell.
     async fn too_costly(&mut self) -> Jump {
         self.fail(
             "a pattern takes too long on this text, or the result grew too large: use sed or awk",

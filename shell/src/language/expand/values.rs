@@ -43,8 +43,8 @@ impl Interpreter {
         value
     }
 
-    /// Returns the value of an array element for an arithmetic evaluation, which the index is a
-    /// part of.
+    /// Returns the value of an array element. The index is evaluated as part of an arithmetic
+    /// evaluation that is in progress, so it adds to the depth and the steps in `effort`.
     pub(crate) fn element_within(
         &mut self,
         name: &str,

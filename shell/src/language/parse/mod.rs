@@ -29,7 +29,7 @@ const MAX_MISREAD: u32 = 100;
 pub(crate) struct SyntaxError {
     pub(crate) line: u32,
     pub(crate) message: String,
-    /// If true, further lines could complete the script, because a construct is open at its end.
+    /// If true, additional lines could complete the script, because a construct is open at its end.
     pub(crate) incomplete: bool,
 }
 

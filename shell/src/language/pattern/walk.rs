@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::compile::Cache;
 use super::glob::Glob;
 
-/// Maximum number of steps of the matches that share a [`Matching`].
+/// Maximum total number of steps of all matches that share a [`Matching`].
 const MAX_STEPS: u64 = 5_000_000;
 
 /// The error returned if matches exceed their maximum number of steps, or if the result of a
@@ -17,7 +17,7 @@ pub(crate) struct TooCostly;
 /// Result of a match.
 pub(crate) type MatchResult<T> = Result<T, TooCostly>;
 
-/// The state that all matches of one operation share: the cache, and the number of their steps.
+/// The state that all matches of one operation share: the cache, and the total number of steps.
 pub(crate) struct Matching<'a> {
     pub(super) cache: &'a Cache,
     steps: u64,

@@ -9,7 +9,7 @@ use super::stat::{FOLDER_TYPE, file_type, inode_of};
 use super::table::{Folder, ROOT};
 use crate::errno::{Errno, Fault};
 
-/// Size of an entry's header, in bytes. The name follows the header.
+/// Size of the header of a folder entry, in bytes. The entry's name follows the header.
 const HEADER: usize = 24;
 
 /// Writes the type and the name length of the preopened folder to the guest's memory.

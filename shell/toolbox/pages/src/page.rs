@@ -120,8 +120,8 @@ fn is_text(kind: &str) -> bool {
         || kind == "image/svg+xml"
 }
 
-/// Returns the text of a page as Markdown: its article, or all of its text if the article is only a
-/// small part. A page that is nested too deeply is converted without its structure.
+/// Returns the text of a page as Markdown: its article, or all of its text if the article is short
+/// and only a small part of it. If a page is nested too deeply, its structure is omitted.
 fn readable(html: &str, url: &str) -> String {
     let Some(document) = parse(html) else { return strip::text(html) };
     let Some(elements) = measure(&document) else { return strip::text(html) };
@@ -142,7 +142,7 @@ fn readable(html: &str, url: &str) -> String {
     }
 }
 
-/// Parses a page in pieces. Returns `None` if the page is nested too deeply.
+/// Parses a page in small chunks. Returns `None` if the page is nested too deeply.
 pub(crate) fn parse(html: &str) -> Option<Document> {
     let mut options = html5ever::ParseOpts::default();
     options.tree_builder.scripting_enabled = false;

@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 
 use super::super::error::{DbError, FailureKind};
 
-/// Converts the error that a pool returns if it cannot provide a connection.
+/// Creates a [`DbError`] from the error that a pool returns if it cannot provide a connection.
 pub(super) fn of_pool(error: PoolError) -> DbError {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
@@ -25,7 +25,7 @@ pub(super) fn of_pool(error: PoolError) -> DbError {
     }
 }
 
-/// Converts the error from a failed attempt to connect.
+/// Creates a [`DbError`] from the error of a failed attempt to connect.
 pub(super) fn no_connection(error: &Error) -> DbError {
     let failed = describe(error);
     match (failed.kind, error.code()) {
@@ -34,7 +34,7 @@ pub(super) fn no_connection(error: &Error) -> DbError {
     }
 }
 
-/// Converts the error from a failed statement.
+/// Creates a [`DbError`] from the error of a failed statement.
 pub(super) fn describe(error: &Error) -> DbError {
     let kind = match error.code() {
         _ if creates_twice(error) => FailureKind::Conflict,

@@ -7,9 +7,9 @@
 //! **Retries.** A transaction has no effect if it conflicts with another transaction (40001,
 //! 40P01), or if its connection is lost before its commit is sent. It is then repeated with an
 //! increasing delay. If the connection is lost after the commit was sent, the outcome of the
-//! transaction is unknown. The store then asks the server for the status of the transaction with
-//! its ID, and repeats the transaction only if it was rolled back. If a server does not assign
-//! transaction IDs, the transaction is not repeated, and the caller gets an error.
+//! transaction is unknown. The store then asks the server for the status of the transaction, which
+//! it identifies by its ID, and repeats the transaction only if it was rolled back. If a server
+//! does not assign transaction IDs, the transaction is not repeated, and the caller gets an error.
 //!
 //! **Sessions** have time limits for statements, for locks and for idle transactions. Therefore a
 //! process that is paused during a transaction holds its locks only for a limited time.
@@ -88,7 +88,7 @@ struct Server {
 
 /// The result of one attempt at a transaction.
 enum Attempt<T> {
-    /// The transaction is complete, with this result.
+    /// The transaction has finished with this result.
     Done(T),
     /// The transaction had no effect.
     Failed(Cause),
@@ -149,7 +149,7 @@ impl Postgres {
         })
     }
 
-    /// Returns the URL without its password.
+    /// Returns the URL with its password masked.
     pub(in crate::store) fn shown(&self) -> &str {
         &self.0.shown
     }

@@ -43,7 +43,7 @@ const MIGRATIONS: &[&str] = &[
 /// Maximum number of attempts to create the schema while other processes do the same.
 const ATTEMPTS: u32 = 5;
 
-/// Creates the schema if it is absent, and migrates it to the newest version. [`Opening`] describes
+/// Creates the schema if it is absent, and migrates it to the latest version. [`Opening`] describes
 /// the different rules for the source and the target of a copy.
 pub(super) async fn prepare(
     client: &Object,

@@ -40,7 +40,7 @@ pub(super) struct Location {
     pub(super) config: Config,
     pub(super) schema: String,
     pub(super) tls: TlsSettings,
-    /// The URL without its password.
+    /// The URL with its password masked.
     pub(super) shown: String,
 }
 
@@ -135,7 +135,7 @@ fn check_schema(name: &str) -> Result<(), Cause> {
     .into())
 }
 
-/// Returns the URL of a store with the password masked, for printing.
+/// Returns a store's URL for printing, with the password masked.
 pub(in crate::store) fn shown(text: &str) -> String {
     Url::parse(text).map_or_else(|_| "postgres://…".to_owned(), |url| masked(&url))
 }

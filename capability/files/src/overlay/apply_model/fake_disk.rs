@@ -157,8 +157,8 @@ impl World {
 pub(super) struct FakeDisk(pub(super) RefCell<World>);
 
 impl FakeDisk {
-    /// Counts an operation, and performs the events that are due before it. Returns an error if one
-    /// of them makes the operation fail.
+    /// Counts an operation and performs the events that are due before it. Returns an error if one
+    /// of these events makes the operation fail.
     fn tick(&self) -> io::Result<std::cell::RefMut<'_, World>> {
         let mut world = self.0.borrow_mut();
         if world.dead {

@@ -187,7 +187,7 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
     Ok(())
 }
 
-/// Applies a plan during which events happen, and checks the result.
+/// Applies a plan while the events happen and checks the result.
 fn assert_nothing_is_lost(
     start: &World,
     steps: Vec<Step>,

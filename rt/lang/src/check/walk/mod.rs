@@ -146,8 +146,8 @@ impl<'s> Walk<'_, 's> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
 
-    /// Walks over the instructions in a list or function. A flat block that begins inside must also
-    /// end inside.
+    /// Walks over the instructions in a list or function. A flat block that begins in the list or
+    /// function must also end there.
     fn inside(&mut self, nodes: &mut Nodes) -> WalkResult<()> {
         let before = std::mem::replace(&mut self.floor, self.frames.len());
         self.sequence(nodes)?;

@@ -105,7 +105,8 @@ impl Message {
         self.safe(Change::Replace(text.into()))
     }
 
-    /// Proposes a safe fix within `piece`, and shows the fixed piece as the hint.
+    /// Proposes a safe fix. If all its edits are within the range `piece` of the source, the hint
+    /// shows the fixed code in that range.
     pub(crate) fn suggest_rewrite(
         self,
         source: &str,

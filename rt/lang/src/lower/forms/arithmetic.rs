@@ -53,8 +53,8 @@ pub(super) fn numbers<'s>(
     unify(lowering, list, nodes, lowered, want)
 }
 
-/// Lowers all operands except number literals. The entry for a number literal is `None`, because
-/// its type depends on the other operands.
+/// Lowers all operands except number literals. Returns `None` in place of each number literal,
+/// because its type depends on the other operands.
 pub(super) fn unless_literal<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

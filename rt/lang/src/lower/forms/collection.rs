@@ -67,7 +67,7 @@ fn collection<'s>(
 }
 
 /// Reports that a form does not accept the type of its first operand. If the type is not yet known,
-/// returns a placeholder.
+/// returns placeholder code instead.
 fn not_taken<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -203,9 +203,9 @@ fn position<'s>(
     Ok(Wat::list(index, format!("i32.{operator}"), items))
 }
 
-/// Returns the code that reads the array, the code that reads the index, and the code that must run
-/// before them. The last evaluates both once and traps if the index is out of bounds. The code that
-/// reads them may be emitted several times.
+/// Returns the code that reads the array, the code that reads the index, and a bounds check that
+/// must run before them. The check evaluates the array and the index once, and traps if the index
+/// is out of bounds. The code that reads them may be emitted several times.
 fn checked<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

@@ -10,7 +10,7 @@ use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 
-/// A piece of a template.
+/// A piece of a template: literal text or a placeholder.
 enum Piece {
     Text(Vec<u8>),
     /// `{}`: a string, a number or an error code.
@@ -204,7 +204,7 @@ impl Piece {
     }
 }
 
-/// Returns the change that replaces the placeholders of other languages with those of `fmt`, or
+/// Returns the change that replaces placeholders from other languages with those of `fmt`, or
 /// `None` if the meaning of a placeholder is unclear.
 ///
 /// `{name}` is replaced with a placeholder for the local with this name. Numbered placeholders such
@@ -346,7 +346,8 @@ fn rewrite_percent(
     (placeholders == 0 && count == values && values > 0).then_some(Change::Edits(found))
 }
 
-/// Splits a template into pieces. If a placeholder is invalid, the error is the placeholder's text.
+/// Splits a template into literal text and placeholders. If a placeholder is invalid, the error is
+/// the placeholder's text.
 fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = Vec::new();

@@ -2,7 +2,8 @@
 //!
 //! The formatter keeps the author's line breaks. Indentation, spaces and closing parentheses are
 //! determined by the nesting, and a list that does not fit on its line is broken. Every decision
-//! depends only on parts that are preserved in the output, so formatting is idempotent.
+//! depends only on features of the source that are preserved in the output, so formatting is
+//! idempotent.
 
 mod pieces;
 
@@ -60,15 +61,15 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
 }
 
-/// The layout of a list's pieces, or of the whole program's pieces.
+/// The layout of the pieces (lists, words and comments) in a list or in the whole program.
 struct Frame {
-    /// The column of each piece that starts a line.
+    /// The column of each list, word or comment that starts a line.
     base: usize,
-    /// The number of pieces that stay on the first line.
+    /// The number of lists, words and comments that stay on the first line.
     lead: usize,
-    /// If true, each remaining piece gets its own line.
+    /// If true, each remaining list, word or comment gets its own line.
     broken: bool,
-    /// The number of closing parentheses after the last piece.
+    /// The number of closing parentheses after the last list, word or comment.
     tail: usize,
 }
 
@@ -90,7 +91,7 @@ impl Layout {
         self.column = column;
     }
 
-    /// Writes pieces in order, each on the current line or on the next one.
+    /// Writes lists, words and comments in order, each on the current line or on the next one.
     fn pieces(&mut self, pieces: &[Piece<'_>], frame: &Frame) {
         // The nesting depth of flat `block … end` instructions.
         let mut depth = 0_usize;
@@ -127,8 +128,8 @@ impl Layout {
         }
     }
 
-    /// Returns true if a piece that is on the current line in the source must move to the next
-    /// line.
+    /// Returns true if a list, word or comment that is on the current line in the source must move
+    /// to the next line.
     fn breaks(
         &self,
         piece: &Piece<'_>,
@@ -149,7 +150,7 @@ impl Layout {
         frame.broken || !fits(self.column + 1)
     }
 
-    /// Writes a piece. Returns true if nothing may follow it on its last line.
+    /// Writes a list, word or comment. Returns true if nothing may follow it on its last line.
     fn piece(&mut self, piece: &Piece<'_>, tail: usize) -> bool {
         match &piece.shape {
             Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
@@ -206,8 +207,8 @@ const fn brackets(square: bool) -> (&'static str, &'static str) {
     if square { ("[", "]") } else { ("(", ")") }
 }
 
-/// Returns the column after a piece that starts at `column`, if the piece can be written without
-/// line breaks outside its strings. Returns `None` if it must be broken or is too wide.
+/// Returns the column after a list, word or comment that starts at `column`, if it can be written
+/// without line breaks outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
         Shape::Line(_) => return None,
@@ -240,7 +241,7 @@ fn end_of(text: &str, column: usize) -> usize {
     }
 }
 
-/// Returns the number of pieces that always stay on the first line of a list: the head, such as
+/// Returns the number of children that always stay on the first line of a list: the head, such as
 /// `func`, and the words or operands that belong to it, such as a name and a type.
 fn lead(pieces: &[Piece<'_>]) -> usize {
     let Some(head) = pieces.first().and_then(Piece::atom) else { return 1 };

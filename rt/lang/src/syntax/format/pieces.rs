@@ -8,13 +8,13 @@ use crate::types::ops;
 #[derive(Debug)]
 pub(crate) struct Piece<'s> {
     pub(crate) shape: Shape<'s>,
-    /// If true, the piece is the first on its line.
+    /// If true, the list, word or comment is the first on its line.
     pub(crate) starts_line: bool,
-    /// If true, the piece follows a blank line.
+    /// If true, the list, word or comment follows a blank line.
     pub(crate) after_blank_line: bool,
 }
 
-/// The content of a piece.
+/// The content of a [`Piece`].
 #[derive(Debug)]
 pub(crate) enum Shape<'s> {
     /// A list. If the flag is true, it is in square brackets.
@@ -36,8 +36,8 @@ impl<'s> Piece<'s> {
         }
     }
 
-    /// Returns the head of a list. Returns `None` if the piece is not a list, or if the list does
-    /// not start with an atom.
+    /// Returns the head of a list. Returns `None` for a word or comment, or if the list does not
+    /// start with an atom.
     pub(crate) fn head(&self) -> Option<&'s str> {
         match &self.shape {
             Shape::List(pieces, _) => pieces.first().and_then(Piece::atom),
@@ -77,7 +77,7 @@ pub(crate) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
 
 /// A list whose end has not been read yet.
 struct Open<'s> {
-    /// The pieces of the enclosing list that precede this list.
+    /// The lists, words and comments that precede this list in the enclosing list.
     before: Vec<Piece<'s>>,
     square: bool,
     starts_line: bool,
@@ -102,8 +102,8 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
     }
 }
 
-/// Returns true if a piece is a WAT instruction that may take values from the stack, because it is
-/// flat or has too few operands.
+/// Returns true if a list or word is a WAT instruction that may take values from the stack, because
+/// it is flat or has too few operands.
 fn takes_from_stack(piece: &Piece<'_>) -> bool {
     let Shape::List(items, _) = &piece.shape else {
         return piece.atom().is_some_and(ops::takes_operands);
@@ -127,7 +127,7 @@ struct Reader<'s> {
     /// The lists that are still open, outermost first.
     open: Vec<Open<'s>>,
     pieces: Vec<Piece<'s>>,
-    /// The number of line breaks since the last piece or parenthesis.
+    /// The number of line breaks since the last word, comment or parenthesis.
     breaks: usize,
 }
 

@@ -4,7 +4,7 @@ use super::syntax::{
     ArrayName, Expr, Function, Place, Program, Source, Statement, Target, Variable,
 };
 
-/// Marks the array parameters of all functions. Repeats until a pass finds no new one.
+/// Marks the array parameters of all functions. Makes passes until one marks no more parameters.
 pub(crate) fn infer(program: &mut Program) {
     loop {
         let mut marks = Vec::new();

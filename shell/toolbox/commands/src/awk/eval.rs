@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         self.global(place::IGNORECASE).truth()
     }
 
-    /// Returns a literal's regular expression, or compiles the text of any other expression.
+    /// Returns the regular expression of a literal, or compiles the value of any other expression.
     pub(crate) fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Posix>, Stop> {
         match expr {
             Expr::Regex(pattern) if self.ignores_case() => self.dynamic(&pattern.text),

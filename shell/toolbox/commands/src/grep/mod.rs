@@ -232,7 +232,7 @@ fn searcher(look: &Look, (before, after): (usize, usize)) -> Searcher {
 }
 
 impl Grep<'_> {
-    /// Searches one operand. Returns true if no further operand needs to be searched.
+    /// Searches one operand. Returns true if the remaining operands need not be searched.
     fn operand(&mut self, path: &str, shown: &str) -> bool {
         if path == "-" {
             return self.file(path, &self.label.clone());

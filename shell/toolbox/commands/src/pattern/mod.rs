@@ -358,7 +358,7 @@ pub(crate) fn escaped_code(letter: char, chars: &mut Peekable<Chars<'_>>) -> Opt
     })
 }
 
-/// Reads at most `most` further digits of a character code. `code` is the value read so far.
+/// Reads at most `most` additional digits of a character code. `code` is the value read so far.
 fn digits(chars: &mut Peekable<Chars<'_>>, radix: u32, most: usize, mut code: u32) -> char {
     for _ in 0..most {
         let Some(digit) = chars.peek().and_then(|next| next.to_digit(radix)) else { break };

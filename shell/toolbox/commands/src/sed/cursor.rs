@@ -1,14 +1,14 @@
 //! A cursor over the text of a script.
 
-/// A script, joined from the pieces on the command line, and the current position in it.
+/// A script, joined from the `-e` options and script files, and the current position in it.
 pub(super) struct Cursor {
     letters: Vec<char>,
     at: usize,
-    /// The start of each piece, and its source for error messages.
+    /// The start of the text of each option or file, and the source that error messages name.
     pieces: Vec<(usize, Piece)>,
 }
 
-/// The source of a piece of a script.
+/// The source of a part of a script: an `-e` option or a script file.
 enum Piece {
     /// An `-e` option, by its number.
     Expression(usize),

@@ -1,5 +1,5 @@
-//! `sort`: the uutils implementation, except for the modes that need threads there. `-c` and `-C`
-//! compare the input with its sorted lines, and `-m` sorts the files instead of merging them.
+//! `sort`: the uutils implementation, without the modes that need threads. Instead, `-c` and `-C`
+//! compare the input with its sorted lines, and `-m` sorts the files rather than merging them.
 
 use std::ffi::OsString;
 use std::fs;
