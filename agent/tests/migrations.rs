@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::capability::kv::{Backend as _, Kept};
 use wattle_agent::journal::{
     Journal as _, ParentRun, RunFilter, RunRecord, RunStart, Status, Turn,
 };
@@ -71,7 +71,12 @@ async fn a_store_without_tenants_is_migrated() {
     // A recorded change of state is not repeated.
     of("bob")
         .state("run/b1")
-        .update_once("b1/0.0//1".to_owned(), "own".to_owned(), Box::new(|_| Ok(None)))
+        .update_once(
+            "b1/0.0//1".to_owned(),
+            "own".to_owned(),
+            Kept::Nothing,
+            Box::new(|_| Ok(None)),
+        )
         .await
         .unwrap();
     assert_eq!(get("bob", "run/b1", "own").await.as_deref(), Some(&b"1"[..]));

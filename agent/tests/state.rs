@@ -7,7 +7,7 @@ mod place;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_agent::capability::kv::Backend;
+use wattle_agent::capability::kv::{Backend, Kept};
 use wattle_agent::rt::Code;
 use wattle_agent::{LazyState, Store, StoreError, Tenant, TenantStore};
 
@@ -90,6 +90,33 @@ async fn updates_are_atomic_across_connections() {
         task.await.unwrap();
     }
     assert_eq!(get(&of(&stores[0], "t").variables(), "count").await.as_deref(), Some("200"));
+}
+
+#[tokio::test]
+async fn a_repeated_call_has_the_result_of_the_first() {
+    let place = Place::new();
+    let state = of(&place.open(HOUR), "t").state("s");
+    set(&state, "k", "before").await;
+    let swap = async |call: &str, expected: &str, new: &str| {
+        let expected = Some(expected.as_bytes().to_vec());
+        let (kept, new) = (Kept::Equality(expected.clone()), Some(new.as_bytes().to_vec()));
+        let swapped = Arc::new(std::sync::Mutex::new(None));
+        let out = Arc::clone(&swapped);
+        let change = Box::new(move |found: Option<Vec<u8>>| {
+            *out.lock().unwrap() = Some(found == expected);
+            Ok(if found == expected { new } else { found })
+        });
+        state.update_once(call.to_owned(), "k".to_owned(), kept, change).await.unwrap();
+        swapped.lock().unwrap().unwrap()
+    };
+    assert!(swap("r/1", "before", "after").await);
+    assert!(!swap("r/2", "before", "never").await);
+    set(&state, "k", "before").await;
+    for _ in 0..2 {
+        assert!(swap("r/1", "before", "after").await, "the first call swapped the value");
+        assert!(!swap("r/2", "before", "never").await, "the second call did not");
+    }
+    assert_eq!(get(&state, "k").await.as_deref(), Some("before"), "nothing is replaced again");
 }
 
 #[tokio::test]

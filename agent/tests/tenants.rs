@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::capability::kv::{Backend as _, Kept};
 use wattle_agent::capability::memory::{self, Memory as _, MemoryText, NewItem};
 use wattle_agent::capability::search::Query;
 use wattle_agent::capability::secrets::Secrets as _;
@@ -92,6 +92,7 @@ async fn fill(alice: &TenantStore, keys: &Path) {
             .update_once(
                 "r/0.0//1".to_owned(),
                 "once".to_owned(),
+                Kept::Nothing,
                 Box::new(|_| Ok(Some(b"1".to_vec()))),
             )
             .await
@@ -202,7 +203,8 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.state("s").update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
             assert_eq!(bob.state("s").keys(String::new()).await.unwrap(), ["k"]);
             // The same call id in another tenant's run is a different call.
-            bob.state("s").update_once("r/0.0//1".to_owned(), "n".to_owned(), set()).await.unwrap();
+            let (call, key) = ("r/0.0//1".to_owned(), "n".to_owned());
+            bob.state("s").update_once(call, key, Kept::Nothing, set()).await.unwrap();
             assert_eq!(value(bob, "n").await.as_deref(), Some(&b"bob's"[..]));
         }
         "TenantStore::variables" => {

@@ -73,10 +73,16 @@ pub trait Backend: Send + Sync {
     /// Atomically replaces the value of a key with the result of `change`.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// Updates a key like [`update`](Backend::update), but only once per idempotency key (`call`).
-    /// If the call is repeated, `change` receives the same old value as the first time, and nothing
-    /// is replaced. A backend whose state does not outlive its process need not track calls.
-    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
-        drop(call);
+    /// If the call is repeated, `change` receives the old value that `kept` restores, and nothing is
+    /// replaced. A backend whose state does not outlive its process need not track calls.
+    fn update_once(
+        &self,
+        call: String,
+        key: String,
+        kept: Kept,
+        change: Change,
+    ) -> PortFuture<'_, ()> {
+        drop((call, kept));
         self.update(key, change)
     }
     /// Returns the keys with a prefix, sorted.
@@ -86,6 +92,68 @@ pub trait Backend: Send + Sync {
 /// A function that computes the new value of a key from the old one. If it fails, the old value is
 /// kept.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
+
+/// What a repeated call must know of the old value. A backend records only this, so that replacing a
+/// large value again and again does not fill its storage.
+///
+/// ```
+/// use wattle_capability::kv::Kept;
+/// let kept = Kept::Equality(Some(b"expected".to_vec()));
+/// let record = kept.record(Some(b"another value"));
+/// assert_ne!(kept.restore(record), Some(b"expected".to_vec()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Nothing: the change does not depend on the old value.
+    Nothing,
+    /// Whether the key existed. An existing value is restored as an empty one.
+    Presence,
+    /// The old value without surrounding whitespace, if it has at most [`MAX_NUMBER`] bytes.
+    /// Changes of longer values fail.
+    Number,
+    /// Whether the old value was equal to this one. A different value is restored as any value that
+    /// is not equal.
+    Equality(Option<Vec<u8>>),
+}
+
+/// Maximum length of a number in the state, in bytes.
+pub const MAX_NUMBER: usize = 64;
+
+impl Kept {
+    /// Returns the record of an old value.
+    #[must_use]
+    pub fn record(&self, old: Option<&[u8]>) -> Option<Vec<u8>> {
+        match self {
+            Kept::Nothing => None,
+            Kept::Presence => old.map(|_| Vec::new()),
+            Kept::Number => {
+                let number = old?.trim_ascii();
+                Some(number.get(..number.len().min(MAX_NUMBER)).unwrap_or_default().to_vec())
+            }
+            Kept::Equality(expected) if old == expected.as_deref() => {
+                expected.as_deref().map(|value| blake3::hash(value).as_bytes().to_vec())
+            }
+            Kept::Equality(expected) => Kept::other(expected.as_deref()),
+        }
+    }
+
+    /// Returns the old value that a repeated call receives. The record may also be a whole old value,
+    /// which earlier versions recorded.
+    #[must_use]
+    pub fn restore(&self, record: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let Kept::Equality(expected) = self else { return record };
+        let hash = expected.as_deref().map(|value| blake3::hash(value).as_bytes().to_vec());
+        match record == hash || record == *expected {
+            true => expected.clone(),
+            false => Kept::other(expected.as_deref()),
+        }
+    }
+
+    /// Returns a value that is not equal to `expected`.
+    fn other(expected: Option<&[u8]>) -> Option<Vec<u8>> {
+        if expected.is_some() { None } else { Some(Vec::new()) }
+    }
+}
 
 /// The `kv` grant: the state of a session and of its tenant.
 pub struct Kv {
@@ -104,11 +172,17 @@ impl Kv {
         }
     }
 
-    async fn update(&self, call: Option<String>, key: &str, change: Change) -> Result<(), Failure> {
+    async fn update(
+        &self,
+        call: Option<String>,
+        key: &str,
+        kept: Kept,
+        change: Change,
+    ) -> Result<(), Failure> {
         let (backend, name) = self.locate(key);
         let name = validate(name)?;
         match call {
-            Some(call) => backend.update_once(format!("{call}/{name}"), name, change).await,
+            Some(call) => backend.update_once(format!("{call}/{name}"), name, kept, change).await,
             None => backend.update(name, change).await,
         }
     }
@@ -228,13 +302,14 @@ pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
 pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
     check_size(&v)?;
     let call = run.change_key();
-    run.config::<Kv>()?.update(call, &k, Box::new(|_| Ok(Some(v)))).await
+    run.config::<Kv>()?.update(call, &k, Kept::Nothing, Box::new(|_| Ok(Some(v)))).await
 }
 
 async fn del(run: &mut Run, k: String) -> Result<(), Failure> {
     let missing = no_key(&k);
     let call = run.change_key();
-    run.config::<Kv>()?.update(call, &k, Box::new(|old| old.map(|_| None).ok_or(missing))).await
+    let change: Change = Box::new(|old| old.map(|_| None).ok_or(missing));
+    run.config::<Kv>()?.update(call, &k, Kept::Presence, change).await
 }
 
 async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
@@ -251,10 +326,10 @@ async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
 async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     let kv = run.config::<Kv>()?;
     let name = k.clone();
-    update_and_return(run, &kv, &k, move |old| {
+    update_and_return(run, &kv, &k, Kept::Number, move |old| {
         let old = match old {
             None => 0,
-            Some(text) => String::from_utf8_lossy(&text).trim().parse::<i32>().map_err(|_| {
+            Some(text) => integer(&text).ok_or_else(|| {
                 Failure::new(Code::EPARSE, format!("the value of {name:?} is not an integer"))
             })?,
         };
@@ -266,6 +341,12 @@ async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     .await
 }
 
+/// Parses a number of the state, which may be surrounded by whitespace.
+fn integer(text: &[u8]) -> Option<i32> {
+    let number = Some(text.trim_ascii()).filter(|number| number.len() <= MAX_NUMBER)?;
+    str::from_utf8(number).ok()?.parse().ok()
+}
+
 async fn cas(
     run: &mut Run,
     k: String,
@@ -274,12 +355,9 @@ async fn cas(
 ) -> Result<bool, Failure> {
     new.as_deref().map_or(Ok(()), check_size)?;
     let kv = run.config::<Kv>()?;
-    update_and_return(
-        run,
-        &kv,
-        &k,
-        move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) },
-    )
+    update_and_return(run, &kv, &k, Kept::Equality(old.clone()), move |found| {
+        if found == old { Ok((new, true)) } else { Ok((found, false)) }
+    })
     .await
 }
 
@@ -288,6 +366,7 @@ async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,
     key: &str,
+    kept: Kept,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<(Option<Vec<u8>>, T), Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let call = run.change_key();
@@ -298,7 +377,7 @@ async fn update_and_return<T: Clone + Default + Send + 'static>(
         *out.lock().unwrap_or_else(PoisonError::into_inner) = result;
         Ok(new)
     });
-    kv.update(call, key, change).await?;
+    kv.update(call, key, kept, change).await?;
     let found = found.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(found.clone())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 use wattle_capability::PortFuture;
-use wattle_capability::kv::{Backend, Change};
+use wattle_capability::kv::{Backend, Change, Kept};
 use wattle_rt::{Code, Failure};
 
 use super::db::{Access, ToValue, Transaction, Value, params};
@@ -88,7 +88,7 @@ impl State {
     /// already recorded, nothing changes.
     async fn change(
         &self,
-        call: Option<String>,
+        call: Option<(String, Kept)>,
         key: String,
         change: Change,
     ) -> Result<(), Failure> {
@@ -99,16 +99,17 @@ impl State {
             // old value and writing the new one.
             let tables = owner.tables;
             transaction.execute(tables.lock, &owner.key(tenant, params![now()]))?;
-            if let Some(call) = &call
-                && let Some(found) = value_before(transaction, tenant, call)?
+            if let Some((call, kept)) = &call
+                && let Some(record) = record_of(transaction, tenant, call)?
             {
-                return Ok(change.value(found)?.map(drop));
+                return Ok(change.value(kept.restore(record))?.map(drop));
             }
             let old = owner.value(transaction, tenant, &key)?;
             let old_size = old.as_ref().map_or(0, |value| size(&key, value));
-            if let Some(call) = &call {
-                let record = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
-                transaction.execute(record, params![tenant, call, old])?;
+            if let Some((call, kept)) = &call {
+                let insert = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
+                let record = kept.record(old.as_deref());
+                transaction.execute(insert, params![tenant, call, record])?;
             }
             let new = match change.value(old)? {
                 Ok(new) => new,
@@ -166,9 +167,9 @@ impl Computed {
     }
 }
 
-/// Returns the value that a key had before a recorded call, or `None` if the call is not recorded.
-/// The inner value is `None` if the key did not exist.
-fn value_before(
+/// Returns what is recorded of the value that a key had before a call, see [`Kept`], or `None` if
+/// the call is not recorded.
+fn record_of(
     transaction: &mut Transaction<'_>,
     tenant: &str,
     call: &str,
@@ -217,8 +218,14 @@ impl Backend for State {
         Box::pin(self.change(None, key, change))
     }
 
-    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
-        Box::pin(self.change(Some(call), key, change))
+    fn update_once(
+        &self,
+        call: String,
+        key: String,
+        kept: Kept,
+        change: Change,
+    ) -> PortFuture<'_, ()> {
+        Box::pin(self.change(Some((call, kept)), key, change))
     }
 
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
@@ -277,8 +284,14 @@ impl Backend for LazyState {
         Box::pin(async move { self.state().await?.update(key, change).await })
     }
 
-    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
-        Box::pin(async move { self.state().await?.update_once(call, key, change).await })
+    fn update_once(
+        &self,
+        call: String,
+        key: String,
+        kept: Kept,
+        change: Change,
+    ) -> PortFuture<'_, ()> {
+        Box::pin(async move { self.state().await?.update_once(call, key, kept, change).await })
     }
 
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {

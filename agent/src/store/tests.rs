@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use wattle_capability::kv::Backend as _;
+use wattle_capability::kv::{Backend as _, Kept};
 use wattle_capability::memory::{Memory as _, MemoryText, NewItem, Scope as Reach};
 use wattle_machine::{Envelope, Event, Input, Message, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
@@ -121,7 +121,8 @@ const STEPS: &[(&str, Step)] = &[
     ("state", |of| {
         async {
             let set = Box::new(|_| Ok(Some(b"v".to_vec())));
-            of.state("s").update_once("r/1".into(), "k\u{0}".into(), set).await.map_err(failed)
+            let (call, key) = ("r/1".into(), "k\u{0}".into());
+            of.state("s").update_once(call, key, Kept::Nothing, set).await.map_err(failed)
         }
         .boxed()
     }),

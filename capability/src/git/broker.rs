@@ -230,10 +230,8 @@ impl Sequence<'_> {
             let branch = format!("--initial-branch={}", self.broker.to.branch);
             self.expect_success(&["init", "-q", "--template=", &branch]).await?;
         }
-        let listed = self.call(
-            &["config", "--file", ".git/config", "--no-includes", "--list", "--name-only", "-z"],
-            None,
-        );
+        let listed =
+            self.call(&["config", "--file", ".git/config", "--no-includes", "--list", "-z"], None);
         let ProcessOutput { code, out, err } = listed.await?;
         if code != Some(0) {
             return Err(
@@ -415,6 +413,11 @@ impl Sequence<'_> {
             ProcessError::TimedOut => Failure::new(
                 Code::ETIME,
                 format!("git took longer than {} s and was stopped", TIME.as_secs()),
+            ),
+            ProcessError::TooLong => Failure::new(
+                Code::EACCESS,
+                "git printed more than 64 KiB, so the repository cannot be checked; the operator \
+                 shortens `.git/config`",
             ),
             ProcessError::Failed(cause) => self.failed(&format!("failed to run git: {cause}")),
         })

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum number of bytes kept from each output stream.
+/// Maximum size of the standard output, and of the part of the standard error that is kept, in
+/// bytes.
 const MAX_OUTPUT: u64 = 64 << 10;
 
 /// The `PATH` of the process: the folders where `git` finds its own programs.
@@ -37,7 +38,7 @@ pub(super) struct Call<'a> {
 pub(super) struct ProcessOutput {
     /// The exit code, or `None` if a signal ended the process.
     pub(super) code: Option<i32>,
-    /// The first [`MAX_OUTPUT`] bytes of the standard output.
+    /// The standard output, which is complete.
     pub(super) out: String,
     /// The first [`MAX_OUTPUT`] bytes of the standard error.
     pub(super) err: String,
@@ -48,6 +49,9 @@ pub(super) struct ProcessOutput {
 pub(super) enum ProcessError {
     /// The deadline passed, and the process was killed.
     TimedOut,
+    /// The standard output was longer than [`MAX_OUTPUT`]. Decisions depend on it, so its beginning
+    /// is not used.
+    TooLong,
     /// The process could not be started or waited for.
     Failed(io::Error),
 }
@@ -81,16 +85,20 @@ pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
             let _ = stdin.write_all(&input);
         }
     });
-    let out = spawn_blocking(move || out.map_or(Ok(String::new()), beginning));
-    let err = spawn_blocking(move || err.map_or(Ok(String::new()), beginning));
+    let out = spawn_blocking(move || beginning(out));
+    let err = spawn_blocking(move || beginning(err));
     let ended = async { (feed.await, out.await, err.await) };
     let Ok((_, out, err)) = timeout_at(call.deadline, ended).await else {
         return Err(ProcessError::TimedOut);
     };
-    let text = |read: Result<io::Result<String>, tokio::task::JoinError>| {
-        read.map_err(io::Error::other)?
+    let read = |stream: Result<io::Result<Beginning>, tokio::task::JoinError>| {
+        stream.map_err(io::Error::other)?
     };
-    let (out, err) = (text(out)?, text(err)?);
+    let (out, err) = (read(out)?, read(err)?);
+    if !out.is_complete {
+        return Err(ProcessError::TooLong);
+    }
+    let (out, err) = (out.text, err.text);
     // Both output streams are closed, so the process has exited or is about to exit.
     let waited = spawn_blocking(move || running.0.wait());
     match timeout_at(call.deadline, waited).await {
@@ -132,10 +140,21 @@ fn command(call: &Call<'_>) -> Command {
     command
 }
 
-/// Reads a stream to its end and returns its first [`MAX_OUTPUT`] bytes.
-fn beginning(mut from: impl Read) -> io::Result<String> {
+/// The first [`MAX_OUTPUT`] bytes of a stream.
+struct Beginning {
+    text: String,
+    /// True if the stream has no further bytes.
+    is_complete: bool,
+}
+
+/// Reads a stream to its end and returns its beginning.
+fn beginning(from: Option<impl Read>) -> io::Result<Beginning> {
     let mut output = Vec::new();
-    from.by_ref().take(MAX_OUTPUT).read_to_end(&mut output)?;
-    io::copy(&mut from, &mut io::sink())?;
-    Ok(String::from_utf8_lossy(&output).into_owned())
+    let mut rest = 0;
+    if let Some(mut from) = from {
+        from.by_ref().take(MAX_OUTPUT).read_to_end(&mut output)?;
+        rest = io::copy(&mut from, &mut io::sink())?;
+    }
+    let text = String::from_utf8_lossy(&output).into_owned();
+    Ok(Beginning { text, is_complete: rest == 0 })
 }

@@ -51,6 +51,9 @@ const KEYS: &[(&str, bool, &[&str])] = &[
     ("branch", true, &["remote", "merge", "rebase"]),
 ];
 
+/// The formats of refs. A value can also contain a location.
+const REF_FORMATS: &[&str] = &["files", "reftable"];
+
 /// The state of the workdir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -144,10 +147,19 @@ fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String>
     Ok(())
 }
 
-/// Searches a NUL-separated list of configuration keys. Returns the first key that [`KEYS`] does
-/// not allow, or `None` if it allows all of them.
+/// Searches a configuration, as listed by `git config --list -z`: settings that end with NUL, each a
+/// key, a line break and a value, or only a key. Returns the first key that [`KEYS`] does not allow,
+/// or whose value refers to a location. Returns `None` if everything is allowed.
 pub(super) fn forbidden(listing: &str) -> Option<&str> {
-    listing.split('\0').map(str::trim).filter(|key| !key.is_empty()).find(|key| !is_allowed(key))
+    listing.split_terminator('\0').find_map(|setting| {
+        let (key, value) = setting.split_once('\n').unwrap_or((setting, ""));
+        (!is_allowed(key) || refers_to_location(key, value)).then_some(key)
+    })
+}
+
+/// Returns true if a setting makes `git` keep the repository's refs in another location.
+fn refers_to_location(key: &str, value: &str) -> bool {
+    key.eq_ignore_ascii_case("extensions.refstorage") && !REF_FORMATS.contains(&value)
 }
 
 fn is_allowed(key: &str) -> bool {
@@ -229,7 +241,20 @@ mod tests {
         ] {
             assert!(!is_allowed(key), "{key}");
         }
-        assert_eq!(forbidden("core.bare\0filter.x.clean\0user.name\0"), Some("filter.x.clean"));
-        assert_eq!(forbidden("core.bare\0user.name\0"), None);
+        let listing = "core.bare\nfalse\0filter.x.clean\nsh\0user.name\nAda\0";
+        assert_eq!(forbidden(listing), Some("filter.x.clean"));
+        assert_eq!(forbidden("core.bare\0user.name\nAda\nfilter.x.clean\0"), None);
+        assert_eq!(forbidden(""), None);
+    }
+
+    #[test]
+    fn refs_are_kept_in_the_repository() {
+        for value in ["files", "reftable"] {
+            assert_eq!(forbidden(&format!("extensions.refstorage\n{value}\0")), None);
+        }
+        for value in ["files:///home/ada/refs", "reftable:/tmp/x", ""] {
+            let listing = format!("extensions.refstorage\n{value}\0");
+            assert_eq!(forbidden(&listing), Some("extensions.refstorage"), "{value}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use wattle_capability::kv::{Backend, InMemory, Kv};
+use wattle_capability::kv::{Backend, InMemory, Kept, Kv};
 use wattle_rt::Code;
 
 use crate::failure;
@@ -101,4 +101,39 @@ async fn the_state_in_memory_is_limited_and_deletion_frees_space() {
     state.update("k3".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
     fill(8).await.unwrap();
     assert_eq!(state.keys("k".to_owned()).await.unwrap().len(), 8);
+}
+
+/// The values that the tests of [`Kept`] compare.
+fn values() -> Vec<Option<Vec<u8>>> {
+    let texts = ["", "\u{0}", "\u{1}", " 12 ", "another value"];
+    let long = vec![b'x'; 8 << 20];
+    let values = texts.iter().map(|text| text.as_bytes().to_vec()).chain([long]);
+    std::iter::once(None).chain(values.map(Some)).collect()
+}
+
+#[test]
+fn a_repeated_call_knows_of_the_old_value_what_its_change_needs() {
+    for old in values() {
+        let restored = |kept: Kept| kept.restore(kept.record(old.as_deref()));
+        assert_eq!(restored(Kept::Presence).is_some(), old.is_some());
+        for expected in values() {
+            let is_equal = restored(Kept::Equality(expected.clone())) == expected;
+            assert_eq!(is_equal, old == expected, "a comparison");
+            // Earlier versions recorded the whole value.
+            let earlier = Kept::Equality(expected.clone()).restore(old.clone());
+            assert_eq!(earlier == expected, old == expected, "a comparison with a whole value");
+        }
+    }
+    let number = Kept::Number.restore(Kept::Number.record(Some(b" \n12\t ")));
+    assert_eq!(number.as_deref(), Some(&b"12"[..]));
+}
+
+#[test]
+fn no_record_of_an_old_value_is_long() {
+    for old in values() {
+        for kept in [Kept::Nothing, Kept::Presence, Kept::Number, Kept::Equality(old.clone())] {
+            let record = kept.record(old.as_deref());
+            assert!(record.is_none_or(|record| record.len() <= 64), "{kept:?}");
+        }
+    }
 }

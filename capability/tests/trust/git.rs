@@ -234,6 +234,30 @@ async fn a_configuration_with_a_program_or_a_location_is_refused() {
 }
 
 #[tokio::test]
+async fn a_long_configuration_hides_no_program() {
+    let place = Place::with_repository();
+    place.write("a.txt", "one");
+    place.write(".gitattributes", "* filter=x\n");
+    let clean = std::fs::read_to_string(place.work().join(".git/config")).unwrap();
+    let listing = || {
+        let args = ["config", "--file", "work/.git/config", "--list", "-z"];
+        place.git(place.dir.path(), &args).len()
+    };
+    // A listing of 64 KiB ends directly before the filter, within its name, or after it.
+    for before in (65_490..=65_540).step_by(5).chain([65_535, 65_536, 65_537, 200_000]) {
+        let padding = |length: usize| format!("{clean}[user]\n\tname = {}\n", "x".repeat(length));
+        std::fs::write(place.work().join(".git/config"), padding(0)).unwrap();
+        let length = before - listing();
+        let filter = format!("[filter \"x\"]\n\tclean = {}\n", place.evil());
+        std::fs::write(place.work().join(".git/config"), padding(length) + &filter).unwrap();
+        let why = place.push("x").await.unwrap_err();
+        assert!(why.starts_with("EACCESS"), "{before}: {why}");
+        assert!(!place.trap().exists(), "a program ran after {before} bytes");
+    }
+    assert!(std::fs::read_dir(place.remote().join("refs/heads")).unwrap().next().is_none());
+}
+
+#[tokio::test]
 async fn hooks_and_attributes_run_nothing() {
     let place = Place::with_repository();
     let evil = place.evil();
