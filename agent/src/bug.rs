@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 
-/// The message that a user sees if a bug ended the run. The panic itself is only in the log,
+/// The message that a user sees if a bug ended the run. The panic message appears only in the log,
 /// because it can contain data that the user must not see.
 pub(crate) const BUG: &str = "a bug in the host ended the run; the log has it under the run's id";
 

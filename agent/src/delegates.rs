@@ -247,7 +247,8 @@ impl RunDelegates {
     async fn ask_child(&self, delegation: Delegation) -> Result<Delegated, Failure> {
         let Delegation { agent, message, key } = delegation;
         self.check(&agent)?;
-        // A run that is not recorded is never repeated.
+        // Only the calls of a recorded run have keys. Other runs are never resumed, so their calls
+        // never have to find the same child run again.
         let id = key.map_or_else(new_id, |key| child_id(&self.run, &key));
         let cancel = self.cancel.child();
         let _guard = CancelOnDrop { cancel: cancel.clone(), waits: &self.waits };
@@ -285,11 +286,11 @@ impl Delegates for RunDelegates {
     }
 }
 
-/// The separator between the id of a child run and the id of its call.
+/// The separator between the id of a child run and the id of a call that the child run makes.
 pub(crate) const SEPARATOR: char = '/';
 
-/// Converts a child run's question into a question of its parent. The result names the waiting
-/// call, even if that call belongs to a more deeply nested run.
+/// Converts a question that a child run asks into the question that its parent asks. The result
+/// begins with the id of the waiting call, even if that call belongs to a more deeply nested run.
 fn question(child: &str, waiting: PendingApproval) -> String {
     let PendingApproval { call, question } = waiting;
     match call.contains(SEPARATOR) {

@@ -38,8 +38,8 @@ pub(crate) use contribute::run_catalog;
 pub use job::Job;
 
 /// Drives a job to completion: sends requests to the model, executes the calls in its replies, and
-/// returns the observations to it, until the model gives its answer or a limit is reached. Failures
-/// inside the run are recorded in the report.
+/// returns the observations to the model, until the model gives its answer or a limit is reached.
+/// Failures inside the run are recorded in the report.
 pub async fn run(
     host: &Host,
     model: &dyn Model,
@@ -404,7 +404,7 @@ impl<'a> Performer<'a> {
                     }
                 }
                 if !waiting.is_empty() {
-                    // The run is parked, and no turn follows that would record the calls.
+                    // The run is parked. No turn follows in which the calls would be recorded.
                     let recorded = match self.recorder {
                         Some(recorder) => recorder.record_calls().await,
                         None => Ok(()),

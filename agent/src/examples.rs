@@ -24,8 +24,8 @@ pub struct ExampleFault {
 /// A difference between an example's result and its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The part that differs: `code`, `reason`, `results`, `result`, `file a.txt` or `key a`; `run`
-    /// if the example could not be executed.
+    /// The name of the value that differs: `code`, `reason`, `results`, `result`, `file a.txt` or
+    /// `key a`. It is `run` if the example could not be executed.
     pub what: String,
     /// The actual value, or the reason why the example could not be executed.
     pub found: String,
@@ -167,7 +167,7 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
     }
 }
 
-/// Lists results one per line, each quoted.
+/// Formats results as a string, one per line and each in quotes. If there are none, it is `none`.
 fn listed(results: &[String]) -> String {
     match results {
         [] => "none".to_owned(),

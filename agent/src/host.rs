@@ -61,7 +61,7 @@ pub struct Host {
 /// The key of a cached listing: the tenant, the session and the agent's name.
 type ListingKey = (Tenant, String, Option<Arc<str>>);
 
-/// The programs of an agent's runs.
+/// The programs that one agent's runs use, and the agent's context values.
 #[derive(Clone, Debug, Default)]
 pub struct AgentPrograms {
     /// The agent's name.
@@ -75,8 +75,9 @@ pub struct AgentPrograms {
 }
 
 /// Returns the maximum number of child runs that can be active at one level. Each child run blocks
-/// a program of its caller, and that program keeps its slot in the engine. The maximum therefore
-/// leaves slots for the programs of all levels, even if programs are nested as deeply as possible.
+/// the program that started it, and that program keeps its slot in the engine. The maximum
+/// therefore leaves slots for the programs of all levels, even if programs are nested as deeply as
+/// possible.
 fn concurrent_children(runtime: &Runtime) -> usize {
     let slots = (runtime.limits().instances >> 2) as usize;
     (slots.saturating_sub(2) / MAX_DEPTH).max(1)
@@ -206,8 +207,8 @@ impl Host {
         self.for_agent(AgentPrograms { name: agent.into(), offered, ..known })
     }
 
-    /// Returns all programs. Those of the host's agent take precedence over those of the current
-    /// catalog.
+    /// Returns all programs of the current catalog, and those that the host's agent is offered. If
+    /// two programs have the same name, the agent's program takes precedence.
     #[must_use]
     pub fn all_programs(&self) -> Catalog {
         let all = self.reloader.catalog();
@@ -315,7 +316,7 @@ impl Host {
 
     /// Returns the programs that a session's prompts list. They stay the same in all runs of the
     /// session, so that the prompt stays byte-for-byte identical while programs come and go.
-    /// Without a session, they are chosen again each time.
+    /// Without a session, each call of this function chooses the programs again.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));

@@ -1,4 +1,4 @@
-//! The content guard: checks a user's message before a run begins.
+//! The content guard, which checks a user's message before a run begins.
 //!
 //! [`Moderation`] applies its filters in order: usually a list of patterns, then a model that
 //! classifies the message. The first filter that finds a violation decides. If a filter fails, the
@@ -18,7 +18,7 @@ use crate::model::{Delta, Model, ModelRequest, Prices, Timeouts, ask_within};
 /// The reply to a blocked message if no reply is configured for the message's category.
 const DEFAULT_MESSAGE: &str = "I can't help with that.";
 
-/// The reply to a message that is blocked because a filter failed.
+/// The reply to a message that is blocked because a filter could not check it.
 const FAILED_MESSAGE: &str =
     "your message could not be checked, so nothing was done; try again later";
 
@@ -189,8 +189,8 @@ impl Classifier {
     }
 
     /// Parses the model's answer. Returns the category of the violation, or `None` if the message
-    /// is allowed. An answer that does not have the required form is a failure, so that no
-    /// unchecked message is accepted.
+    /// is allowed. An answer that does not have the required form is an error, so that it never
+    /// counts as permission.
     fn verdict(&self, answer: &str) -> Result<Option<String>, String> {
         let line =
             answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

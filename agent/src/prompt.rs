@@ -13,7 +13,7 @@ use crate::listing::Listing;
 use crate::refusal::why_withheld;
 use crate::settings::Settings;
 
-/// Collects the parts from the runtime, the settings and the grants.
+/// Collects the parts of the system prompt from the runtime, the settings and the grants.
 pub(crate) fn parts(
     runtime: &Runtime,
     settings: &Settings,

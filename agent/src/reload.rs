@@ -105,8 +105,8 @@ impl CatalogReloader {
         self.diff(&mut reported)
     }
 
-    /// Reloads the folders now. When this returns, the catalog contains every file that was written
-    /// before the call. The next [`refresh`](Self::refresh) reports the changes.
+    /// Reloads the folders now. When this function returns, the catalog contains every file that
+    /// was written before the call. The next [`refresh`](Self::refresh) reports the changes.
     pub(crate) async fn reload(&self, runtime: &Runtime) {
         let mut reported = self.reported.lock().await;
         self.rescan(runtime, &mut reported).await;

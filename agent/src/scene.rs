@@ -129,8 +129,9 @@ impl Scene {
         }
     }
 
-    /// Returns the additional resources of a trusted run in the scene. Commits and public files are
-    /// dropped with the scene, and every picture is the same.
+    /// Returns the additional resources of a trusted run in the scene. Commits are accepted but not
+    /// stored, public files are kept in memory, and the image generator returns the same picture
+    /// for every prompt.
     #[must_use]
     pub fn trusted(&self) -> Trusted {
         Trusted {

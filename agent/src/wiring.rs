@@ -59,7 +59,8 @@ pub struct Access {
     /// The file that contains the search index of the workdir. If `None`, the index is kept in
     /// memory.
     pub index: Option<PathBuf>,
-    /// The embedding model for searches in the files and the memory.
+    /// The embedding model with which programs search the files and the memory, if one is
+    /// configured.
     pub embedder: Option<Embedder>,
     /// The secrets that requests may refer to.
     pub secrets: Option<Arc<dyn Secrets>>,

@@ -1,7 +1,7 @@
 //! `agent`: delegates parts of the run's task to other agents.
 //!
 //! The other agent works in a child run, which has its own conversation and its own id, but shares
-//! the calling run's files. The child run has at most the grants of the calling run and gets a
+//! the calling run's files. The child run has no grants that the calling run lacks, and it gets a
 //! share of that run's budget. The clock of the calling program is paused until the child run ends.
 
 use std::sync::Arc;

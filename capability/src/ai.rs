@@ -199,7 +199,7 @@ impl Ai {
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Asks the model. If `read` rejects the answer, asks once more and includes the reason.
+    /// Asks the model. If `read` rejects the answer, asks once more and tells the model the reason.
     async fn ask_until<T>(
         &self,
         passage: &Passage,
@@ -219,8 +219,8 @@ impl Ai {
     }
 }
 
-/// Checks that the parts of a question contain no secrets. Returns the [`Passage`] that removes
-/// secrets from the answer.
+/// Checks that the parts of a question contain no secrets. Each part is a pair of a name, for the
+/// error message, and a text. Returns the [`Passage`] that removes secrets from the answer.
 async fn check(run: &Run, parts: &[(&str, &str)]) -> Result<Passage, Failure> {
     let passage = Passage::of(run, AI.name);
     for (what, text) in parts {

@@ -60,7 +60,7 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// Creates an unused grant.
+    /// Creates a grant under which no ticket has been filed yet.
     #[must_use]
     pub fn new(tracker: Arc<dyn IssueTracker>) -> Self {
         Issues { tracker, filed: AtomicU32::new(0) }

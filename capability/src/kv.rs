@@ -361,7 +361,8 @@ async fn cas(
     .await
 }
 
-/// Updates a key to the first value that `change` returns. Returns the second value.
+/// Updates a key and returns a result. From the key's old value, `change` computes both: the new
+/// value, which is stored, and the result.
 async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,

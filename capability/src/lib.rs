@@ -6,8 +6,8 @@
 //! through [`agent::Delegates`], `tool` through [`tool::ToolBox`], `par` through [`par::Programs`],
 //! `help` through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
-//! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
-//! a [`git::Repository`], `publish` writes to the public folder, and `image` uses an
+//! the [`egress`] guard, and `fs` and `search` through the run's [`files`]. In trusted runs, `git`
+//! uses a [`git::Repository`], `publish` writes to the public folder, and `image` uses an
 //! [`image::ImageGenerator`].
 
 pub mod agent;

@@ -1,5 +1,5 @@
-//! Checking the arguments of a call against the types of the parameters, and filling in defaults
-//! for missing arguments.
+//! Checks the arguments of a call against the types of the parameters, and fills in defaults for
+//! missing arguments.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The index of all programs.
+//! The catalog of all programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -66,8 +66,8 @@ impl Catalog {
             for (name, mut same) in named {
                 match (same.pop(), same.is_empty()) {
                     (Some(only), true) => drop(entries.insert(name, only)),
-                    // If several programs of a layer have the same name, none of them is used, and
-                    // the program of an earlier layer is kept.
+                    // If several programs in one folder have the same name, none of them is used.
+                    // A program with that name from an earlier folder is kept.
                     (Some(last), false) => {
                         problems.extend(same.iter().map(|other| duplicate(&last, other)))
                     }

@@ -1,4 +1,4 @@
-//! Extracting front matter from a file's content: the name, the [`Meta`] and the start of the body.
+//! Extracts front matter from a file's content: the name, the [`Meta`] and the start of the body.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

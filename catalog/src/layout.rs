@@ -120,7 +120,8 @@ pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// Sorts the keys of a table and of its subtables. Sets the position of the tables in the document.
+/// Sorts the keys of a table and of its subtables, and sets the positions of the tables in the
+/// document. `position` is the position of the last table so far.
 fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     let order = ORDER.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, order)| *order);
     let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());

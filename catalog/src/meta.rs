@@ -22,8 +22,8 @@ pub struct Meta {
     pub uses: Option<Vec<String>>,
     /// The version of the program, chosen by its author.
     pub version: Option<String>,
-    /// The name of the built-in program that this program replaces. It must be the name of this
-    /// program. Without `replaces`, a program with the name of a built-in program is omitted from
+    /// The name of the built-in program that this program replaces. It must equal this program's
+    /// own name. Without `replaces`, a program with the name of a built-in program is omitted from
     /// the catalog.
     pub replaces: Option<String>,
     /// Additional keywords for the search.

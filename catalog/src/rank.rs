@@ -1,8 +1,8 @@
-//! Ranking documents by their relevance to a query.
+//! Ranks documents by their relevance to a query.
 //!
 //! The ranking is BM25 over weighted fields: a word counts more if fewer documents contain it, and
-//! if the document that contains it is shorter. The same documents and query result in the same
-//! order on every machine.
+//! if the document that contains it is shorter. For the same documents and the same query, the
+//! order is the same on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 

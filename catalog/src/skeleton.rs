@@ -1,4 +1,4 @@
-//! Generating the source of a new program.
+//! Generates the source of a new program.
 
 use crate::{Catalog, Name};
 

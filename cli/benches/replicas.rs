@@ -1,7 +1,8 @@
-//! Measures servers that share a store. The benchmark reports how many runs per second complete on
-//! one server with SQLite, and on one, two and three servers with one PostgreSQL database. It also
-//! reports the share of a run's time that is spent in the store when runs execute one at a time.
-//! Each run executes one program and returns an answer. The model answers immediately.
+//! Measures the throughput of servers that share a store: the number of runs per second that
+//! complete on one server with SQLite, and on one, two and three servers with one PostgreSQL
+//! database. Also reports the share of a run's time that is spent in the store when runs execute
+//! one at a time. Each run executes one program and returns an answer. The model answers
+//! immediately.
 //!
 //! The servers, PostgreSQL, the model and the clients all run on the same machine.
 //!
@@ -68,7 +69,7 @@ fn follow(server: &Server, run: &str) {
     assert!(text.contains("\"type\":\"response\""), "{text}");
 }
 
-/// Waits until the model has received `requests` requests and no server drives a run.
+/// Waits until the model has received `requests` requests and no server is driving a run.
 fn wait(servers: &[Server], asked: &AtomicUsize, requests: usize) {
     let began = Instant::now();
     while asked.load(Ordering::Relaxed) < requests || sum(servers, "wattle_store_runs_driven") > 0.0
@@ -79,7 +80,7 @@ fn wait(servers: &[Server], asked: &AtomicUsize, requests: usize) {
 }
 
 /// Measures `count` servers that share the store, or one server with SQLite if `store` is `None`.
-/// Returns the processor times and the number of transactions, each per run.
+/// Returns the average processor times and the average number of transactions per run.
 fn measure(count: usize, store: Option<&str>, runs: usize) -> Measured {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);

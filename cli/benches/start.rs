@@ -1,6 +1,7 @@
-//! Measures the startup time of the process in two cases: running a program from a file, until its
-//! result is printed, and starting a server, until its first HTTP response. The benchmark `true` is
-//! the lower bound: a process that does nothing. Also prints the memory usage of an idle server.
+//! Measures the startup time of the binary in two cases: running a program from a file, until its
+//! result is printed, and starting a server, until its first HTTP response. The benchmark `true`
+//! starts a process that does nothing, and is the lower bound. Also prints the memory usage of an
+//! idle server.
 
 #![allow(
     clippy::unwrap_used,

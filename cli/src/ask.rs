@@ -1,4 +1,4 @@
-//! Asking the user at the terminal about calls that need approval under the policy.
+//! Asks the user at the terminal about calls that need approval under the policy.
 
 use std::io::{BufRead, IsTerminal, stdin};
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Listing the changes of a run, and applying them to the workdir.
+//! Lists the changes of a run and applies them to the workdir.
 
 use std::path::PathBuf;
 
@@ -49,8 +49,8 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 /// Lists the changes on stderr and applies them if `fate` is [`Fate::Apply`].
 ///
 /// # Errors
-/// If the changes cannot be listed, or some of them cannot be applied. The error names the failed
-/// changes.
+/// If the changes cannot be listed, or some of them cannot be applied. The error names the changes
+/// that could not be applied.
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
@@ -82,9 +82,9 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Creates a folder, saves there the run's version of each file whose change could not be applied,
-/// and returns the folder. Returns `None` if there is no such file, or if the user has no data
-/// folder.
+/// Creates a folder for the files whose changes could not be applied, writes the run's version of
+/// each of these files to it, and returns it. Returns `None` if there is no such file, or if the
+/// user has no data folder.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

@@ -1,4 +1,4 @@
-//! Editing the inputs of a session in the user's editor.
+//! Opens the inputs of a session in the user's editor.
 //!
 //! The confinement of the process (see `walls`) prevents it from starting programs, and would
 //! prevent an editor from reading its own files. Therefore, before a session confines itself, it

@@ -1,4 +1,4 @@
-//! Reading the inputs of the command line: prompts, programs and stdin.
+//! Reads the inputs of commands: prompts, programs and stdin.
 
 use std::io::Read;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Fault> {
 /// Reads all of stdin.
 ///
 /// # Errors
-/// If it cannot be read or is too large.
+/// If stdin cannot be read or is too large.
 pub(crate) fn stdin() -> Result<Vec<u8>, Fault> {
     bounded(std::io::stdin().lock(), "stdin")
 }

@@ -17,9 +17,9 @@ const PIECE: usize = 4_096;
 
 /// The state of the terminal while a run is in progress.
 struct State {
-    /// The terminal's previous mode.
+    /// The mode that the terminal had before the run.
     before: Termios,
-    /// The keys that were pressed before a question.
+    /// The keys that were pressed before a question was shown.
     early: Vec<u8>,
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn quiet() -> Quiet {
 }
 
 impl Quiet {
-    /// Enables the echo of keys again. Returns the keys that were pressed before a question,
-    /// without control characters other than line ends.
+    /// Enables the echo of keys again. Returns the keys that were pressed before a question was
+    /// shown, without control characters other than line ends.
     pub(crate) fn end(self) -> String {
         let early = lock().as_mut().map(|state| std::mem::take(&mut state.early));
         let text = String::from_utf8_lossy(&early.unwrap_or_default()).replace('\r', "\n");
@@ -78,7 +78,7 @@ impl Drop for Question {
     }
 }
 
-/// Returns a terminal mode without echo that makes each key readable immediately.
+/// Returns a terminal mode that does not echo keys and makes each key readable immediately.
 fn quiet_mode(before: &Termios) -> Termios {
     let mut mode = before.clone();
     mode.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;

@@ -27,8 +27,8 @@ const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// Default maximum number of steps per message.
 const STEPS: u32 = 10;
 
-/// Serves requests until an interrupt or a termination signal, then waits for the current runs to
-/// end. A second signal ends the process immediately.
+/// Serves requests until an interrupt or a termination signal arrives, then waits for the current
+/// runs to end. A second signal ends the process immediately.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let needs =

@@ -91,8 +91,8 @@ fn image_generator(
 }
 
 /// Reads a key from the environment variable `name` and masks the key in everything that the
-/// process records. `setting` is the setting that contains the name. Returns `None` if `name` is
-/// `None`.
+/// process records. `setting` is the key of the setting that names the variable. Returns `None` if
+/// `name` is `None`.
 pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {

@@ -103,7 +103,7 @@ impl Attempt {
     }
 }
 
-/// An error in a call as the model first wrote it.
+/// An error caused by a call that the model wrote on its first try, before any repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstTryError {
     /// The step, counted from 1.

@@ -45,9 +45,9 @@ pub struct Measure {
     pub name: &'static str,
     /// Number of tasks for which the metric is defined on both sides.
     pub tasks: usize,
-    /// The mean over all tasks, for the first side.
+    /// The mean of the metric over these tasks, for the first side.
     pub before: f64,
-    /// The mean over all tasks, for the second side.
+    /// The mean of the metric over these tasks, for the second side.
     pub after: f64,
     /// The mean of the differences: second side minus first side.
     pub difference: f64,

@@ -74,7 +74,8 @@ impl EvalError {
         EvalError { line: Some(line), ..self }
     }
 
-    /// Creates an error from a TOML parser error.
+    /// Creates the error for a file that the TOML parser rejects. If the parser reports an unknown
+    /// key, a hint lists the known keys.
     pub(crate) fn toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error
             .span()
@@ -95,7 +96,8 @@ impl EvalError {
         EvalError { line, ..error }
     }
 
-    /// Creates an error from a TOML parser error in one part of an agent's example.
+    /// Creates the error for an invalid table in an agent's example. `number` is the number of the
+    /// example, counted from 1, and `part` is the name of the table, such as `scene`.
     pub(crate) fn example(
         path: &Path,
         (number, part): (usize, &str),
@@ -106,7 +108,7 @@ impl EvalError {
         EvalError { line: None, message, ..error }
     }
 
-    /// Creates an error from a problem in an agent's file.
+    /// Creates the error for a problem in an agent's file.
     pub(crate) fn agent(problem: AgentProblem) -> Self {
         let AgentProblem { path, line, message } = problem;
         EvalError { line, ..EvalError::load(&path, message) }

@@ -11,9 +11,9 @@ use crate::rule::Rule;
 
 /// The expectations of a task. An attempt must meet all of them.
 ///
-/// A file or key of the fixtures that has no rule must keep its content. If there is no rule for
-/// the memory, its items must be kept, too. A program that damages other data does not solve the
-/// task. Other files, keys and memory items may be added.
+/// Each file and key that the fixtures define must keep its content, unless there is a rule for it.
+/// If there is no rule for the memory, its items must be kept, too. A program that damages other
+/// data does not solve the task. Other files, keys and memory items may be added.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The rule for the answer.

@@ -1,4 +1,4 @@
-//! Finding numbers in text that a person or a model wrote.
+//! Functions that find numbers in text that a person or a model wrote.
 
 use std::sync::LazyLock;
 

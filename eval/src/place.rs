@@ -1,15 +1,17 @@
-//! The places of files that an evaluation writes.
+//! Preparation of the paths of files that an evaluation writes. Links in these paths are rejected.
 //!
-//! A suite may come from a stranger's repository, and the text of a recording from a model. A link in
-//! the suite would send that text to any file of the user.
+//! A suite may come from a stranger's repository, and a model determines the text of a recording.
+//! If links were followed, a link in the suite could overwrite any of the user's files with that
+//! text.
 
 use std::io;
 use std::path::Path;
 
-/// Creates the folders of a file that is written under `top`.
+/// Creates the missing parent folders of `file`, which is under the folder `top`.
 ///
 /// # Errors
-/// If the file, or a folder between `top` and the file, is a link, or if a folder cannot be created.
+/// If the file, or a folder between `top` and the file, is a link, or if a folder cannot be
+/// created.
 pub(crate) fn prepare(top: &Path, file: &Path) -> io::Result<()> {
     let below = file.ancestors().take_while(|path| *path != top);
     let is_link = |path: &&Path| path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());

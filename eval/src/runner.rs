@@ -1,4 +1,5 @@
-//! Running every task with every contender, several attempts at a time, and reusing known results.
+//! The runner, which makes several attempts at a time until every contender has worked on every
+//! task. It reuses known results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -75,8 +75,8 @@ impl From<SampleKeys> for Sample {
 
 impl Suite {
     /// Checks every task's fixtures and samples. Returns a message for each task whose fixtures
-    /// cannot be set up, and for each problem with a sample that the task's expectations judge
-    /// incorrectly.
+    /// cannot be set up, for each problem that the expectations find in a right sample, and for
+    /// each wrong sample in which they find no problem.
     ///
     /// # Errors
     /// If the engine fails.

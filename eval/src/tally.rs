@@ -1,4 +1,5 @@
-//! Counting a run's programs from its events, and collecting the first-try errors.
+//! The tally of a run: the numbers of its programs, failed calls and repairs, and its first-try
+//! errors, all collected from its events.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -19,8 +19,8 @@ use tokio::sync::Notify;
 
 use crate::{Code, Failure};
 
-/// Size of a portion of memory taken from an account, in bytes. One portion covers many small
-/// allocations, so that they cost a single atomic operation.
+/// Size of the portions in which memory is taken from an account, in bytes. One portion covers many
+/// small allocations, so that they cost a single atomic operation.
 const PORTION: usize = 64 << 10;
 
 /// The limits on one run, across all of its programs.

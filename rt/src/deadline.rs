@@ -38,8 +38,8 @@ impl Clock {
 }
 
 impl Deadline {
-    /// Creates a deadline that passes `time` after `now`, or together with the parent program's
-    /// deadline, whichever is earlier.
+    /// Creates a deadline at `time` after `now` or at the parent program's deadline, whichever is
+    /// earlier.
     pub(crate) fn new(now: Instant, time: Duration, parent: Option<Deadline>) -> Deadline {
         let remaining = parent.as_ref().map_or(Duration::MAX, Deadline::remaining);
         let time = time.min(remaining);

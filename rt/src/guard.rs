@@ -91,8 +91,8 @@ pub type GuardFuture<'a> =
 /// [`Grants`](crate::Grants), so it applies to every program that is started with them, including
 /// nested ones.
 pub trait Guard: Send + Sync {
-    /// Decides whether a program may run, before its first instruction. Returns the guard for this
-    /// run of the program.
+    /// Decides, before the first instruction of a program is executed, whether the program may run.
+    /// Returns the guard for this run of the program.
     ///
     /// The error is a message for the program's author. It says why the program may not run and
     /// what would permit it.

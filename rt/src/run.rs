@@ -94,7 +94,7 @@ pub struct Run {
 pub(crate) struct MemoryLimit {
     max: usize,
     held: MemoryCharge,
-    /// The failure that the account returned if it refused the last growth.
+    /// The account's error, if it rejected the program's last request for more memory.
     pub(crate) refused: Option<Failure>,
 }
 
@@ -293,7 +293,7 @@ impl Run {
         }
     }
 
-    /// Adds the host calls, the log and the fuel of a nested program to those of this one.
+    /// Adds the host calls, the log and the fuel of a nested program to those of this program.
     pub fn absorb(&mut self, outcome: &Outcome) {
         outcome.log.iter().for_each(|line| self.log(line));
         self.nested_fuel = self.nested_fuel.saturating_add(outcome.fuel.unwrap_or(0));
@@ -407,8 +407,8 @@ impl Run {
         }
     }
 
-    /// Charges for bytes that the host holds for this run until the run ends. The limit is the same
-    /// as for the program's own memory.
+    /// Charges the run for bytes that the host holds on its behalf until it ends. The limit is the
+    /// same as for the program's own memory.
     ///
     /// # Errors
     /// `ENOMEM` if the limit would be exceeded.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Account, AccountLimits, Code, Exit, Grants, Limits, Runtime, TrapKind};
 
-/// Size of a portion of memory taken from an account, in bytes.
+/// Size of the portions in which memory is taken from an account, in bytes.
 const PORTION: usize = 64 << 10;
 
 fn small() -> AccountLimits {

@@ -116,7 +116,7 @@ async fn a_panic_in_a_nested_program_ends_its_parent_too() {
 #[tokio::test]
 async fn other_programs_run_after_panics() {
     let runtime = runtime();
-    // More runs than the instance pool has slots.
+    // Start more runs than the instance pool has slots.
     for _ in 0..12 {
         bug(&runtime, "(call $break.nested) (i32.const 0)").await;
         bug(&runtime, "(call $break.later) (i32.const 0)").await;

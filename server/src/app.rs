@@ -64,8 +64,8 @@ pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send 
 pub struct TenantParts {
     /// The tenant's part of the store.
     pub store: TenantStore,
-    /// The folder that contains the tenant's traces, and that is the workdir of its trusted runs.
-    /// Plain runs cannot access it.
+    /// The folder that contains the tenant's traces and is the workdir of the tenant's trusted
+    /// runs. Plain runs cannot access it.
     pub workdir: Option<PathBuf>,
     /// The key that seals the traces.
     pub signer: Option<Arc<Signer>>,
@@ -394,8 +394,8 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
-    /// Returns the requirements that a server must meet to drive a run with this origin, as a
-    /// string.
+    /// Returns a string that lists the requirements that a server must meet to drive a run with
+    /// this origin.
     fn needs(&self, origin: &Json) -> String {
         let Some(origin) = RunOrigin::of_server(origin) else { return "other".to_owned() };
         let classes = self.0.models.classes();

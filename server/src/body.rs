@@ -1,4 +1,4 @@
-//! Reading request bodies, with limits on size and time.
+//! Reads request bodies, with limits on size and time.
 
 use axum::extract::Request;
 use axum::http::header;

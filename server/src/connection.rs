@@ -1,4 +1,4 @@
-//! Serving a connection within its limits.
+//! Serves a connection within its limits.
 
 use std::io;
 use std::pin::pin;

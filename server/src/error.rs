@@ -70,7 +70,7 @@ impl ApiError {
     }
 
     /// Creates the error for a repeated header. This server and a proxy might use different values
-    /// of it.
+    /// of a repeated header.
     pub(crate) fn repeated_header(name: &str) -> Self {
         let message = format!("the request has more than one `{name}` header");
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message)

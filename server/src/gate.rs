@@ -47,7 +47,8 @@ impl Gate {
         if more.is_some() {
             return Err(ApiError::bad_host());
         }
-        // A target in absolute form overrides the header. An HTTP/1.0 request may omit the header.
+        // A request target in absolute form overrides the header `Host`. An HTTP/1.0 request may
+        // omit the header.
         let authority = match (request.uri().authority(), host) {
             (Some(authority), _) => authority.clone(),
             (None, Some(host)) => {

@@ -1,4 +1,4 @@
-//! Generating the OpenAPI document from the routes and the types of their bodies.
+//! Generates the OpenAPI document from the routes and the types of their bodies.
 
 use std::sync::LazyLock;
 

@@ -64,7 +64,7 @@ pub(crate) struct OutputOrigin {
 }
 
 impl OutputOrigin {
-    /// Creates an output after checking that its schema is usable. `field` is the name of the
+    /// Checks that the schema is usable and creates the required output. `field` is the name of the
     /// request's field that contains the schema.
     pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
         OutputSchema::new(name.as_str(), schema.clone())

@@ -1,4 +1,4 @@
-//! Parsing a request's query string into a typed value.
+//! Parses a request's query string into a typed value.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

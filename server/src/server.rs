@@ -23,7 +23,7 @@ const LAST_CALL: Duration = Duration::from_secs(5);
 /// Delay after a failure to accept a connection, for example because file descriptors or memory ran
 /// out.
 const STARVED: Duration = Duration::from_millis(100);
-/// Maximum number of excess connections that receive an error. Further connections are closed
+/// Maximum number of excess connections that receive an error. Additional connections are closed
 /// without a response.
 const REFUSALS: usize = 64;
 

@@ -51,10 +51,10 @@ pub struct Limits {
     /// Maximum size of a file in a session, in bytes (default 16 MiB). A larger file gets status
     /// 413.
     pub file_bytes: usize,
-    /// Maximum number of requests per minute with one token (default 1,200). Further requests get
-    /// status 429.
+    /// Maximum number of requests per minute with one token (default 1,200). Additional requests
+    /// get status 429.
     pub requests_per_minute: u32,
-    /// Maximum number of programs that execute concurrently outside runs (default 16). Further
+    /// Maximum number of programs that execute concurrently outside runs (default 16). Additional
     /// programs get status 503.
     pub programs: usize,
     /// Maximum time until a request's body is complete (default 30 s). A slower body gets status
@@ -63,21 +63,21 @@ pub struct Limits {
     /// Maximum time that a write waits for the client before the connection is closed (default 60
     /// s).
     pub write_time: Duration,
-    /// Maximum number of open connections (default 1,024). Further connections get status 503.
+    /// Maximum number of open connections (default 1,024). Additional connections get status 503.
     pub connections: usize,
     /// Maximum number of runs, including those waiting for an earlier run of their session (default
-    /// 64). Further background runs are queued, and further chats get status 503.
+    /// 64). Additional background runs are queued, and additional chats get status 503.
     pub runs: usize,
     /// Maximum number of runs per tenant, on all servers that share the store (default: no limit).
-    /// Further background runs are queued, and further chats get status 429.
+    /// Additional background runs are queued, and additional chats get status 429.
     pub runs_per_tenant: Option<usize>,
-    /// Maximum number of queued runs per tenant (default 1,000). Further runs get status 429.
+    /// Maximum number of queued runs per tenant (default 1,000). Additional runs get status 429.
     pub queued: usize,
     /// Maximum number of active runs that were started with one token of the store (default 16).
-    /// Further runs get status 429. The server's own token is limited only by `runs`.
+    /// Additional runs get status 429. The server's own token is limited only by `runs`.
     pub runs_per_token: usize,
-    /// Maximum number of waiting messages in one session (default 8). Further messages get status
-    /// 429.
+    /// Maximum number of waiting messages in one session (default 8). Additional messages get
+    /// status 429.
     pub waiting: usize,
     /// The interval between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,

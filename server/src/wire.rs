@@ -98,7 +98,8 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Without a request, an error may still have to be sent.
+        // If no request was received, the server may still have to send an error, so the stream
+        // stays open.
         Poll::Ready(match self.has_request.load(Ordering::Relaxed) {
             true => shutdown(&*self.stream, Shutdown::Write).map_err(io::Error::from),
             false => Ok(()),

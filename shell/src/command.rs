@@ -26,7 +26,7 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// The working directory: an absolute path in the run's files.
     pub cwd: String,
-    /// The open descriptors, by number. All others are closed.
+    /// The numbers and streams of the open descriptors. All other descriptors are closed.
     pub fds: Vec<(u32, Stream)>,
 }
 
@@ -162,8 +162,8 @@ impl CommandOutcome {
     }
 }
 
-/// Formats the message for the command's standard error. It is empty for a broken pipe and for a
-/// cancelled command, which need no message.
+/// Formats the message for the command's standard error. The message is empty for a broken pipe and
+/// for a cancelled command.
 impl fmt::Display for KillReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

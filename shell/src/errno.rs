@@ -1,4 +1,5 @@
-//! Error numbers of WASI preview 1 with their messages, and the conversion of file errors to them.
+//! Error numbers of WASI preview 1 with their messages, and the conversion of file errors to
+//! error numbers.
 
 use std::fmt;
 

@@ -7,8 +7,8 @@
 //! - `bounds`: resource limits for a script and for a command.
 //! - `stream`: the streams behind descriptors: pipes, files, devices.
 //! - `command`: the port through which the shell runs a command.
-//! - `toolbox`: the bundled commands. Each runs in its own instance, on a WASI preview 1 host
-//!   over the run's [`Files`](wattle_capability::files::Files).
+//! - `toolbox`: the bundled commands. Each runs in its own instance, on a WASI preview 1 host that
+//!   serves the run's [`Files`](wattle_capability::files::Files).
 //! - `language`: the parser, the interpreter and the builtins.
 //! - `port`: the implementation of the capability `shell`.
 

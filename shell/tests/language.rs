@@ -1,5 +1,5 @@
-//! Tests of behaviour that bash does not define, such as limits, messages and sessions. Random
-//! scripts are also run.
+//! Tests of behaviour that bash does not define, such as limits, messages and sessions, and tests
+//! that run random scripts.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -391,7 +391,7 @@ fn an_incomplete_text_is_recognized() {
     }
 }
 
-/// Pieces from which random scripts are built.
+/// Strings from which random scripts are built.
 const PIECES: &[&str] = &[
     "echo",
     "a",

@@ -1,4 +1,4 @@
-//! Tests that the commands' module matches its manifest, and is built from the sources in
+//! Tests that the commands' module matches its manifest and is built from the sources in
 //! `shell/toolbox`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]

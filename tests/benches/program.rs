@@ -1,4 +1,4 @@
-//! Compares the runtime with bare wasmtime on the same module with the same settings.
+//! Compares the runtime with bare wasmtime, which runs the same module with the same settings.
 //!
 //! A cold run starts from a new program, and a warm run from a cached program. Bare wasmtime
 //! parses, compiles, links and runs the module that the runtime generates from the program, with
@@ -231,9 +231,9 @@ fn host_call(c: &mut Criterion) {
     group.finish();
 }
 
-/// Returns the time for `n` host calls. `elapsed` is the time of the benchmark's program runs. Each
-/// of them makes `calls` calls, so the number of calls in all runs is `n` rounded up to a multiple
-/// of `calls`.
+/// Returns the time for `n` host calls. `elapsed` is the total time of all program runs in the
+/// benchmark. Each run makes `calls` calls, so all runs together make `n` calls, rounded up to a
+/// multiple of `calls`.
 fn per_call(elapsed: Duration, n: u64, calls: u32) -> Duration {
     let made = n.div_ceil(u64::from(calls)) * u64::from(calls);
     elapsed.mul_f64(n as f64 / made as f64)

@@ -1,6 +1,6 @@
-//! Measures how a process scales with the number of runs: the memory of runs waiting for their
-//! model or in a host call, the time to start a run when there are many sessions, the time until a
-//! cancelled run ends, and the growth of the store and of the runs' durations.
+//! Measures how a process scales with the number of runs: the memory of runs that wait for their
+//! model or are in a host call, the time to start a run when there are many sessions, the time
+//! until a cancelled run ends, and the growth of the store and of the runs' durations.
 //!
 //! Run it with `cargo bench --bench scale`. With `-- --test`, it performs one small round. With
 //! `-- --json FILE`, it also writes the growth to a file, from which `just bench-scale` makes
@@ -168,7 +168,7 @@ fn percentile(values: &mut [f64], share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-/// Measures the memory of runs waiting for their model or in a host call.
+/// Measures the memory of runs that wait for their model or are in a host call.
 async fn waiting(what: &str, suspends: bool, count: usize) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db"), DAY).unwrap();
@@ -222,7 +222,7 @@ async fn sessions(count: usize, messages: usize) {
     );
 }
 
-/// Measures the time from a cancellation to the end of the run, for runs waiting for their model
+/// Measures the time from a cancellation to the end of the run, for runs that wait for their model
 /// and for runs in a host call. All runs are cancelled at the same time.
 async fn cancellations(count: usize) {
     for (what, suspends) in [("a request", false), ("a host call", true)] {
@@ -247,7 +247,8 @@ async fn cancellations(count: usize) {
 }
 
 /// Measures how the store's size, the duration of a run and the process's memory grow with the
-/// number of runs. Each run compiles a new program. Runs are removed `keeps` after their end.
+/// number of runs. Each run compiles a new program. `keeps` is the time for which a run is kept
+/// after its end.
 async fn growth(what: &str, runs: usize, keeps: Duration) -> Json {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s.db");

@@ -66,7 +66,7 @@ impl Message {
         Self { calls, ..Self::assistant(content) }
     }
 
-    /// Creates a message with the result of the call with this id.
+    /// Creates a message that contains the result of the call `id`.
     pub fn tool(id: impl Into<String>, content: impl Into<SharedText>) -> Self {
         Self { answers: Some(id.into()), ..Self::of(Role::Tool, content.into()) }
     }

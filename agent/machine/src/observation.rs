@@ -1,4 +1,4 @@
-//! Rendering the outcomes of calls as text for the model, within a length limit.
+//! Renders the outcomes of calls as text for the model, within a length limit.
 
 use std::fmt::Write as _;
 

@@ -180,8 +180,8 @@ fn memory(items: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("# Memory\n{lines}") }
 }
 
-/// Lists the programs that match the session's first message, most relevant first. The list has at
-/// most `max_bytes` bytes.
+/// Lists the programs that match the session's first message, most relevant first. The list is at
+/// most `max_bytes` bytes long.
 fn matching(programs: &[ProgramLine], max_bytes: usize) -> String {
     const HEADING: &str = "# Of these, for this task\n";
     let lines = programs.iter().map(program_line).scan(HEADING.len(), |used, line| {

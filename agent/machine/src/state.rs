@@ -248,7 +248,7 @@ pub struct Setup {
 pub struct Settings {
     /// Maximum number of steps, or 0 for no limit. 12 by default.
     pub max_steps: u32,
-    /// The behavior of a run that has used up its steps.
+    /// The behaviour of a run that has used up its steps.
     pub on_max_steps: OnMaxSteps,
     /// Maximum number of retries within a step, for a program that does not compile or an answer
     /// that is empty or truncated. 2 by default.
@@ -286,7 +286,7 @@ impl Default for Settings {
     }
 }
 
-/// The behavior of a run that has used up its steps.
+/// The behaviour of a run that has used up its steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnMaxSteps {
@@ -316,7 +316,7 @@ pub enum Input {
     /// The model does not support functions, for the given reason. The run continues in the text
     /// dialect if its setup has a fallback prompt.
     WithoutFunctions(String),
-    /// Programs of the run used tokens. This input is accepted at any time.
+    /// The run's programs used tokens. This input is accepted at any time.
     Spent(Usage),
     /// The model is unreachable, or the host failed. The string is the error message, without the
     /// prefix `error: `.

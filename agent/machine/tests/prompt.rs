@@ -125,8 +125,8 @@ fn everything() -> PromptParts {
 #[test]
 fn everything_together_stays_within_its_size() {
     let prompt = system_prompt(&everything());
-    // In this mixture of English and WAT, a token has at least three characters, and the limit is
-    // 3,500 tokens.
+    // In this mixture of English and WAT, a token is at least three characters long on average, and
+    // the limit is 3,500 tokens.
     let length = prompt.chars().count();
     assert!(length <= 10_500, "the prompt has {length} characters");
 }

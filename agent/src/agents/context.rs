@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Replaces each `${key}` in a string with its value.
+/// Replaces each `${key}` in `text` with the value of `key` in `values`.
 ///
 /// # Errors
 /// If a key has no value. The error is the first such key.
@@ -33,7 +33,7 @@ pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<Stri
     Ok(filled)
 }
 
-/// Replaces each `${key}` in the values of `map` with its value in `values`.
+/// Replaces each `${key}` in the values of `map` with the value of `key` in `values`.
 ///
 /// # Errors
 /// If a key has no value. The error is the first such key.

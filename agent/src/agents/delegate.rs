@@ -28,9 +28,9 @@ pub(super) fn programs(agent: &AgentSpec, agents: &Agents) -> Result<Vec<Entry>,
     agent.delegates.iter().map(program).collect()
 }
 
-/// Returns the program through which one agent sends requests to another. The program's description
-/// contains `shown`, which is the other agent's display name, and either the delegate's rule or
-/// `description`.
+/// Returns the program through which `agent` sends requests to another agent. The program's
+/// description contains the other agent's display name (`shown`), followed by the delegate's rule
+/// or, if it has no rule, by the other agent's `description`.
 pub(crate) fn program(
     agent: &str,
     delegate: &DelegateRef,

@@ -101,7 +101,8 @@ impl<T> Clone for DeclaredFolder<T> {
 }
 
 impl<T: Declaration> DeclaredFolder<T> {
-    /// Creates a folder that has not been read.
+    /// Returns the folder at `path`. Its files are not read until [`rescan`](Self::rescan) is
+    /// called.
     pub(super) fn new(path: PathBuf, is_optional: bool) -> Self {
         DeclaredFolder { path, is_optional, files: BTreeMap::new(), problem: None }
     }

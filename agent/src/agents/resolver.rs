@@ -41,7 +41,8 @@ pub struct ProgramResolver {
 type GrantsOf = dyn Fn() -> Result<Arc<Grants>, String> + Send + Sync;
 
 impl ProgramResolver {
-    /// Creates a resolver that runs a program from the host's catalog with these grants.
+    /// Creates a resolver that runs the program named `program` from the host's catalog. `grants`
+    /// is called before each run of the program.
     #[must_use]
     pub fn new(
         host: Host,

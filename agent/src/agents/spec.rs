@@ -291,7 +291,7 @@ pub struct AgentRepair {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentBudget {
-    /// Maximum number of tokens, including those of programs and delegates.
+    /// Maximum number of tokens, including those that programs and delegates use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_total: Option<u64>,
     /// Maximum cost in dollars. Only requests with a known price count.

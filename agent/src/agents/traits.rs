@@ -16,7 +16,7 @@ use super::context;
 use super::parts::AgentError;
 use super::spec::AgentSpec;
 
-/// The parameter of a trait's program that receives the recent conversation.
+/// The name of the parameter through which a trait's program receives the recent conversation.
 const CONVERSATION: &str = "conversation";
 
 /// A trait. Every field except the name is optional.
@@ -28,15 +28,15 @@ pub struct TraitSpec {
     /// The purpose of the trait.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Text for the agent's prompt. `${key}` stands for a value of the trait's or the agent's
-    /// context.
+    /// Text for the agent's prompt. `${key}` stands for the value of `key` in the trait's or the
+    /// agent's context.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Programs that are offered in addition to the agent's own tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolRef>,
-    /// Default values for the trait's programs and its prompt. `${key}` stands for a value of the
-    /// agent's context.
+    /// Default values for the trait's programs and its prompt. `${key}` stands for the value of
+    /// `key` in the agent's context.
     #[serde(default, deserialize_with = "scalar_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
     /// The programs that the host runs for the trait.

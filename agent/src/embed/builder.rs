@@ -176,7 +176,8 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Writes the trace of each run to a subfolder of `folder` that is named after the run's id.
-    /// The signer, if there is one, seals the trace. A run whose trace cannot be written continues.
+    /// The signer, if there is one, seals the trace. If the trace cannot be written, the run
+    /// continues without it.
     pub fn trace(self, folder: impl Into<PathBuf>, signer: Option<Arc<Signer>>) -> Self {
         let trace = TraceFolder { folder: folder.into(), signer };
         self.with(|base| base.trace = Some(trace))
@@ -206,9 +207,9 @@ impl<T> AgentBuilder<T> {
         self
     }
 
-    /// Adds catalog programs to those that the agent is offered. `program` is a name such as
-    /// `file_read`, or a pattern such as `text_*`. The reference can also change the name,
-    /// description or context of a program.
+    /// Adds catalog programs to those that the agent is offered. `program` refers to the programs
+    /// by a name, such as `file_read`, or by a pattern, such as `text_*`. It can also change the
+    /// name, description or context of a program.
     pub fn program(mut self, program: ToolRef) -> Self {
         self.programs.push(program);
         self
@@ -228,7 +229,7 @@ impl<T> AgentBuilder<T> {
     }
 
     /// Adds context values for the agent's tools, traits and memory. A value replaces the agent's
-    /// declared value with the same key. No model sees them.
+    /// declared value with the same key. No model sees the values.
     pub fn context(mut self, values: BTreeMap<String, String>) -> Self {
         self.context.extend(values);
         self

@@ -63,13 +63,15 @@ impl AgentBuilder {
 }
 
 impl Conversation {
-    /// Returns the agent that answers the next message, including everything that was added.
+    /// Returns the agent that answers the next message. It includes everything that the application
+    /// has added.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Returns the declaration of the current agent as it was loaded, without the additions.
+    /// Returns the declaration of the current agent as it was loaded, without the application's
+    /// additions.
     #[must_use]
     pub fn current_agent(&self) -> &AgentSpec {
         &self.spec

@@ -96,7 +96,7 @@ impl<T: Send + 'static> Execute<T> {
         Execute { session_id: Some(session_id.into()), ..self }
     }
 
-    /// Sets the handle that cancels the run: a [`Cancel`] or a token.
+    /// Sets the handle that cancels the run: a [`Cancel`] or a `CancellationToken`.
     pub fn cancel(self, cancel: impl Into<Cancel>) -> Self {
         Execute { cancel: cancel.into(), ..self }
     }

@@ -245,7 +245,8 @@ impl RunObserver {
         self.notify(RunEventKind::ChildEnded { child, name, status });
     }
 
-    /// Finishes the report of a run that has ended and sets `turns` as the run's messages.
+    /// Finishes the report of a run that has ended. The report contains `turns` as the run's
+    /// messages.
     pub(super) fn finish(
         &self,
         ending: &Ending,

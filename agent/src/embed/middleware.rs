@@ -155,7 +155,7 @@ pub struct TripRequest {
     pub max_tokens: u32,
     /// The model's reasoning effort, from 0 to 100, or `None` for the model's default.
     pub thinking_effort: Option<ThinkingEffort>,
-    /// The schema to which the provider constrains the answer, if it supports that.
+    /// The schema to which the provider constrains the answer, if the provider supports this.
     pub output: Option<OutputSchema>,
 }
 

@@ -1,4 +1,4 @@
-//! The report of a run, which contains the reports of the delegates' runs.
+//! Reports of runs. The report of a run contains the reports of its delegates' runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -158,7 +158,7 @@ pub struct CallReport {
     pub duration_ms: u64,
 }
 
-/// The position, in the report, of a call that has not ended.
+/// The position of an unfinished call in the report.
 struct OpenCall {
     trip: usize,
     at: usize,
@@ -249,7 +249,7 @@ impl ReportBuilder {
         index
     }
 
-    /// Returns the last trip.
+    /// Returns the latest trip, or `None` if there has been no trip.
     pub(super) fn last_trip(&self) -> Option<Trip> {
         self.report.trips.last().cloned()
     }

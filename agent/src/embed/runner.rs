@@ -74,7 +74,7 @@ pub struct StepCall {
     /// The program's name, or `wat` for a program that the model wrote.
     pub name: String,
     /// The arguments, keyed by name. A program that the model wrote has the arguments `body` and
-    /// `args`. For an unknown program, this is an array.
+    /// `args`. For an unknown program, the value is an array.
     pub arguments: Json,
     /// The origin of the program: its file, `built-in FILE` or `agent NAME`. `None` for a program
     /// that the model wrote, and for an unknown program.
@@ -472,7 +472,7 @@ impl<T> Runner<T> {
         Ok(())
     }
 
-    /// Adds the progress since the last pause to `reply`. If `has_run` is true, the trip's calls
+    /// Adds to `reply` the progress since the last pause. If `has_run` is true, the trip's calls
     /// have been executed.
     fn add(&mut self, reply: &mut StepReply<T>, progress: Progress, has_run: bool) {
         let Progress { trip, text, recalled } = progress;

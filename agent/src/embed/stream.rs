@@ -69,7 +69,7 @@ impl<T> Stream for RunStream<T> {
     }
 }
 
-/// A guard that closes a stream when it is dropped.
+/// A guard that closes a stream when the guard is dropped.
 pub(super) struct CloseOnDrop(pub(super) Arc<StreamQueue>);
 
 impl Drop for CloseOnDrop {

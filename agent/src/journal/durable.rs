@@ -80,7 +80,8 @@ pub enum ResumeError {
 }
 
 /// Maximum number of consecutive failed attempts to drive a run. An attempt fails if the process
-/// terminates before the run's next turn is recorded. One more attempt parks the run.
+/// terminates before the run's next turn is recorded. After this many failures, the next attempt
+/// parks the run instead of driving it.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Maximum length of a call's description, in characters. The description is part of the reason why

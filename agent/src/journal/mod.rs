@@ -63,7 +63,7 @@ pub trait Journal: Send + Sync {
     /// Returns the tenant that owns the runs.
     fn tenant(&self) -> &Tenant;
 
-    /// Adds a run to the queue. The run is stored durably when this returns.
+    /// Adds a run to the queue. The run is stored durably when the returned future completes.
     fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()>;
 
     /// Returns the queued runs, in the order in which they were added.
@@ -77,8 +77,9 @@ pub trait Journal: Send + Sync {
     fn pause(&self, run: &str) -> JournalFuture<'_, ()>;
 
     /// Counts an attempt to drive a run that is about to be resumed, and marks the run as open.
-    /// Returns the number of attempts since the run's last turn. The count is durable when this
-    /// returns, so that an attempt that crashes the process or the machine is counted.
+    /// Returns the number of attempts since the run's last turn. The count is durable when the
+    /// returned future completes, so that an attempt that later crashes the process or the machine
+    /// is counted.
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
     /// Parks a run, and adds `events`. If there is a reason, an operator has to release the run.
@@ -94,8 +95,8 @@ pub trait Journal: Send + Sync {
     /// is no such run.
     fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
-    /// Adds the next turn of a run, the events that the turn emits, and the `calls` of earlier
-    /// turns that are not recorded yet. Resets the run's number of attempts.
+    /// Adds the next turn of a run, the events that the turn emits, and `calls`, the calls from
+    /// earlier turns that have not been recorded yet. Resets the run's number of attempts.
     fn turn(
         &self,
         run: &str,

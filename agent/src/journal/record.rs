@@ -205,8 +205,7 @@ pub struct RunStart {
     /// The model's reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_effort: Option<ThinkingEffort>,
-    /// A setting that lets the model choose between calling functions and answering, or forces one
-    /// of them.
+    /// The setting that allows, requires or forbids function calls in the model's answers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_call: FunctionChoice,
     /// Text that the deployment and the agent added to the prompt.

@@ -21,7 +21,7 @@ pub(crate) struct TurnRecorder {
     /// The tree that the run belongs to. All runs of the tree share their files.
     tree: RunTree,
     effects: Mutex<EffectRecorder>,
-    /// The calls of the programs that have ended. They are recorded with the next turn.
+    /// The calls made by programs that have ended. They are recorded with the next turn.
     calls: Mutex<Vec<RecordedCall>>,
     /// Number of recorded turns.
     turns: AtomicU32,
@@ -181,7 +181,7 @@ impl TurnRecorder {
         let turn = Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files };
         let calls = self.take_calls();
         if let Err(error) = self.journal.turn(&self.run, turn, calls, events.to_vec()).await {
-            // A later turn of the tree contains the changes that this one did not record.
+            // The next turn that is recorded in the tree must contain the changes of this turn.
             self.files.iter().for_each(|files| files.mark_all_changed());
             let reported = StoreError::new("write")(error.to_string().into());
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);

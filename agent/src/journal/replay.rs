@@ -129,8 +129,8 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
         &host.listing(None, first),
         start.setup.dialect,
     );
-    // The section about the output may belong to either part of the prompt, but is always between
-    // the two.
+    // The section about the output may belong to the stable part of the prompt or to the rest, but
+    // it is always between the two.
     let section = start.setup.output.as_ref().map(OutputContract::section).unwrap_or_default();
     let (was, is) =
         (start.setup.system.to_string(), format!("{}{section}{}", prompt.stable, prompt.rest));
@@ -141,7 +141,8 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     Some(Difference { what: "the system prompt".to_owned(), was, is })
 }
 
-/// Returns the granted capabilities without backends. All results come from the tapes.
+/// Returns the capabilities granted at the run's start. Only `par` has a backend, because all other
+/// results come from the tapes.
 fn grants(host: &Host, start: &RunStart) -> Grants {
     let known = host.runtime().capabilities().iter().map(|capability| capability.name);
     let granted = known.filter(|name| start.granted.iter().any(|granted| granted == name));

@@ -47,7 +47,8 @@ type CallKey = (Arc<[u32]>, u32);
 pub(super) enum Mode {
     /// Calls are performed. Pending calls are repeated if that is safe.
     Record {
-        /// If true, the run's files are in memory, so a pending change to them had no effect.
+        /// If true, the run's files are an overlay in memory. A change to them that is still
+        /// pending was lost when the process stopped, so it is safe to repeat.
         overlay: bool,
     },
     /// Calls return their recorded results. An unrecorded call is a difference.
@@ -117,7 +118,7 @@ impl TapeState {
 /// A difference between a replay and the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The name of what differs, such as `call 3 of the program`.
+    /// A description of the value that differs, such as `call 3 of the program`.
     pub what: String,
     /// The recorded value.
     pub was: String,

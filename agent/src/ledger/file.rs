@@ -16,9 +16,9 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 /// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// Size of one read when searching backwards for a line break, in bytes.
+/// Number of bytes per read in a backward search for a line break.
 const CHUNK: u64 = 4_096;
-/// Step size when searching backwards from the end of the file, in bytes.
+/// Number of bytes per step in a backward search from the end of the file.
 const BACK: u64 = 1 << 16;
 
 /// A locked ledger. No other process can append to it.

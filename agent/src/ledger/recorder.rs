@@ -224,8 +224,8 @@ impl Recorder {
 }
 
 impl SealedChain {
-    /// Reads the run's seals that other processes have added to the ledger. An example is a process
-    /// that was paused while this process took over the run.
+    /// Reads the run's seals that other processes have added to the ledger. For example, a process
+    /// that was paused while this process took over the run may add seals when it continues.
     fn catch_up(&mut self, ledger: &mut LockedLedger) -> io::Result<()> {
         let from = match self.read {
             Some(from) if from == ledger.length()? => return Ok(()),

@@ -25,24 +25,24 @@ pub(super) struct Seal {
     pub(super) time: u64,
     /// The SHA-256 hash of the sealed line; empty in the seal that ends a run.
     pub(super) line: String,
-    /// The head of the chain.
+    /// The head of the run's hash chain after the first `count` lines.
     pub(super) head: String,
     /// The SHA-256 hash of the ledger's previous line. Empty in the first line, and `None` in
     /// version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev: Option<String>,
-    /// The run of the previous line. Empty in the first line, or if the previous line is not a
-    /// seal. `None` in version 1.
+    /// The id of the run whose seal is the ledger's previous line. Empty in the first line, or if
+    /// the previous line is not a seal. `None` in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev_run: Option<String>,
-    /// If true, the run has ended.
+    /// If true, this is the last seal of an ended run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) last: bool,
     /// If true, the line was sealed late: by the process that resumed the run, or after another
     /// process had kept the ledger locked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) late: bool,
-    /// The fingerprint of the key.
+    /// The fingerprint of the key that verifies the signature.
     pub(super) key: String,
     /// The Ed25519 signature.
     pub(super) sig: String,
@@ -53,7 +53,7 @@ pub(super) struct Seal {
 pub(super) enum Subject {
     /// A new line with this hash.
     Line(Hash),
-    /// A line with this hash that was written earlier, but not sealed then.
+    /// A line with this hash that was written earlier, but not sealed at that time.
     Late(Hash),
     /// The end of the run.
     End,
@@ -64,12 +64,12 @@ pub(super) enum Subject {
 pub(super) struct PreviousLine {
     /// The line's hash. Empty if there is no line.
     pub(super) hash: String,
-    /// The line's run. Empty if the line is not a seal.
+    /// The id of the run that the line seals. Empty if the line is not a seal.
     pub(super) run: String,
 }
 
 impl PreviousLine {
-    /// Returns the hash and the run of a ledger line. Both are empty if there is no line.
+    /// Returns the hash and the run id of a ledger line. Both are empty if there is no line.
     pub(super) fn of(line: Option<&[u8]>) -> PreviousLine {
         let Some(line) = line else { return PreviousLine::default() };
         let run = serde_json::from_slice::<Seal>(line).map(|seal| seal.run).unwrap_or_default();

@@ -184,9 +184,9 @@ impl Files {
 pub(super) struct Findings {
     pub(super) runs: HashMap<String, Run>,
     files: Vec<Finding>,
-    /// The hash of all sealed lines, in the order of the ledger.
+    /// A hash over the lines whose order is checked, in the order of their seals.
     in_ledger: Sha256,
-    /// The hash of all sealed lines, in the order of the trace.
+    /// A hash over the lines whose order is checked, in the order of the trace.
     in_steps: Sha256,
 }
 
@@ -228,9 +228,9 @@ impl Run {
         self.first_seal.is_some()
     }
 
-    /// Returns true if the trace must contain the run's line with this number in the order of the
-    /// seals. Lines that were sealed late, or with version 1 of the seal format, may be in a
-    /// different order.
+    /// Returns true if the run's line number `count` takes part in the check that the lines of the
+    /// trace and their seals are in the same order. Lines that were sealed late, or with version 1
+    /// of the seal format, are excluded, because their order may legitimately differ.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)
@@ -385,8 +385,8 @@ impl Findings {
 }
 
 impl Run {
-    /// Checks the next seal of the run and updates the run's state. Returns true if the trace must
-    /// contain the sealed line in the order of the seals.
+    /// Checks the next seal of the run and updates the run's state. Returns true if the sealed line
+    /// takes part in the check that the lines of the trace and their seals are in the same order.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);

@@ -196,7 +196,7 @@ fn first_difference(was: &str, is: &str) -> String {
     }
 }
 
-/// Maximum length of a quoted line, in characters.
+/// Maximum length of a line that a description of a difference quotes, in characters.
 const QUOTED: usize = 80;
 
 /// A model that answers from a recording. A request gets the turn that was recorded for it, or else

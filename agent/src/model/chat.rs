@@ -290,8 +290,8 @@ impl ChatBuilder {
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
             self.absorb_message(delta)?;
         } else if self.reply.text.is_empty() && self.reply.calls.is_empty() {
-            // The frame contains a complete message. At the end of a stream, such a message only
-            // repeats the pieces, so it is not read.
+            // The frame contains a complete message. If text or calls have already arrived, this
+            // message only repeats them, so it is not read.
             match choice.get("message") {
                 Some(message) if message.is_object() => self.absorb_message(message)?,
                 _ => self
@@ -326,7 +326,7 @@ impl ChatBuilder {
         Ok(())
     }
 
-    /// Adds a complete call, or a piece that continues the call with the same index.
+    /// Adds a complete call, or a piece that continues an earlier call with the same index.
     fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), ReplyFault> {
         let text =
             |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

@@ -82,8 +82,8 @@ pub async fn ask_within(
     turn.await.unwrap_or_else(|_| Err(ModelError::hard_timeout()))
 }
 
-/// Parses `Retry-After`: seconds, possibly fractional, or an HTTP date. Returns `None` for anything
-/// else.
+/// Parses the value of a `Retry-After` header, which is an HTTP date or a number of seconds,
+/// possibly with a fraction. Returns the delay from `now`, or `None` if the value is invalid.
 pub(super) fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {

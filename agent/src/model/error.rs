@@ -199,7 +199,7 @@ impl ModelError {
         SIGNS.iter().any(|sign| message.contains(sign))
     }
 
-    /// Marks the error as a rejection of functions.
+    /// Sets the kind of the error to [`ModelErrorKind::Functions`].
     pub(super) fn of_functions(self) -> Self {
         Self { kind: ModelErrorKind::Functions, ..self }
     }
@@ -318,7 +318,7 @@ pub enum EndpointErrorKind {
     BadUrl,
     /// The key is missing or malformed.
     NoKey,
-    /// No model is named.
+    /// Neither the settings nor the preset names a model.
     NoModel,
 }
 

@@ -101,7 +101,7 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// A part of a streamed message.
+/// An update to a message that is being streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
     /// The next piece of the text.

@@ -60,7 +60,7 @@ pub(super) trait ReplyBuilder: Send {
     /// Returns true if the provider marked the end of the stream.
     fn is_done(&self) -> bool;
 
-    /// Returns true if the message is complete even if no more data arrives.
+    /// Returns true if the message is complete, so that no more data is needed.
     fn is_whole(&self) -> bool;
 
     /// Returns the message, or `None` if it is empty.

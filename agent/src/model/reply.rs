@@ -1,5 +1,5 @@
-//! Parsing of a response body: byte chunks, which may be split anywhere, are assembled into a
-//! complete message.
+//! Parsing of a response body: byte chunks with arbitrary boundaries are assembled into a complete
+//! message.
 
 use std::fmt;
 
@@ -99,7 +99,7 @@ impl ReplyReader {
         self.builder.is_done()
     }
 
-    /// Returns true if the message is complete even if no more data arrives.
+    /// Returns true if the message is complete, so that no more data is needed.
     pub fn is_whole(&self) -> bool {
         self.builder.is_whole()
     }

@@ -1,4 +1,4 @@
-//! Server-sent events, parsed from pieces of bytes that may be split anywhere.
+//! Server-sent events, parsed from byte chunks with arbitrary boundaries.
 
 /// A parser that collects the `data` of events. It accepts any line ending, comments, unknown
 /// fields, `data:` without a space, and a stream that ends in the middle of an event.

@@ -78,8 +78,8 @@ pub struct RunSeed<'a> {
     pub run: &'a str,
     /// The session that the run belongs to.
     pub session: Option<&'a str>,
-    /// The id of the session whose state the run uses: the run's session, or a session that exists
-    /// only for this run.
+    /// The id of the session whose state the run uses. A run that belongs to no session uses the
+    /// state of a session that exists only for that run.
     pub state: &'a str,
     /// The data in the run's request from which the run's parts are created.
     pub origin: &'a Json,

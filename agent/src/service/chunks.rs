@@ -221,15 +221,15 @@ impl Chunk {
     }
 }
 
-/// The part of the model's output that has been received, with the answer that it contains.
+/// The model's output that has been received so far, and the answer that it contains.
 #[derive(Debug, Default)]
 struct Draft {
     step: u32,
-    /// Size of the whole output, in bytes.
+    /// Size of all output received in this step, in bytes.
     size: usize,
-    /// The output that has not been read yet.
+    /// The received output that has not been read yet.
     unread: String,
-    /// The part that the unread output belongs to.
+    /// The part of the output in which `unread` starts.
     part: Part,
     /// The part of the answer that has been sent.
     sent: String,
@@ -326,8 +326,8 @@ impl Draft {
     }
 }
 
-/// Continues reading `part` of the output in `rest`. Returns `None` if more output must be received
-/// first.
+/// Continues reading `part` from `rest`, the unread output. Returns `None` if more output must be
+/// received first.
 fn read(part: Part, rest: &str) -> Option<Read<'_>> {
     if matches!(part, Part::Start | Part::Call | Part::Opened) {
         let space = rest.len() - rest.trim_start().len();
@@ -383,7 +383,7 @@ fn shown<'a>(part: Part, rest: &'a str, mark: &str) -> Option<Read<'a>> {
     (!piece.is_empty()).then_some((part, piece.len(), piece))
 }
 
-/// Returns the length of the longest suffix of `text` that is a prefix of `mark`, in bytes.
+/// Returns the length, in bytes, of the longest suffix of `text` that is a prefix of `mark`.
 fn held(text: &str, mark: &str) -> usize {
     let ends = |length: &usize| mark.get(..*length).is_some_and(|begin| text.ends_with(begin));
     (1..mark.len()).rev().find(ends).unwrap_or(0)

@@ -27,14 +27,14 @@ use crate::reload::CatalogDiff;
 use crate::report::Report;
 use crate::store::{TenantStore, own_session};
 
-/// The reason for suspending a run whose process stops.
+/// The reason that is reported when a run is suspended because this process is stopping.
 const STOPPING: &str = "the process stops; the run goes on in the next one";
 
-/// The reason for suspending a run that is handed over.
+/// The reason that is reported when a run is suspended so that another process can resume it.
 const HANDED_OVER: &str = "the process stops; the run goes on in another one";
-/// The reason for not driving a run that another process drives.
+/// The reason that is reported when a run is not driven because another process drives it.
 const HELD: &str = "the run is suspended: it is under way in another process";
-/// The reason for suspending a run that another process has taken over.
+/// The reason that is reported when a run is suspended because another process has taken it over.
 const LOST: &str = "this process lost its lease of the run, since it did not renew it in time; \
                     another process drives the run";
 /// Delay before a run that could not be driven is retried.
@@ -130,7 +130,7 @@ impl RunService {
         Ok(())
     }
 
-    /// Cancels a queued run that no process has taken and records `reason`. `lock` is the lock on
+    /// Cancels a queued run that no process has taken, and records `reason`. `lock` is the lock on
     /// the run.
     pub(super) async fn cancel_queued(
         &self,

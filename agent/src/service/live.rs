@@ -16,10 +16,11 @@ use crate::journal::ParkedRun;
 use crate::report::Report;
 use crate::sink::Sink;
 
-/// Maximum number of recorded events in memory.
+/// Maximum number of recorded events that a run keeps in memory.
 const MAX_EVENTS: usize = 256;
-/// Maximum total size of the answers in memory, in bytes. A piece that would exceed it is dropped.
-/// Followers receive the whole answer with the event that records it.
+/// Maximum total size of the answers that a run keeps in memory, in bytes. A piece of an answer
+/// that would exceed this limit is dropped. Followers receive the whole answer with the event that
+/// records it.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// The outcome of driving a run in this process.
@@ -66,7 +67,7 @@ struct Kept {
     answer: Answer,
 }
 
-/// An answer from the model: the live events between two recorded events.
+/// The model's answer, collected from the live events between two recorded events.
 #[derive(Default)]
 struct Answer {
     step: u32,
@@ -143,9 +144,9 @@ impl LiveRun {
         }
     }
 
-    /// Returns the events after the event `seen`. The last event of a run is returned only once the
-    /// end of the run is recorded, so that the session is already saved when a client receives the
-    /// event.
+    /// Returns the events after the event with the sequence number `seen`. The last event of a run
+    /// is returned only once the end of the run is recorded, so that the session is already saved
+    /// when a client receives the event.
     pub(super) fn news(&self, seen: u64, position: &mut AnswerPosition) -> News {
         let state = self.lock();
         if seen < state.floor {
@@ -178,8 +179,9 @@ impl LiveRun {
         (state.newest, state.outcome.clone())
     }
 
-    /// Returns the pieces of the answer after the recorded event `seen` that the follower has not
-    /// received, if they are still in memory.
+    /// Returns the pieces of an answer that the follower has not received, if they are still in
+    /// memory. The answer is the one that follows the recorded event with the sequence number
+    /// `seen`.
     pub(super) fn pieces(&self, seen: u64, position: &mut AnswerPosition) -> Vec<Arc<Envelope>> {
         let (state, mut pieces) = (self.lock(), Vec::new());
         let next = state.kept.partition_point(|kept| kept.event.seq <= seen);
@@ -217,7 +219,7 @@ impl Answer {
         }
     }
 
-    /// Adds a live event. A piece is dropped if it is longer than `room` bytes.
+    /// Adds a live event. A piece of the answer is dropped if it is longer than `room` bytes.
     fn add(&mut self, event: &Envelope, room: usize) {
         match &event.event {
             Event::Delta { step, text } => {

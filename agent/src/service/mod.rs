@@ -2,9 +2,9 @@
 //!
 //! A run does not depend on a connection. [`RunService::start`] queues a run durably and returns
 //! its id. [`RunService::follow`] returns its events: first the recorded ones, then the live ones,
-//! each exactly once. The client that started a run may disconnect and follow it again later, in
-//! this process or in the next one. [`RunService::resume_open`] resumes the runs of a process that
-//! has ended.
+//! each exactly once. The client that started a run may disconnect and follow it again later, even
+//! through another process. [`RunService::resume_open`] resumes the runs of a process that has
+//! ended.
 //!
 //! ```text
 //! start ─► queue of the session ─► assemble ─► drive ─► settle ─► end
@@ -66,7 +66,7 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// Waits until the run has ended, is parked or is suspended.
+    /// Waits until the run ends, is parked or is suspended, and returns the outcome.
     pub async fn outcome(&self) -> Outcome {
         self.live.outcome().await
     }
@@ -83,7 +83,8 @@ impl RunHandle {
 pub struct RunMoves {
     /// Number of runs that this process took over after they had started.
     pub taken: u64,
-    /// Number of runs that another process took over because this process did not renew its lease.
+    /// Number of runs that another process took over because this process did not renew their
+    /// leases in time.
     pub lost: u64,
 }
 
@@ -225,7 +226,8 @@ impl RunService {
     /// crashed its process.
     ///
     /// # Errors
-    /// If there is no such run, or neither it nor a child run is waiting to be released.
+    /// If there is no such run, neither it nor a child run is waiting to be released, or the run
+    /// cannot be resumed.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
         let is_below = child::release(store, run).await?;
@@ -273,8 +275,8 @@ impl RunService {
         view::get(self, store, run).await
     }
 
-    /// Returns the runs that match the filter, newest first. If the filter has no status, queued
-    /// runs come first.
+    /// Returns the runs that match the filter, newest first. Queued runs precede all other runs.
+    /// They are omitted if the filter sets `status`, `before` or `tree_of`.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -378,7 +380,9 @@ impl RunService {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an active run of a tree. Returns the run, and true if it was not already active.
+    /// Adds a run in the tree of `root` to the active runs, unless it is already active. Returns
+    /// the active run, and true if it was added. The events of the run up to the sequence number
+    /// `recorded` are in the store.
     fn add(
         &self,
         tenant: &Tenant,

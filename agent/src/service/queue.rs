@@ -40,7 +40,7 @@ pub(super) struct Position {
     member: Option<Member>,
 }
 
-/// A run's position in its session's queue, with its slot in this process.
+/// A run's position in the queue of its session, and the run's slot in this process.
 pub(super) struct Place {
     /// The position in the session's queue.
     pub(super) position: Position,
@@ -69,7 +69,7 @@ struct Slot {
 
 impl SessionQueues {
     /// Takes the next position in the session's queue. At most `waiting` runs may wait in it. The
-    /// order of the runs is fixed when this returns, even before their turns begin.
+    /// order of the runs is fixed when this method returns, even before their turns begin.
     pub(super) async fn queue(
         &self,
         tenant: &Tenant,

@@ -1,5 +1,5 @@
-//! The background work of a process that shares a store with others: it takes runs that no process
-//! drives, and cancels its own runs when other processes request it.
+//! The background work of a process that shares a store with others: the process takes runs that no
+//! process drives, and cancels its own runs at the request of other processes.
 //!
 //! All state is in the tables of the store. The tables are read twice a second, and also when any
 //! process queues a run or requests a cancellation. While runs wait, the tables are also read when

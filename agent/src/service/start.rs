@@ -65,8 +65,9 @@ impl Default for ServiceLimits {
 }
 
 impl RunService {
-    /// Starts a run and returns its handle. When this returns, the run is durable: it is driven
-    /// even if the caller disconnects. If this process ends, the next process drives the run.
+    /// Starts a run and returns its handle. When this method returns, the run is durable: it is
+    /// driven even if the caller disconnects. If this process ends, the next process drives the
+    /// run.
     ///
     /// # Errors
     /// If a [limit](ServiceLimits) is reached, the service is stopping, or the store cannot be
@@ -83,7 +84,7 @@ impl RunService {
     /// Starts a run if it can begin in this process, and queues it otherwise. A queued run is
     /// driven by a process that [looks after](RunService::look_after) the store, once a slot is
     /// free and all earlier runs of its session have begun. Returns the run's id, and its handle if
-    /// it is active here. When this returns, the run is durable.
+    /// it is active here. When this method returns, the run is durable.
     ///
     /// # Errors
     /// If the queue is full, too many runs of the session are waiting, the service is stopping, or
@@ -140,7 +141,7 @@ impl RunService {
         let session = request.session.as_deref();
         let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
         let run = self.queued_run(request);
-        // Other processes that look for queued runs skip locked ones.
+        // The run is locked before it is queued, so that no other process takes it from the queue.
         let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
         store.enqueue(run.clone()).await?;
         let place = Place { position, slot: Some(slot) };

@@ -11,10 +11,10 @@
 //! events of each run keep their order, and the events of a child run appear between the
 //! `tool_start` and the `tool_result` of the program that started the child run.
 //!
-//! **A cursor** identifies a recorded event by its run and its number. A reader that follows a tree
-//! from a cursor receives exactly the recorded events after it. Recorded events are always read
-//! from the store. The active runs only signal that there are new events, so a reader never sees an
-//! event before its position is fixed.
+//! **A cursor** identifies a recorded event by its run and its sequence number in that run. A
+//! reader that follows a tree from a cursor receives exactly the recorded events after it. Recorded
+//! events are always read from the store. The active runs only signal that there are new events, so
+//! a reader never sees an event before its position is fixed.
 //!
 //! **Live events**, which are pieces of answers, appear between the recorded events of their run
 //! and have no cursor. A slow reader may miss them.

@@ -1,4 +1,4 @@
-//! Checking a whole store: its file, its references, and each of its records.
+//! The check of a whole store. It covers the file, the references between rows, and each record.
 
 use std::collections::HashMap;
 use std::fmt;

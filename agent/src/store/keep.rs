@@ -1,8 +1,8 @@
 //! The removal of old data: ended runs and their events, and unused sessions.
 //!
 //! A root run and its descendants form a tree. A tree is removed only if all its runs have ended,
-//! so that no child run loses the parent that waits for it. The age of a tree is the age of its
-//! root run.
+//! so that no child run loses the parent that waits for it. The age of a tree is the time since its
+//! root run ended.
 //!
 //! Everything is removed in small transactions, so that other writers never wait for long.
 
@@ -18,13 +18,14 @@ use crate::tenant::Tenant;
 
 /// Maximum number of runs or sessions that one transaction removes.
 const BATCH: u64 = 200;
-/// Time after which a transaction removes no more runs.
+/// Time after which a transaction stops removing runs and events.
 const SLICE: Duration = Duration::from_millis(50);
 /// Pause between two transactions.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Interval between a server's sweeps.
+/// Interval at which a server removes old data.
 const SWEEP: Duration = Duration::from_secs(600);
-/// The name of the lock that a sweep holds. The lock belongs to the default tenant.
+/// The name of the lock that a process holds while it removes old data. The lock belongs to the
+/// default tenant.
 pub(super) const LOCK: &str = "store:sweep";
 
 /// The retention periods for ended runs and their events. `None` means forever.

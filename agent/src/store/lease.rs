@@ -57,7 +57,7 @@ struct Held {
     lost: CancellationToken,
 }
 
-/// The locks of a store.
+/// The locks that an open [`Store`] holds, and the heartbeats that keep them.
 pub(super) struct Leases {
     db: Database,
     /// The identity of the process, followed by an id for this store.
@@ -117,7 +117,7 @@ impl Leases {
     }
 
     /// Stops the heartbeats and releases all locks. Does nothing if no heartbeats were started,
-    /// because the database then contains no rows of this store.
+    /// because this process then holds no locks in the store.
     pub(super) async fn close(&self) -> Result<(), Cause> {
         if !self.stop_heartbeats() {
             return Ok(());

@@ -22,7 +22,7 @@ use super::session::touch;
 use super::{TenantStore, now};
 use crate::error::Cause;
 
-/// The condition for the items that are visible to the memory's session: ?1 is the tenant, ?2 the
+/// The condition for the items that are visible to a session. ?1 is the tenant, and ?2 is the
 /// session.
 const VISIBLE: &str = "tenant = ?1 AND (session IS NULL OR session = ?2)";
 

@@ -1,7 +1,7 @@
-//! The store: sessions with their key-value state, the state and the memory of tenants, and the
-//! journal of runs. The store is either an SQLite file, which several processes on one machine can
-//! share, or a schema of a PostgreSQL database, which several machines can share. Large files can
-//! be objects outside the database; see [`BlobStore`].
+//! The store, which contains sessions with their key-value state, the state and the memory of
+//! tenants, and the journal of runs. The store is either an SQLite file, which several processes on
+//! one machine can share, or a schema of a PostgreSQL database, which several machines can share.
+//! Large files can be objects outside the database; see [`BlobStore`].
 //!
 //! A [`Store`] represents the whole database. All functions that access a tenant's data are methods
 //! of [`TenantStore`], which [`Store::tenant`] returns. Therefore they cannot be called without a
@@ -170,8 +170,8 @@ impl Store {
         self.db.observe(Box::new(observer));
     }
 
-    /// Releases all locks of this store, so that other processes can take them immediately. Call
-    /// this when the process stops.
+    /// Releases all locks that were acquired through this handle or its clones, so that other
+    /// processes can take them immediately. Call this method when the process stops.
     ///
     /// # Errors
     /// If the store cannot be written. The locks then become free when this process ends or, with
@@ -181,9 +181,11 @@ impl Store {
     }
 }
 
-/// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
+/// The part of a store that belongs to a tenant: its sessions, state, secrets and runs. Cheap to
+/// clone.
 ///
-/// It cannot access rows of other tenants, because each statement selects only the tenant's rows.
+/// A `TenantStore` cannot access rows of other tenants, because each of its statements selects only
+/// the tenant's rows.
 #[derive(Clone)]
 pub struct TenantStore {
     store: Store,

@@ -32,8 +32,8 @@ impl Holder {
         format!("{} {} {}", self.boot, self.pid, self.start_time)
     }
 
-    /// Returns true if the process is running. If the system does not provide this information,
-    /// returns true if `has_expired` is false, that is, if the process's heartbeats are not
+    /// Returns true if the process is running. If the system does not provide this information, the
+    /// process counts as running unless `has_expired` is true, that is, unless its heartbeats are
     /// overdue.
     pub(super) fn is_alive(&self, me: &Holder, has_expired: bool) -> bool {
         if me.boot.is_empty() || me.start_time.is_empty() {
@@ -73,8 +73,9 @@ impl Process {
         }
     }
 
-    /// Parses the start time of a process: the twentieth field after the name, which ends with the
-    /// last `)`. Returns `None` for a zombie, which has already ended.
+    /// Parses the start time of a process from the content of its `/proc/PID/stat` file. It is the
+    /// twentieth field after the process's name, which ends with the last `)`. Returns `None` for a
+    /// zombie, which has already ended.
     fn start_time(stat: &str) -> Option<String> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();

@@ -60,8 +60,8 @@ impl Store {
     /// before its queued ones, which are sorted by priority and then by age. Only the oldest run of
     /// a session is returned, and only if no process is handling another message of the session.
     ///
-    /// The locks of an ended process count as free once its lease has expired or, with SQLite,
-    /// immediately.
+    /// With SQLite, the locks of an ended process count as free immediately. With PostgreSQL, they
+    /// count as free once the process's lease has expired.
     pub(crate) async fn free_runs(&self, look: QueueLook<'_>) -> Result<Vec<FreeRun>, StoreError> {
         let QueueLook { limit, per_tenant, offers } = look;
         if offers.is_empty() {

@@ -1,4 +1,4 @@
-//! Reading and writing the table rows for runs, calls and events.
+//! Functions that read and write the table rows of runs, calls and events.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -136,7 +136,7 @@ impl Places {
         Ok(places)
     }
 
-    /// Returns the next position.
+    /// Returns the next reserved position and removes it from the range.
     pub(super) fn next(&mut self) -> i64 {
         let place = self.next;
         self.next += 1;
@@ -172,8 +172,8 @@ pub(super) fn write_events(
     Ok(())
 }
 
-/// Adds the files that a run changed to its session's files. Skips the first turn of the run, which
-/// contains the files with which the run began.
+/// Adds a run's file changes to the files of its session. Skips the first turn of the run, which
+/// records the files that the run began with.
 pub(super) fn keep_files(
     transaction: &mut Transaction<'_>,
     of: Owner<'_>,

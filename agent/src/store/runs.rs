@@ -407,7 +407,8 @@ fn write_call(
     Ok(())
 }
 
-/// Returns the root run of the tree that the events belong to, or `None` if there are no events.
+/// Returns the id of the root run of the tree that the events belong to, or `None` if there are no
+/// events.
 fn root_of(events: &[Envelope]) -> Option<String> {
     events.first().map(|event| event.root_run_id.clone())
 }

@@ -47,8 +47,8 @@ impl RecordSeal {
         RecordSeal { mask, keys, tenant, cipher: OnceLock::new(), opened: AtomicBool::new(false) }
     }
 
-    /// Returns true if a record must be encrypted. In JSON, the strings are also searched in
-    /// decoded form, because they may contain escapes.
+    /// Returns true if a record must be encrypted. If the record is JSON, its strings are also
+    /// searched in decoded form, because they may contain escapes.
     fn needs(&self, record: &[u8]) -> bool {
         let in_json =
             || serde_json::from_slice(record).is_ok_and(|value: Json| self.mask.finds_in(&value));

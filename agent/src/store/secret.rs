@@ -194,7 +194,7 @@ pub struct LazySecrets {
 
 impl LazySecrets {
     /// Creates the secrets without opening the store. `open` may block. `may_exist` must not open
-    /// the store, and returns false only if there are certainly no secrets.
+    /// the store, and must return false only if there are certainly no secrets.
     pub fn new(
         may_exist: impl Fn() -> bool + Send + Sync + 'static,
         open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,

@@ -176,8 +176,8 @@ impl TenantStore {
     }
 
     /// Returns the whole conversation of a session, oldest message first. Unlike
-    /// [`history`](TenantStore::history), this returns all messages and does not record a use of
-    /// the session.
+    /// [`history`](TenantStore::history), this method returns all messages and does not record a
+    /// use of the session.
     ///
     /// # Errors
     /// If the store cannot be read.

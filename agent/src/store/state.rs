@@ -44,7 +44,8 @@ struct Tables {
     /// A statement that locks the owner's row, creates it if missing, and sets the time of its last
     /// use to the next parameter.
     lock: &'static str,
-    /// A statement that adds the next parameter to the owner's size and returns the new size.
+    /// A statement that adds the next parameter to the recorded size of the owner's state, in
+    /// bytes, and returns the new size.
     grow: &'static str,
 }
 

@@ -111,8 +111,8 @@ fn error(error: StoreError) -> String {
 
 type Step = fn(&TenantStore) -> BoxFuture<'_, Result<(), String>>;
 
-/// One step for each function that writes. The steps are ordered so that each of them changes
-/// something.
+/// A step for each function that writes to the store. The steps are ordered so that each of them
+/// changes something.
 const STEPS: &[(&str, Step)] = &[
     ("extend", |of| {
         let messages = vec![Message::user("q"), Message::assistant("zero \u{0}")];

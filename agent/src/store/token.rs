@@ -13,7 +13,7 @@ use crate::tenant::Tenant;
 pub struct TokenLine {
     /// The name, unique within the tenant.
     pub name: String,
-    /// The scope.
+    /// The name of the token's scope.
     pub scope: &'static str,
     /// Creation time, in milliseconds since 1970.
     pub made: u64,

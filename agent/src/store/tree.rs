@@ -1,9 +1,9 @@
 //! The events of a run tree, in the order in which they were recorded.
 //!
-//! Each event has a position in its tree's order. The row of the root run counts the positions. A
-//! transaction that adds events locks that row until it ends, so a reader that sees an event also
-//! sees all earlier events. Therefore the order is the same for every reader and after a restart,
-//! and a reader can resume after any event.
+//! Each event has a position in its tree's order. The row of the root run contains the number of
+//! positions. A transaction that adds events locks that row until it ends, so a reader that sees an
+//! event also sees all earlier events. Therefore the order is the same for every reader and after a
+//! restart, and a reader can resume after any event.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub(crate) struct TreeStatus {
 
 impl TenantStore {
     /// Returns at most `limit` events of the tree with the root run `top`, in order. Starts after
-    /// the event `after`, given by its run and number, or at the first event if there is no such
-    /// event.
+    /// the event `after`, given by its run and its sequence number, or at the first event if
+    /// `after` is `None` or the tree does not contain that event.
     pub(crate) async fn tree_events(
         &self,
         top: &str,
@@ -91,7 +91,7 @@ impl TenantStore {
         .await
     }
 
-    /// Returns the ended root runs that still have unfinished child runs.
+    /// Returns the ids of the ended root runs that still have unfinished child runs.
     pub(crate) async fn ended_above_open(&self) -> Result<Vec<String>, StoreError> {
         self.read(|transaction, (tenant, _)| {
             let query = "SELECT DISTINCT top.id FROM run AS child

@@ -55,8 +55,8 @@ impl Store {
         self.db.wake(&topic.text());
     }
 
-    /// Returns a receiver of future wake-ups. Call this before polling, so that no wake-up is
-    /// missed.
+    /// Returns a receiver of future wake-ups. Call this method before polling, so that no wake-up
+    /// is missed.
     pub(crate) fn wakes(&self) -> Wakes {
         Wakes(self.db.wakes())
     }

@@ -108,7 +108,7 @@ pub fn clip(text: &str, chars: usize) -> String {
     if count <= chars {
         return text.to_owned();
     }
-    // Reserves space for the note.
+    // Reserves space for the note about the omitted characters.
     let room = chars.saturating_sub(30).max(chars / 2);
     let (head, tail) = (room - room / 3, room / 3);
     let begin: String = text.chars().take(head).collect();

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::{Step, clip};
 
-/// Maximum number of distinct tools, agents or models. Additional names are counted together, so
-/// that memory use stays bounded for a trace of any size.
+/// Maximum number of tools that are counted separately. The same limit applies to agents and to
+/// models. The other names of each kind are counted together, so that memory use stays bounded for
+/// a trace of any size.
 const MAX_NAMES: usize = 2_000;
 /// Maximum length of the name of a tool, agent or model, in characters.
 const NAME_CHARS: usize = 200;

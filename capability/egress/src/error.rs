@@ -1,4 +1,4 @@
-//! The errors that requests return, including every error message.
+//! The errors that requests return, with the text of every message.
 
 use std::error::Error;
 use std::fmt;

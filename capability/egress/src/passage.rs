@@ -190,7 +190,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Replaces secrets in a response.
+    /// Replaces secrets in a response with references and returns it as an [`Incoming`].
     #[must_use]
     pub fn answer(&self, mut response: Response) -> Incoming {
         let cleaner = self.cleaner();

@@ -40,7 +40,7 @@ static PUBLIC_HEADERS: [HeaderName; 8] = [
     header::USER_AGENT,
 ];
 
-/// One request in a chain of redirects. Its URL contains no credentials.
+/// A request in a chain of redirects. Its URL contains no credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     pub(crate) url: Url,

@@ -1,4 +1,4 @@
-//! Resolving host names, and checking their addresses.
+//! Resolves host names and checks their addresses.
 
 use std::io;
 use std::net::IpAddr;
@@ -29,8 +29,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Checks the addresses of a name. If one address is denied, all of them are: a name with public
-/// and private addresses is either misconfigured or an attack.
+/// Checks and returns the addresses of a name. Fails if any of the addresses is denied: a name with
+/// both public and private addresses is either misconfigured or an attack.
 pub(crate) fn check(
     name: &str,
     answer: io::Result<Vec<IpAddr>>,

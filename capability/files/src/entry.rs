@@ -59,7 +59,7 @@ pub enum ChangeKind {
 }
 
 /// A difference between the original base and the run's files. Replacing an entry with one of a
-/// different type counts as two changes: deleted, then created.
+/// different type counts as two changes: a deletion, then a creation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Change {
     /// The path relative to the workdir's root, without a leading `/`.

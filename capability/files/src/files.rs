@@ -226,7 +226,7 @@ impl Files {
         })
     }
 
-    /// Creates a link at `path` and any missing parent folders. An absolute target starts at the
+    /// Creates a link at `path`. Creates missing parent folders. An absolute target starts at the
     /// root of the workdir and is stored relative to the link. The target need not exist.
     ///
     /// # Errors

@@ -31,9 +31,9 @@ const MAX_LINKS: usize = 40;
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The host's own files and folders, identified by their paths on the host. They need not exist
-/// yet. A folder includes everything in it. Files in a workdir are protected from its runs under
-/// every name: other spellings, links, hard links and mounts. The links on the path of such a file
-/// are protected, too: if a run replaced one, the host would use another file.
+/// yet. Everything in such a folder also belongs to the host. Files in a workdir are protected from
+/// its runs under every name: other spellings, links, hard links and mounts. The links on the path
+/// of such a file are protected, too: if a run replaced one, the host would use another file.
 ///
 /// ```
 /// use wattle_files::HostFiles;

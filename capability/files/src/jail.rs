@@ -112,7 +112,7 @@ impl Jail {
     }
 
     /// Opens an entry by resolving its path one name at a time, each relative to the previous
-    /// folder. A path has no `..`, so this cannot leave the root.
+    /// folder. A path contains no `..`, so no step leads out of the root.
     fn step_by_step(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let mut folder = self.top.try_clone()?;
         let parents = path.names().count().saturating_sub(1);

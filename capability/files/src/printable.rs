@@ -1,4 +1,4 @@
-//! Formatting of paths and names in messages.
+//! Formats paths and names for messages.
 
 /// Formats a path or a name for a message. Escapes control characters and truncates long strings.
 pub(crate) fn printable(text: impl std::fmt::Display) -> String {

@@ -1,4 +1,4 @@
-//! Reading an open file: a snapshot of a file in the overlay, or a handle to a file in the base.
+//! The reader of an open file: a snapshot of a file in the overlay, or a handle to one in the base.
 
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
-//! Tests applying changes while another process changes the base: conflicts are reported, and
-//! nothing is lost.
+//! Tests that changes can be applied while another process changes the base: conflicts are
+//! reported, and nothing is lost.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// Creates a run over a base that contains a file at each path.
+    /// Creates a base with a file at each path, and the files of a run that uses the base.
     fn over(paths: &[&str]) -> World {
         let dir = tempfile::tempdir().unwrap();
         let world = World { files: Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), dir };

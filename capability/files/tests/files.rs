@@ -1,4 +1,4 @@
-//! Tests reads, writes, moves and removals, with a base and without one.
+//! Tests of reads, writes, moves and removals, with a base and without one.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Tests the host's own files in a workdir. A run cannot see a store or a key, or change a project
-//! file, under any name.
+//! Tests that the host's own files in a workdir are protected. A run cannot see a store or a key,
+//! or change a project file, under any name.
 
 #![allow(
     clippy::unwrap_used,
@@ -128,7 +128,8 @@ fn another_name_of_the_store_does_not_help() {
     assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
 }
 
-/// Checks that a run can neither remove, move nor replace an entry on the path to a host's file.
+/// Checks that a run cannot remove, move or replace an entry on the path to one of the host's own
+/// files.
 fn assert_pinned(files: &Files, entry: &str) {
     for refused in [
         files.remove(entry),

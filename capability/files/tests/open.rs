@@ -1,5 +1,5 @@
-//! Tests open files, new links, modification times, and the creation of entries at paths that must
-//! be unused, in all types of run.
+//! Tests of open files, new links, modification times, and the creation of entries at paths that
+//! must be unused, in all types of run.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

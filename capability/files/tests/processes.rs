@@ -1,4 +1,4 @@
-//! Tests several processes in one workdir: nothing is lost, and a killed process leaves only
+//! Tests with several processes in one workdir: nothing is lost, and a killed process leaves only
 //! complete files.
 
 #![allow(

@@ -127,7 +127,7 @@ impl<'f> Search<'f> {
     }
 
     /// Adds a path if it is a folder and `folders` is true, or if it is a file and `folders` is
-    /// false.
+    /// false. If a wildcard matched the path (`found` is true), skips a path that may not be read.
     fn check(&mut self, path: &str, folders: bool, found: bool) -> Result<(), Failure> {
         let stat = self.files.stat(path);
         match self.unless_missing(stat, found)?.map(|stat| stat.kind) {

@@ -57,7 +57,7 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Excerpts from `git`'s error messages, each group with a hint for the operator.
+/// Groups of excerpts from `git`'s error messages, each group with a hint for the operator.
 const HINTS: &[(&[&str], &str)] = &[
     (
         &["Permission denied (", "Load key "],

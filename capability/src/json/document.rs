@@ -74,7 +74,7 @@ impl Document {
         }
     }
 
-    /// Returns the nesting depth of the value. A value that contains no others has depth 1.
+    /// Returns the nesting depth of the value. A value that contains no other values has depth 1.
     pub(super) fn depth(&self) -> usize {
         let inner = match self {
             Document::Array(items) => items.iter().map(Document::depth).max(),

@@ -37,8 +37,8 @@ pub(super) async fn query_with(
     apply(run.account(), (&vars, &filter), doc.as_bytes(), now, run.deadline()).await
 }
 
-/// Converts a map that contains a filter's variables to a JSON object. Fails if a key is not a
-/// valid variable name.
+/// Encodes a filter's variables as a JSON object. `map` is the handle of the map that contains
+/// them. Fails if a key is not a valid variable name.
 fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -4,8 +4,8 @@ use super::Memory;
 use crate::PortFuture;
 use crate::search::{Nearest, Vectors};
 
-/// The vectors of a memory's items. Missing vectors are computed first for the items that the
-/// keyword search found.
+/// The vectors of a memory's items. When missing vectors are computed, the items that the keyword
+/// search found come first.
 pub(super) struct ItemVectors<'a> {
     pub(super) memory: &'a dyn Memory,
     pub(super) by_words: &'a [(i32, f64)],

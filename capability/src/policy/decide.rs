@@ -97,7 +97,9 @@ impl Policy {
         decision
     }
 
-    /// Returns the resources that a call may touch through `reach`, given the program's arguments.
+    /// Returns the resources that a call may touch. `reach` describes them as far as they are known
+    /// from the program, and `args` are the program's arguments. If some of the possible kinds of
+    /// resource are denied and others are not, omits those that are denied.
     fn subjects(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Subject> {
         match reach {
             Reach::Named(target, Argument::Unknown) => {

@@ -53,8 +53,8 @@ pub(super) struct Findings {
 }
 
 impl Index {
-    /// Opens the index in a file. If there is no file or it cannot be used, the index is kept in
-    /// memory.
+    /// Opens the index in the file at `path`. If `path` is `None` or the file cannot be used, the
+    /// index is kept in memory.
     pub(super) fn open(path: Option<PathBuf>) -> Index {
         let mut index = Index {
             shared: Store::new(path, false),

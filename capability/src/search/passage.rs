@@ -1,4 +1,4 @@
-//! Splitting a file's text into passages with line numbers.
+//! Splits a file's text into passages with line numbers.
 
 /// Maximum length of a passage, in characters.
 const MAX_CHARS: usize = 1_200;

@@ -1,4 +1,4 @@
-//! Splitting documents into words for the index, and converting queries to index expressions.
+//! Splits documents into words for the index, and converts queries into index expressions.
 
 /// Maximum number of words in a query.
 const MAX_WORDS: usize = 48;

@@ -1,4 +1,4 @@
-//! One database of the index, with its queries and updates.
+//! A database of the search index, with its queries and updates.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -30,7 +30,8 @@ const RETENTION: i64 = 86_400;
 /// Minimum time between two updates of a snapshot's last-use time, in seconds.
 const USE_PRECISION: i64 = 3_600;
 
-/// One database of the index.
+/// A database of the search index. Each index has two: a database for the files on disk, shared by
+/// all runs of the workdir, and a database for the files in the run's overlay.
 pub(super) struct Store {
     pub(super) connection: Option<Connection>,
     /// The path of the database file, or `None` if the database is in memory.

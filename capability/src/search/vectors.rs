@@ -9,8 +9,8 @@ use super::meaning::{Nearest, Vectors};
 use super::rank::PassageId;
 use crate::PortFuture;
 
-/// The vectors of the passages in the run's view. Missing vectors are computed first for the
-/// passages that the keyword search found.
+/// The vectors of the passages in the run's view. When missing vectors are computed, the passages
+/// that the keyword search found come first.
 pub(super) struct PassageVectors<'a> {
     pub(super) index: &'a Arc<Mutex<Option<Index>>>,
     pub(super) found: &'a Findings,

@@ -1,4 +1,4 @@
-//! Parsing of workbooks, which are either TOML or Org documents.
+//! Parses workbooks, which are either TOML or Org documents.
 
 use std::collections::BTreeMap;
 

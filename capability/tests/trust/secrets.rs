@@ -58,7 +58,7 @@ async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
         "{sent}"
     );
     assert!(!output.contains("tok/3n") && output.contains("you are ${secret:api} ("), "{output}");
-    // The same holds for responses to requests without a secret.
+    // The secret is also replaced in the response to a request that contains no secret.
     let later =
         run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
     assert!(later.starts_with("you are ${secret:api} (") && !later.contains("tok/3n"), "{later}");

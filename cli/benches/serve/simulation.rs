@@ -1,17 +1,17 @@
 //! A simulation of many servers with one database, based on measured processor times.
 //!
 //! Runs arrive at random (a Poisson process). Each run alternates between the database, its server
-//! and the model: before and after each model request, it needs a number of transactions and then
-//! one of its server's processors. All runs share the processors of the database, and the runs of a
-//! server share the processors of that server. A run waits in a queue if no processor is free.
-//! Service times are exponentially distributed around the measured means, which makes them more
-//! variable than in reality. The model takes the same time for each request and is never busy. The
-//! network, locks and the database's disk are not simulated.
+//! and the model. Before and after each model request, it performs several transactions in the
+//! database and then occupies one of its server's processors. All runs share the processors of the
+//! database, and the runs of a server share the processors of that server. A run waits in a queue
+//! if no processor is free. Service times are exponentially distributed around the measured means,
+//! which makes them more variable than in reality. The model takes the same time for each request
+//! and is never busy. The network, locks and the database's disk are not simulated.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The measurements of a run with two model requests.
+/// The measured resource usage of a run with two model requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Measured {
     /// Processor time of the database, in seconds.
@@ -76,7 +76,7 @@ fn simulate(
     let mut random = fastrand::Rng::with_seed(7);
     let mut exponential = |mean: f64| -mean * (1.0 - random.f64()).ln();
     let rounds = REQUESTS + 1;
-    // Each round consists of the transactions, one after another, and then the server.
+    // In each round, a run performs its transactions one after another and then visits its server.
     let transactions = (measured.transactions / rounds as f64).round().max(1.0) as usize;
     let visits = rounds * (transactions + 1);
     let database = measured.database / (rounds * transactions) as f64;
@@ -85,8 +85,8 @@ fn simulate(
         (0..servers).map(|_| station(PER_SERVER, measured.server / rounds as f64)).collect();
     stations.push(station(of_database, database));
     let (mut runs, mut times) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    // Each event has a time in nanoseconds, a run and a flag. If the flag is true, the run leaves
-    // the processor of a station; otherwise it arrives at a station.
+    // Each event is a tuple of a time in nanoseconds, a run and a flag. If the flag is true, the
+    // run leaves the processor of a station; otherwise it arrives at a station.
     let mut events = BinaryHeap::new();
     let nanos = |seconds: f64| (seconds * 1e9) as u64;
     let mut arrival = 0.0;

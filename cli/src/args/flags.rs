@@ -228,7 +228,8 @@ fn given<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
 
-/// Declares the settings of a command as a list of groups, which become one layer.
+/// Declares the settings of a command as a list of option groups. The values of all groups become
+/// one layer.
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $group:ident,)* })*) => {$(
         $(#[$doc])*

@@ -96,7 +96,7 @@ async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
 /// number.
 const PLACEHOLDER: &str = "1";
 
-/// Returns a copy of the agent in which placeholders replace the missing values of its context, and
+/// Returns a copy of the agent in which placeholders replace missing context values. Also returns
 /// the keys of these values.
 fn with_placeholders(agent: &AgentSpec, setup: &Setup) -> (AgentSpec, Vec<String>) {
     let (mut agent, settings) = (agent.clone(), setup.settings(RUN_STEPS));

@@ -141,8 +141,8 @@ fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
     json!({"argument": argument, "kind": noun(target).to_ascii_lowercase(), "values": values})
 }
 
-/// Converts a string to JSON. The result is a string if all of it is known, otherwise an array of
-/// its parts.
+/// Converts a string to JSON. The result is a JSON string if the whole string is known, and
+/// otherwise an array of its parts.
 fn value(text: &Text) -> Json {
     let part = |part: &Part| match part {
         Part::Literal(text) => json!({"text": text}),

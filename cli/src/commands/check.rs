@@ -212,7 +212,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     let diagnostics = match &prepared {
         Ok(program) => program.warnings().to_vec(),
         Err(first) => match runtime.check(source, MOST).await {
-            // Only the engine rejects the program.
+            // The checks found no error, so only the engine rejects the program.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,
         },

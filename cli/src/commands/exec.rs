@@ -164,7 +164,8 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     Err(super::no_program(&catalog, program, ", and no such file", super::LIST))
 }
 
-/// Checks the arguments of a program with front matter and returns the program with its arguments.
+/// Checks the given arguments against the program's front matter. Returns the program with its
+/// arguments.
 fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
     let args = entry.arguments(given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
     let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));

@@ -11,7 +11,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, GOOD, paint};
 use crate::setup;
 
-/// The note about runs whose seals have version 1.
+/// The note about runs that were sealed with version 1 of the seal format.
 const OLD: &str = ", version 1: a run before it that was removed is not seen";
 
 /// Verifies a trace or prints the tenant's public key.

@@ -59,8 +59,8 @@ fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
 /// The command that lists the programs.
 const LIST: &str = "wattle catalog list";
 
-/// Returns the error for an unknown program. `nor` is appended to its message. Its hint names
-/// similar programs or, if there are none, `list`, the command that lists all programs.
+/// Returns the error for an unknown program. `nor` is appended to the error's message. The error's
+/// hint names similar programs or, if there are none, `list`, the command that lists all programs.
 pub(crate) fn no_program(catalog: &Catalog, name: &str, nor: &str, list: &str) -> Fault {
     let fault = Fault::usage(format!("no program `{name}` in the catalog{nor}"));
     let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();

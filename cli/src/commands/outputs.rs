@@ -1,8 +1,9 @@
 //! The files that a command writes for its user: artifacts, and the answer.
 //!
-//! Their content comes from a program or a model, and so may the entries of the folder that they
-//! are written to. The folder is therefore opened before the run, and each file is created in the
-//! open folder under a new name and then renamed. A link is replaced and never followed.
+//! A program or a model determines their content, and may also have created files and links in the
+//! folder that they are written to. The folder is therefore opened before the run. Each file is
+//! created in the open folder under a temporary name and then renamed. An existing link is replaced
+//! and never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,7 +25,7 @@ use crate::setup::host_files;
 /// The files that only the host writes, in the root of a workdir.
 const HOST_WRITTEN: [&str; 4] = [TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
 
-/// Flags to open a folder.
+/// Flags for opening a folder.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// An open folder that a command writes files to.
@@ -37,7 +38,7 @@ pub(crate) struct OutputFolder {
     protected: Protected,
 }
 
-/// The paths of files that no command writes for a program or a model.
+/// The files that a command never writes on behalf of a program or a model.
 #[derive(Default)]
 struct Protected {
     /// The root of the workdir.
@@ -161,7 +162,8 @@ impl OutputFolder {
         is_host_file.then_some("it is one of the host's own files")
     }
 
-    /// Returns true if the folder is in a bare repository, or would be one with this file.
+    /// Returns true if the folder is in a bare repository, or would become a bare repository with
+    /// this file.
     fn completes_repository(&self, name: &OsStr) -> bool {
         let has = |part: &str| {
             name.eq_ignore_ascii_case(part)
@@ -216,10 +218,11 @@ impl OutputFile {
         Ok(OutputFile { folder, name: name.to_owned(), path: path.to_owned() })
     }
 
-    /// Adds the protected files of these settings and checks that the file is not one of them.
+    /// Stores the protected files of these settings and checks that the output file is not one of
+    /// them.
     ///
     /// # Errors
-    /// If the file is protected.
+    /// If the output file is protected.
     pub(super) fn protect(&mut self, config: &Config) -> Result<(), Fault> {
         self.folder.protected = Protected::of(config);
         let Some(why) = self.folder.refusal(&self.name) else { return Ok(()) };
@@ -292,7 +295,8 @@ fn fill(mut file: File, data: &[u8], mode: Option<Mode>) -> io::Result<()> {
     Ok(mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, mode))?)
 }
 
-/// Returns true if a folder has the layout of a repository.
+/// Returns true if a folder has the layout of a repository. `has` tests whether the folder contains
+/// a given name.
 fn is_layout(has: impl Fn(&str) -> bool) -> bool {
     has_repository_layout(|part| Ok::<_, std::convert::Infallible>(has(part))).unwrap_or(true)
 }

@@ -21,7 +21,7 @@ const QUERY: Duration = Duration::from_secs(60);
 /// Maximum size of the document that a query reads, in bytes. The document contains all steps.
 const DOCUMENT: usize = 16 << 20;
 
-/// Maximum length, in characters, of a text within a line of output, such as a call's arguments.
+/// Maximum length, in characters, of a string within a line of output, such as a call's arguments.
 const SHOWN: usize = 100;
 
 /// Runs a `trace` command.

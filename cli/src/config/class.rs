@@ -48,7 +48,7 @@ impl<T> Class<T> {
     }
 
     /// Returns true if a project file in an untrusted folder may not set the setting to `given`.
-    /// `otherwise` is the value without the project file.
+    /// `otherwise` is the value that applies without the project file.
     pub(super) fn needs_trust(&self, given: &T, otherwise: &T) -> bool {
         match self {
             Class::Presentation => false,
@@ -85,13 +85,14 @@ pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }
 
-/// Accepts a limit that does not exceed the limit without the project file.
+/// Accepts a limit that does not exceed the limit that applies without the project file.
 pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
     given <= otherwise
 }
 
-/// Accepts a limit on steps that does not exceed the limit without the project file. If there is
-/// none, accepts at most [`FEWEST_STEPS`], because each command then has its own default limit.
+/// Accepts a limit on steps that does not exceed the limit that applies without the project file.
+/// If no limit applies without it, accepts at most [`FEWEST_STEPS`], because each command then has
+/// its own default limit.
 pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
     let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
     given.is_some_and(|given| given.get() <= bound)
@@ -100,8 +101,8 @@ pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) 
 /// The lowest of the commands' default limits on steps.
 const FEWEST_STEPS: u32 = 10;
 
-/// Accepts a limit that does not exceed the limit without the project file. If there is none,
-/// accepts any limit.
+/// Accepts a limit that does not exceed the limit that applies without the project file. If no
+/// limit applies without it, accepts any limit.
 pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -> bool {
     match (given, otherwise) {
         (Some(given), Some(otherwise)) => given <= otherwise,

@@ -1,4 +1,4 @@
-//! Reading settings files.
+//! Reads settings files.
 
 use std::path::Path;
 

@@ -40,12 +40,12 @@ pub(crate) struct Request {
 }
 
 impl Project {
-    /// Reads the project file of a folder. Returns `None` if it is absent. `user` contains the
-    /// settings of the user file, the next lower layer.
+    /// Reads the project file of a folder. Returns `None` if the folder has none. `user` contains
+    /// the settings of the user file, the next lower layer.
     ///
     /// # Errors
-    /// If it is not a regular file of the allowed size, is not TOML, or sets an unknown key or one
-    /// that no project file may set.
+    /// If the project file is not a regular file of the allowed size, is not TOML, or sets an
+    /// unknown key or one that no project file may set.
     pub(super) fn read(
         folder: &Path,
         user: &Layer,

@@ -1,4 +1,4 @@
-//! Reading files that an untrusted user may have created. Only regular files of limited size are
+//! Reads files that an untrusted user may have created. Only regular files of limited size are
 //! accepted, and reading never blocks.
 
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! The script of a recorded run: a text file with sections, which is easy to read and edit.
 //!
-//! A section begins with a line such as `=== reply`. `about` and `ask` come first. Each turn of the
-//! model is a `reply` section, followed by an `observed` section with lines that the observation
-//! must contain. `{{base}}` denotes the address of the demo's site.
+//! A section begins with a line such as `=== reply`. The sections `about` and `ask` come first.
+//! Each turn of the model is a `reply` section, followed by an `observed` section with lines that
+//! the observation must contain. `{{base}}` denotes the address of the demo's site.
 
 use serde_json::json;
 use wattle_agent::machine::{Action, Ending, read};

@@ -55,7 +55,7 @@ pub(crate) fn mask() -> &'static Mask {
     &MASK
 }
 
-/// Returns a duplicate of stdout, through which another program can read from the terminal.
+/// Returns a duplicate of stdout. If stdout is a terminal, another program can read input from it.
 ///
 /// # Errors
 /// If stdout is closed.
@@ -66,7 +66,7 @@ pub(crate) fn terminal() -> std::io::Result<std::os::fd::OwnedFd> {
 /// Writes data to stdout. On a terminal, control characters are made visible.
 ///
 /// # Errors
-/// [`Fault::ReaderGone`] if stdout is closed, and another fault if it cannot be written.
+/// [`Fault::ReaderGone`] if stdout is closed, and another fault if writing to it fails.
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     if !stdout().is_terminal() {
         return to_stdout(bytes);
@@ -150,8 +150,8 @@ pub(crate) fn is_styled() -> bool {
     stdout().is_terminal() && AutoStream::choice(&stdout()) != ColorChoice::Never
 }
 
-/// Returns a line in the form that a line editor prints: with its styles, and with all other
-/// control characters made visible.
+/// Returns a line in the form that a line editor prints. Styles are kept, and all other control
+/// characters are made visible.
 pub(crate) fn for_editor(line: &str) -> String {
     shown(line, true, AutoStream::choice(&stdout()))
 }
@@ -165,7 +165,8 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     }
     let mut parts = line.split(ESCAPE.as_str());
     let mut plain = parts.next().unwrap_or_default().to_owned();
-    // Each placeholder precedes a style, which ends with `m`, or a part of a link.
+    // Each placeholder is followed by a style, which ends with `m`, or by the start or end of a
+    // link.
     parts.for_each(|part| {
         plain.push_str(match part.strip_prefix('\\') {
             Some(rest) => rest,

@@ -28,7 +28,7 @@ impl Screen {
     /// Opens the streams. Output to a terminal passes through a filter.
     ///
     /// # Errors
-    /// If one of them cannot be opened.
+    /// If one of the streams cannot be opened.
     pub(crate) fn open() -> Result<Screen, Fault> {
         let (out, held_of_out) = writer(stdout().as_fd(), stdout().is_terminal())?;
         let (err, held_of_err) = writer(stderr().as_fd(), stderr().is_terminal())?;
@@ -81,7 +81,7 @@ fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     Ok(File::from_std(std::fs::File::from(own)))
 }
 
-/// A stream whose output passes through the filter.
+/// A stream whose output passes through a filter that makes control characters visible.
 struct Shown<W> {
     sink: W,
     filter: Arc<Mutex<Visible>>,

@@ -1,4 +1,4 @@
-//! Making output harmless for a terminal: characters that control it are printed as escapes.
+//! Makes output harmless for a terminal: characters that control it are printed as escapes.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Printing the answer while the model writes it.
+//! Prints the answer while the model writes it.
 
 use crate::fault::Fault;
 use crate::output::{self, markdown, width};

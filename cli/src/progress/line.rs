@@ -1,4 +1,4 @@
-//! Rendering the lines of a run's live view.
+//! Renders the lines of a run's live view.
 
 use std::fmt::Write;
 
@@ -102,8 +102,8 @@ pub(super) fn thought(content: &str, verbose: bool) -> String {
     text.lines().fold(String::new(), |lines, line| lines + &format!("  {}\n", paint(DIM, line)))
 }
 
-/// Renders a note about a run: a styled word, and a text that is shortened to one line unless
-/// `verbose` is true.
+/// Renders a note about a run: a styled word and a string. The string is shortened to one line
+/// unless `verbose` is true.
 pub(super) fn note(style: Style, word: &str, text: &str, verbose: bool) -> String {
     let text = visible(text.trim());
     let text = if verbose { text } else { below(&text, width(word)) };

@@ -1,4 +1,4 @@
-//! Printing the events of a run.
+//! Prints the events of a run.
 
 use std::time::Instant;
 

@@ -184,8 +184,8 @@ fn pair(replacement: &str, display: &str) -> Option<Pair> {
         .then(|| Pair { display: visible(display), replacement: replacement.to_owned() })
 }
 
-/// Returns true if the line editor can insert a text of one line as it is: the text contains no
-/// characters that control the terminal, or that hide or reorder text.
+/// Returns true if the line editor can insert a one-line string unchanged, because the string
+/// contains no characters that control the terminal, or that hide or reorder text.
 pub(super) fn is_safe(text: &str) -> bool {
     !text.contains(char::is_control) && visible(text) == text
 }

@@ -1,4 +1,4 @@
-//! Parsing the inputs of a session.
+//! Parses the inputs of a session.
 
 use super::commands::{self, Command};
 use super::open::QUOTES;

@@ -1,4 +1,4 @@
-//! Running programs without the model.
+//! Runs programs without the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Session {
     /// Runs a catalog program.
     ///
     /// # Errors
-    /// If there is no such program, its arguments are invalid, or it cannot run.
+    /// If no program has this name, if the arguments are invalid, or if the program cannot run.
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let catalog = self.setup.host.catalog();
         let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
@@ -97,7 +97,7 @@ impl Session {
     /// not compile or fails.
     ///
     /// # Errors
-    /// If it cannot run.
+    /// If the program cannot run.
     pub(super) async fn results_of(
         &mut self,
         source: &str,
@@ -116,9 +116,9 @@ impl Session {
     }
 
     /// Compiles a program and prints its errors and warnings. If `earlier` is given, the program
-    /// consists of the session's inputs, and the earlier inputs have this many lines. Warnings
-    /// about those lines and about unused functions are then omitted. Returns `None` if the program
-    /// does not compile.
+    /// consists of the session's inputs, and `earlier` is the number of lines in all inputs before
+    /// the current one. Warnings about those lines and about unused functions are then omitted.
+    /// Returns `None` if the program does not compile.
     async fn prepare(&self, source: &str, earlier: Option<usize>) -> Option<Program> {
         let is_shown = |warning: &&Diagnostic| match earlier {
             None => true,

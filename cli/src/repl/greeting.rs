@@ -1,4 +1,4 @@
-//! The greeting of a session, and the update of the names that the line editor can complete.
+//! Greets the user at the start of a session, and updates the names that the line editor completes.
 
 use super::session::Session;
 use crate::output::{self, DIM, NAME, paint, visible, width};

@@ -41,7 +41,7 @@ impl Session {
     /// Returns the conversation.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the conversation cannot be read.
     pub(super) async fn conversation(&self) -> Result<Vec<Message>, Fault> {
         let read = self.kept.store.conversation(&self.kept.id).await;
         read.map_err(|error| Fault::failed(error.to_string()))
@@ -50,7 +50,7 @@ impl Session {
     /// Replaces the conversation.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the conversation cannot be written.
     pub(super) async fn replace(&self, messages: Vec<Message>) -> Result<(), Fault> {
         let _held = self.lock().await?;
         let written = self.kept.store.replace_conversation(&self.kept.id, messages).await;
@@ -88,7 +88,7 @@ impl Session {
 pub(super) fn delta(files: &Files) -> Option<String> {
     files.mark_all_changed();
     let delta = files.take_delta();
-    // The next delta, which a journal may take, must contain all changes again.
+    // Taking a delta unmarks the changes, but the next delta of a journal must contain all of them.
     files.mark_all_changed();
     delta
 }

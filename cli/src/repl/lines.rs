@@ -186,9 +186,9 @@ fn safe_initial(text: &str) -> String {
     shown
 }
 
-/// Returns true if a text is a program that contains control characters after the start of a raw
-/// string. All text after that start counts, because the highlighter does not know raw strings and
-/// may misjudge where they end.
+/// Returns true if a string is a program that contains control characters after the start of a raw
+/// string literal. All text after that start counts, because the highlighter does not know raw
+/// string literals and may misjudge where they end.
 fn has_hostile_raw_string(text: &str) -> bool {
     if !text.trim_start().starts_with(['(', ';']) {
         return false;

@@ -184,8 +184,8 @@ impl InputTape {
     }
 }
 
-/// Returns true if the id belongs to the program itself or to its approval question. Both differ
-/// for each input.
+/// Returns true if the id denotes the whole program or the question whether to approve it. Each
+/// input has its own program and its own question.
 fn is_whole(id: &CallId) -> bool {
     id.path.is_empty() && [PROGRAM, QUESTION].contains(&&*id.function)
 }

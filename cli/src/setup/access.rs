@@ -59,8 +59,8 @@ impl Setup {
     }
 
     /// Assembles the resources that a run may access, according to `settings`: files, state, the
-    /// network, and a model, with a meter that counts the programs' use of the model. Without a
-    /// session, the run has its own state. Tickets are written to the workdir.
+    /// network and a model. A meter counts the programs' use of the model. Without a session, the
+    /// run has its own state. Tickets are written to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid, or a setting of trusted runs or of a secret cannot be used.

@@ -15,7 +15,7 @@ pub(crate) fn interrupt() -> CancellationToken {
     cancel
 }
 
-/// Makes the first interrupt cancel `cancel`, and a second one end the process.
+/// Makes the first interrupt trigger `cancel`, and a second one end the process.
 pub(crate) fn interrupt_to(cancel: &CancellationToken) {
     let token = cancel.clone();
     // Without a handler, the system's default remains: an interrupt ends the process.

@@ -1,4 +1,4 @@
-//! Opening models by name or by class.
+//! Opens models by name or by class.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

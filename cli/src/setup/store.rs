@@ -178,8 +178,8 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
 }
 
 /// Adds the API keys of the configured models and all secrets to the mask, so that they are hidden
-/// in everything that the process records. A run does this itself. This function is for commands
-/// without a run.
+/// in everything that the process records. Commands that start a run need not call this function,
+/// because the run fills the mask.
 ///
 /// # Errors
 /// If a secret is invalid or cannot be read.

@@ -108,13 +108,14 @@ fn kind(name: &str) -> &'static str {
 struct Pinning<'a> {
     project: &'a Project,
     pins: BTreeMap<String, String>,
-    /// Number of bytes that the remaining files may have in total.
+    /// Maximum total size of the remaining files, in bytes.
     left: u64,
 }
 
 impl Pinning<'_> {
-    /// Adds the files with an extension that are directly in a folder. An unreadable folder adds no
-    /// files. The catalog and the agents report the error when they load the folder.
+    /// Adds the files in a folder that have the given extension, but not those in subfolders. An
+    /// unreadable folder adds no files. The catalog and the agents report the error when they load
+    /// the folder.
     fn add_folder(&mut self, folder: &Path, extension: &str) -> Result<(), Fault> {
         for name in self.names(folder, extension)? {
             match regular_file::in_folder(folder, &name, regular_file::LARGEST) {
@@ -158,8 +159,8 @@ impl Pinning<'_> {
         Ok(())
     }
 
-    /// Returns the sorted names of a folder's files with an extension. Selects the same files as
-    /// the catalog and the agents.
+    /// Returns the names of the files in a folder that have the given extension, sorted. These are
+    /// the files that the catalog or the agents load from the folder.
     fn names(&self, folder: &Path, extension: &str) -> Result<Vec<String>, Fault> {
         let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
         let mut names = Vec::new();
@@ -208,8 +209,8 @@ impl Pinning<'_> {
     }
 }
 
-/// Returns true if a file with this name is loaded from a folder of files with an extension. Hidden
-/// files are not.
+/// Returns true if the catalog or the agents load a file with this name. `extension` is the
+/// extension of the files that they load. Hidden files are never loaded.
 fn is_loaded(name: &OsStr, extension: &str) -> bool {
     let is_hidden = name.as_encoded_bytes().starts_with(b".");
     !is_hidden && Path::new(name).extension().is_some_and(|own| own == extension)

@@ -62,7 +62,7 @@ impl Records {
     /// Reads the file. If it is absent, there are no records.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn open(places: &Places) -> Result<Records, Fault> {
         let Some(path) = &places.trust else { return Ok(Records::default()) };
         let failed = |why: &str| {

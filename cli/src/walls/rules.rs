@@ -9,10 +9,10 @@ use super::Needs;
 use crate::config::{BlobLocation, Config, Places, StoreLocation};
 use crate::setup::make_private;
 
-/// A rule: a file, or a folder with its contents, and the access that is allowed to it.
+/// The access that a command has to a file, or to a folder and everything in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The path; a link denotes its target.
+    /// The path. If it is a link, the rule applies to the link's target.
     pub(crate) path: PathBuf,
     /// The allowed access.
     pub(crate) reach: Reach,
@@ -21,18 +21,19 @@ pub(crate) struct Rule {
 /// A kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
-    /// Reading.
+    /// Access to read files and list folders.
     Read,
-    /// Reading and executing.
+    /// Access to read and execute files.
     Run,
-    /// Reading and writing, without replacing.
+    /// Access to read, write and control (`ioctl`) an existing device. It cannot be truncated or
+    /// removed.
     Device,
-    /// Reading, writing, creating, moving and removing, without executing.
+    /// Access to read, write, create, move and remove files, but not to execute them.
     Write,
 }
 
-/// The system files that every command reads: name resolution, certificates, time zones, the number
-/// of processors.
+/// The system files that every command reads, for example for name resolution, certificates and
+/// time zones.
 const SYSTEM: &[&str] = &[
     "/etc/resolv.conf",
     "/etc/hosts",

@@ -1,4 +1,4 @@
-//! Running one attack.
+//! Runs one attack.
 
 use wattle_tests::provider::{Answer, Provider, Recorded};
 

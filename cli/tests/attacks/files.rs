@@ -105,7 +105,7 @@ pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Collects the files under a folder with their bytes, and the links with their targets.
+/// Collects the content of each file and the target of each link under a folder.
 fn walk(top: &Path, folder: &Path, state: &mut BTreeMap<PathBuf, Vec<u8>>) {
     let Ok(entries) = std::fs::read_dir(top.join(folder)) else { return };
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Running the binary, with pipes or in a terminal.
+//! Runs the binary, with pipes or in a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -37,7 +37,7 @@ pub(crate) fn wattle(place: &Place) -> Command {
 }
 
 /// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless they are
-/// in the cache. Compiling them during an attack could exceed its time limit.
+/// in the cache. Compiling them during an attack could exceed the attack's time limit.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));

@@ -372,8 +372,9 @@ fn wait_for_end(world: &World, random: &mut fastrand::Rng, run: &str) -> (Json, 
     }
 }
 
-/// Starts runs over a period of time and follows some of them. Returns the form of each run, and
-/// the threads of the followers. Each thread returns its run and the numbers of the run's events.
+/// Starts runs over a period of time and follows some of them. Returns the id of the form that each
+/// run posts, and the threads of the followers. Each thread returns the id of the run that it
+/// follows and the numbers of the run's events.
 #[expect(clippy::type_complexity, reason = "the results of a thread")]
 fn start_runs(
     world: &Arc<World>,

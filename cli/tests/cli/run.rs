@@ -117,7 +117,7 @@ fn json_prints_the_events_in_order() {
         kinds.join(" "),
         "thinking tool_start tool_result thinking tool_start retry tool_start tool_result response"
     );
-    // A live event has the number of the previous recorded event.
+    // A live event repeats the number of the previous recorded event.
     let mut newest = 0;
     for event in &events {
         let is_kept = event["type"] != "delta";

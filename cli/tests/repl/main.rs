@@ -211,7 +211,8 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     terminal.types("");
     terminal.shows(refused);
     terminal.prompts();
-    // `y` approves one run and `s` the rest of the session. Both apply only to this key.
+    // `y` approves the call for one run, and `s` for the rest of the session. Both answers apply
+    // only to this key.
     terminal.types(program);
     terminal.shows_line(question);
     terminal.types("y");

@@ -1,4 +1,4 @@
-//! Rendering a screen as an SVG picture.
+//! Renders a screen as an SVG picture.
 
 use std::fmt::Write;
 

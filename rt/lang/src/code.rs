@@ -17,8 +17,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub i32);
 
-/// The description of a number without a name. Such a number may be a pointer, for example, if the
-/// program pops the value and `err` in the wrong order.
+/// The description of an error code without a name. The number may be a pointer, for example, if
+/// the program pops the value and `err` in the wrong order.
 const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a \
                        string that should be returned with `(ret …)`, or a value popped instead \
                        of err (err is on top of the value and is popped first)";

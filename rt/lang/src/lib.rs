@@ -7,8 +7,8 @@
 //!    └────────────── explain ◀──────────┴───────────── locate ◀─────────────┘
 //! ```
 //!
-//! Each step towards the module is one linear pass, and no step records source positions. After a
-//! failure, positions are mapped back by repeating the steps, this time recording positions. An
+//! Each step towards the module is one linear pass that records no source positions. To map a
+//! position back after a failure, the steps are repeated, this time with positions recorded. An
 //! assembled module therefore contains no information about its source.
 //!
 //! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
@@ -132,8 +132,8 @@ impl AssembledModule {
     }
 }
 
-/// Removes the custom sections, which come last. Nothing reads the names in them, not even
-/// [`locate`].
+/// Removes the custom sections at the end of a module's binary. They contain only names, which
+/// nothing reads, not even [`locate`].
 fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
     let mut at = 8; // after the magic number and the version
     while let Some([id, size @ ..]) = binary.get(at..) {
@@ -165,7 +165,7 @@ impl std::error::Error for EncodeError {}
 /// Returns the first fault in a program, or `None` if the program is valid. Also finds the faults
 /// that [`assemble`] cannot find.
 ///
-/// Takes much longer than [`assemble`], so call it only after a failure or for a check.
+/// It takes much longer than [`assemble`], so call it only after a failure or to check a program.
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;

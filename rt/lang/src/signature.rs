@@ -139,7 +139,7 @@ impl Ty {
 pub enum Target {
     /// An absolute URL, whose host is contacted.
     Url,
-    /// A path among the run's files that is read.
+    /// A path that is read. All paths are in the run's file tree.
     Read,
     /// A path that is read, including everything below it.
     ReadTree,
@@ -147,7 +147,7 @@ pub enum Target {
     Write,
     /// A path that is read and written, including everything below it.
     Tree,
-    /// A key of the session's state.
+    /// A key in the session's state.
     Key,
     /// A key prefix. All keys that start with it are read.
     Keys,
@@ -165,7 +165,7 @@ pub enum Target {
 /// A service that the operator configures for programs, at a location that programs do not choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
-    /// A language model, or a model for embeddings.
+    /// A language model or an embedding model.
     Model,
     /// A web search engine.
     Engine,
@@ -220,8 +220,9 @@ pub struct Param {
 pub struct Signature {
     /// The function's capability, such as `str` in `str.len`.
     pub module: &'static str,
-    /// The function's own name, such as `len` in `str.len`. An overload has a suffix: a form
-    /// `(arr.sort …)` with two operands calls `sort/2`, and one with a single operand calls `sort`.
+    /// The function's name within its capability, such as `len` in `str.len`. An overload has a
+    /// suffix: a form `(arr.sort …)` with two operands calls `sort/2`, and one with a single
+    /// operand calls `sort`.
     pub name: &'static str,
     /// The parameters in order.
     pub params: &'static [Param],
@@ -270,8 +271,8 @@ impl Signature {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
-    /// Asserts that the function declares the resources that calls to it use. A function that waits
-    /// or has an effect must declare resources or have an argument that names one.
+    /// Asserts that a function that waits or has an effect declares the resources that every call
+    /// uses, or has an argument that names a resource. `declared` contains the declarations.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {

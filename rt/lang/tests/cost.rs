@@ -1,4 +1,4 @@
-//! Tests that diagnosing takes time proportional to the length of the source.
+//! Tests that diagnosing a program takes time proportional to the length of its source.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

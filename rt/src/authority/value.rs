@@ -66,8 +66,8 @@ impl Value {
     }
 
     /// Adds the values that `other` represents. Returns true if at least one of them is new, or
-    /// `None` if the effort is used up. The cost is proportional to the number of atoms and pieces
-    /// that are compared or copied.
+    /// `None` if there is not enough effort left. The cost is proportional to the number of atoms
+    /// and pieces that are compared or copied.
     pub(super) fn join(&mut self, other: &Value, effort: &mut Effort) -> Option<bool> {
         let joined = match (&*self, other) {
             (Value::Any, _) => return effort.spend(1).map(|()| false),

@@ -1,4 +1,4 @@
-//! The walk over all functions that can run, repeated until nothing new is found.
+//! The walk over the code of all functions that can run. It is repeated until it finds nothing new.
 
 mod body;
 mod writes;
@@ -190,7 +190,7 @@ impl<'m, 'b> Walk<'m, 'b> {
     }
 
     /// Returns the result of a host function if the result follows from the arguments. The outer
-    /// option is `None` if the effort is used up.
+    /// option is `None` if there is not enough effort left.
     fn host_result(&mut self, import: u32, arguments: &[Value]) -> Option<Option<Value>> {
         let function = self.imports.get(import as usize)?;
         Some(match ((function.module, function.name), arguments) {
@@ -245,7 +245,7 @@ impl<'m, 'b> Walk<'m, 'b> {
     }
 
     /// Resolves a string argument once the walk is done. `room` is the number of bytes that may
-    /// still be copied from string literals. Returns `None` if the effort is used up.
+    /// still be copied from string literals. Returns `None` if there is not enough effort left.
     fn argument(&mut self, value: &Value, room: &mut usize) -> Option<Argument> {
         if self.writes.is_anywhere() || *value == Value::Any {
             return Some(Argument::Unknown);

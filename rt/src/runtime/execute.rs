@@ -80,8 +80,8 @@ impl Runtime {
             .await
     }
 
-    /// Runs a nested program, with the same time limit as [`run_within`](Runtime::run_within). The
-    /// nested program must also end by its parent's deadline.
+    /// Runs a nested program as [`run`](Runtime::run) does, for at most `time` or the runtime's
+    /// limit, whichever is shorter. The nested program must also end by its parent's deadline.
     ///
     /// # Errors
     /// The same as for [`run`](Runtime::run).
@@ -199,7 +199,7 @@ impl Inner {
         };
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
         let (ended, end) = {
-            // Pinned here, because this future is large and therefore expensive to move.
+            // The future is pinned here because it is large and therefore expensive to move.
             let call = AssertUnwindSafe(call_run(&mut store, program.compiled()));
             account.metered_since(started, pin!(call.catch_unwind())).await
         };
@@ -285,8 +285,8 @@ impl Inner {
         Ok((Exit::Trapped(Trap { kind, message, position: None }), offsets))
     }
 
-    /// Collects the outcome of a run from its store, without positions, and the offset of the host
-    /// call that explains the exit.
+    /// Returns the outcome of a run, collected from its store, and the offset of the host call that
+    /// explains the exit. The outcome contains no source positions yet.
     fn outcome(
         &self,
         mut store: Store<Run>,

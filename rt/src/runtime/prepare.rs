@@ -179,8 +179,8 @@ impl Runtime {
     }
 }
 
-/// Returns true if the source is small enough for the calling thread. A source over the maximum
-/// length counts as small, because it is rejected without further work.
+/// Returns true if the source is small enough to be processed on the calling thread. This includes
+/// a source over the maximum length, because it is rejected at once.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }

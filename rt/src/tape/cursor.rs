@@ -28,7 +28,7 @@ struct CurrentCall {
     starts: u32,
     /// Number of change keys that have been created for the call.
     keys: u32,
-    /// If true, the call is waiting for a person's answer, and is made again when the run is
+    /// If true, the call is waiting for a person's answer. It is made again when the run is
     /// resumed.
     is_suspended: bool,
 }
@@ -133,9 +133,9 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Records that the program begins. If the program timed out or was denied in an earlier run,
-    /// also returns how it ended. The program is then not run again, because a second run could end
-    /// differently.
+    /// Records that the program begins. If the tape already records that the program timed out or
+    /// was denied, also returns that end. The caller must then return the recorded end instead of
+    /// running the program again, because a second run could end differently.
     pub(crate) fn open(
         &self,
         source: &str,

@@ -106,8 +106,8 @@ pub struct Halt(pub String);
 /// The boxed future that [`Tape::flush`] returns.
 pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>;
 
-/// The tape of a program that a run calls. All of its nested programs share the tape, even if they
-/// execute concurrently.
+/// The tape of a program that a run calls. All programs nested in that program share the tape, even
+/// if they execute concurrently.
 pub trait Tape: Send + Sync {
     /// Records that a call begins, and decides whether it is performed.
     ///

@@ -1,4 +1,4 @@
-//! Routes for information about the server: health, readiness, metrics, settings, traces, the
+//! Routes for information about the server: health, readiness, metrics, settings, traces, and the
 //! OpenAPI document.
 
 use std::sync::Arc;

@@ -6,11 +6,11 @@
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;
 
-/// Maximum number of steps in one evaluation. Each operator and each variable that is read is a
-/// step, and long texts count as several.
+/// Maximum number of steps in one evaluation. Each operator and each variable read counts as one
+/// step. A long expression or variable value counts as several.
 const MAX_STEPS: u64 = 100_000;
 
-/// Number of bytes of a text that count as one step.
+/// Number of bytes of an expression or a variable's value that count as one step.
 const BYTES_PER_STEP: usize = 16;
 
 /// The nesting depth and the number of steps of an evaluation, including the variables and
@@ -36,7 +36,7 @@ impl Effort {
         Ok(())
     }
 
-    /// Counts the steps for reading a text.
+    /// Counts the steps for reading an expression or a variable's value.
     fn spend_on(&mut self, text: &str) -> Result<(), String> {
         self.spend((text.len() / BYTES_PER_STEP) as u64)
     }
@@ -59,7 +59,7 @@ pub(crate) trait Names {
         value: i64,
         effort: &mut Effort,
     ) -> Result<(), String>;
-    /// Records the number of steps of an evaluation.
+    /// Records the number of steps that an evaluation took.
     fn charge(&mut self, steps: u64);
 }
 

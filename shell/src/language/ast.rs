@@ -12,7 +12,7 @@ pub(crate) struct List {
     pub(crate) items: Vec<Item>,
 }
 
-/// A chain of pipelines in a list, with a flag for running it as a background job.
+/// A chain of pipelines in a list. The chain may run as a background job.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,
@@ -142,7 +142,7 @@ pub(crate) struct Redirect {
 #[derive(Debug)]
 pub(crate) enum Descriptor {
     Number(u32),
-    /// `{name}>file`: a free descriptor. Its number is stored in the variable.
+    /// `{name}>file`: a free descriptor. Its number is stored in the variable `name`.
     Named(String),
     /// `&>`: descriptors 1 and 2.
     Both,
@@ -159,7 +159,7 @@ pub(crate) enum Target {
     Append(Word),
     ReadWrite(Word),
     /// `n>&word` or `n<&word`. The word expands to a number, a number followed by `-`, or `-`
-    /// alone. After `>&` without another descriptor, it may also be a file name, as in `>&file`.
+    /// alone. If no descriptor precedes `>&`, the word may also be a file name, as in `>&file`.
     Duplicate {
         word: Word,
         input: bool,

@@ -17,7 +17,7 @@ pub(crate) enum Dialect {
     Format,
 }
 
-/// Replaces the escapes in a string. Also returns true if `\c` ended the output.
+/// Returns a string with its escapes replaced, and a flag that is true if `\c` ended the output.
 pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.chars().peekable();

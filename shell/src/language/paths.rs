@@ -1,7 +1,7 @@
 //! Paths in the run's files.
 
 /// Resolves a path against the folder `cwd` and removes `.`, `..` and repeated slashes. A path that
-/// leads above the root keeps its `..`, so the run's files refuse it.
+/// leads above the root keeps its `..`, so that the run's files deny access to it.
 pub(crate) fn absolute(cwd: &str, path: &str) -> String {
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
     let mut names: Vec<&str> = Vec::new();

@@ -25,7 +25,7 @@ pub(crate) struct Run {
     pub(crate) files: Arc<Files>,
     pub(crate) bounds: Bounds,
     pub(crate) ledger: Arc<Ledger>,
-    /// Counter of the expanded words of all commands and loops that are running.
+    /// Byte counter for the expanded words of all commands and loops that are running.
     pub(crate) words: Arc<Ledger>,
     pub(crate) patterns: Cache,
     /// Number of commands, loop iterations and expansions that the session's shells have run.
@@ -99,8 +99,8 @@ impl Run {
         }
     }
 
-    /// Waits until at most `running` parallel tasks are running, or two seconds have passed. Cancelled
-    /// tasks free their slots as soon as their threads stop.
+    /// Waits until at most `running` parallel tasks are running, or two seconds have passed. A
+    /// cancelled task frees its slot as soon as its thread stops.
     pub(crate) async fn wait_for_slots(&self, running: usize) {
         for _ in 0..400 {
             drop(self.orphans());

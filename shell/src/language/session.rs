@@ -64,7 +64,7 @@ pub struct Output {
     pub stderr: Vec<u8>,
     /// Exit status.
     pub status: Status,
-    /// If true, one of the outputs is truncated.
+    /// If true, `stdout` or `stderr` is truncated.
     pub truncated: bool,
 }
 
@@ -168,7 +168,7 @@ impl Session {
         let run = Arc::clone(&self.interpreter.run);
         let stderr = stdio.stderr.clone();
         let report = async |message: String| {
-            // Without a reader, the failure cannot be reported.
+            // If standard error has no reader, the message is lost.
             let _ = stderr.write(format!("{message}\n").as_bytes()).await;
         };
         if text.len() > run.bounds.script {
@@ -277,8 +277,9 @@ impl Session {
     }
 }
 
-/// Parses and runs a line. If it is a whole script or ends the shell, runs the exit trap. For a
-/// whole script, also waits for its jobs. Returns the shell, and the syntax error if there is one.
+/// Parses and runs a line. If the line is a whole script or ends the shell, also runs the `EXIT`
+/// trap. After a whole script, waits for the script's jobs. Returns the interpreter, and the syntax
+/// error if there is one.
 async fn run_line(
     mut interpreter: Interpreter,
     text: String,
@@ -291,7 +292,7 @@ async fn run_line(
             return (interpreter, Err(error));
         }
     };
-    // The status is already set, whichever jump ended the list.
+    // The list has set the status, even if a jump such as `exit` ended it.
     let _ = interpreter.list(&list).await;
     if whole || interpreter.lifecycle.exited {
         interpreter.finish().await;

@@ -9,7 +9,7 @@ pub(crate) enum ExpandedWord {
 }
 
 impl ExpandedWord {
-    /// Returns the size of the texts that are assigned or passed, in bytes.
+    /// Returns the size of the word's text or of the assigned values, in bytes.
     pub(crate) fn size(&self) -> u64 {
         match self {
             ExpandedWord::Text(text) => text.len() as u64,

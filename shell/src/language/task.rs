@@ -32,7 +32,7 @@ impl<T: 'static> Task<T> {
         let (task, driven) = Task::prepare(work);
         let runtime = Handle::current();
         let thread = std::thread::Builder::new().name("wattle-shell".to_owned()).stack_size(STACK);
-        // Without a thread, the sender of the result is dropped, which `finish` reports.
+        // If no thread starts, the result's sender is dropped, and `finish` returns `None`.
         let _ = thread.spawn(move || runtime.block_on(LocalSet::new().run_until(driven)));
         task
     }
@@ -77,7 +77,7 @@ impl<T: 'static> Task<T> {
     pub(crate) async fn cancel(self) {
         let Task { ended, guard } = self;
         drop(guard);
-        // The result is not wanted, whether there is one or not.
+        // The caller does not need the result.
         let _ = ended.await;
     }
 }

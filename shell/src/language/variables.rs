@@ -44,14 +44,15 @@ impl Ledger {
         if self.has_room(0) { Ok(text) } else { Err(AssignError::Full(self.limit)) }
     }
 
-    /// Creates the value for a string of the host, and counts its bytes without a limit.
+    /// Creates the value for a string that the host provides. Counts its bytes even beyond the
+    /// limit.
     pub(crate) fn store_unlimited(self: &Arc<Ledger>, text: String) -> Text {
         self.held.fetch_add(text.len() as u64 + OVERHEAD, Ordering::Relaxed);
         Text(Arc::new(StoredText { text, ledger: self.clone() }))
     }
 }
 
-/// Bytes that are counted while the charge exists.
+/// Bytes that a [`Ledger`] counts until the charge is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     bytes: u64,
@@ -218,7 +219,7 @@ impl Variables {
         Variables { all: HashMap::new(), frames: Vec::new(), ledger }
     }
 
-    /// Resolves references (`declare -n`) and returns the name of the variable.
+    /// Resolves references (`declare -n`) and returns the name of the variable that they refer to.
     pub(crate) fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
         let mut name = name;
         for _ in 0..8 {

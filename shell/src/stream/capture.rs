@@ -1,4 +1,4 @@
-//! Capturing the output of a substitution or of a whole script.
+//! Captures the output of a substitution or of a whole script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use crate::errno::Errno;
 /// The writing side of a capture.
 pub(super) struct Capture(Arc<Mutex<State>>);
 
-/// The reading side of a capture: the bytes written to its stream.
+/// The reading side of a capture: the retained bytes of the output.
 #[derive(Clone, Debug)]
 pub struct CapturedBytes(Arc<Mutex<State>>);
 

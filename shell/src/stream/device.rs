@@ -13,7 +13,7 @@ pub enum Device {
     Null,
     /// `/dev/zero`: reads as endless zeros.
     Zero,
-    /// `/dev/full`: reads as endless zeros, and fails all writes.
+    /// `/dev/full`: reads as endless zeros. All writes to it fail.
     Full,
     /// `/dev/random` and `/dev/urandom`: read as endless random bytes.
     Random,

@@ -276,7 +276,8 @@ impl State {
     }
 }
 
-/// Returns the metadata of the entry at a path, following links, or `None` if there is no entry.
+/// Returns the metadata of the file or folder at a path, following symbolic links, or `None` if
+/// nothing exists there.
 fn stat(files: &Files, path: &str) -> Result<Option<Stat>, Fault> {
     match files.stat(path) {
         Ok(stat) => Ok(Some(stat)),

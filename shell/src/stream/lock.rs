@@ -1,4 +1,4 @@
-//! Locking the state of a stream.
+//! The lock on a stream's state.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

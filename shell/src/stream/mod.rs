@@ -82,7 +82,7 @@ impl Stream {
         Stream::of(Kind::Device(ByteDevice::Zero))
     }
 
-    /// Opens `/dev/full`, which reads as zeros and fails all writes.
+    /// Opens `/dev/full`, which reads as zeros. All writes to it fail.
     #[must_use]
     pub fn full() -> Stream {
         Stream::of(Kind::Device(ByteDevice::Full))
@@ -180,8 +180,8 @@ impl Stream {
         }
     }
 
-    /// Reads like [`Stream::read`]. May block on a disk. Returns `None` if it would have to wait
-    /// for anything else.
+    /// Reads like [`Stream::read`], but waits for nothing except a disk. Returns `None` if the read
+    /// would have to wait for anything else.
     pub(crate) fn try_read(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         let max = max.min(MAX_READ);
         Some(match &self.0.kind {
@@ -218,8 +218,8 @@ impl Stream {
         }
     }
 
-    /// Writes like [`Stream::write`]. May block on a disk. If the write would have to wait for
-    /// anything else, writes nothing and returns `None`.
+    /// Writes like [`Stream::write`], but waits for nothing except a disk. If the write would have
+    /// to wait for anything else, writes nothing and returns `None`.
     pub(crate) fn try_write(&self, data: &[u8]) -> Option<Result<(), Fault>> {
         Some(match &self.0.kind {
             Kind::Device(device) => device.write().map_err(Fault::from),

@@ -1,5 +1,5 @@
-//! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline is an instance
-//! of it.
+//! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline runs in its own
+//! instance of the module.
 //!
 //! A stage runs on its own thread, because it may block on a disk, a pipe or another command. The
 //! stages of a pipeline run in parallel, like processes.
@@ -112,7 +112,7 @@ impl Toolbox {
             Err(error) => {
                 let killed = KillReason::Start(error.to_string());
                 if let Some(stderr) = command.fd(2) {
-                    // A stream without a reader drops the message.
+                    // If standard error has no reader, the message is lost.
                     let _ =
                         stderr.write(format!("{}: {killed}\n", command.name()).as_bytes()).await;
                 }
@@ -133,7 +133,7 @@ impl Toolbox {
         if let Some(compiled) = self.0.compiled.get() {
             return Ok(Arc::clone(compiled));
         }
-        // The compilation continues if this future is dropped, so the next call finds it done.
+        // Dropping this future does not stop the compilation, so the next call can use its result.
         let inner = Arc::clone(&self.0);
         let compiled = tokio::task::spawn_blocking(move || inner.compiled()).await;
         compiled.unwrap_or_else(|stopped| Err(ToolboxError(stopped.to_string())))

@@ -1,4 +1,4 @@
-//! One stage of a pipeline: a command's instance on its own thread, from its start to its end.
+//! A stage of a pipeline: a command that runs in its own instance, on its own thread.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(super) async fn run(
 }
 
 /// Writes a message to the command's standard error: the reason why the host ended the command, or,
-/// if the command failed, the first refusal of the run's files.
+/// if the command itself failed, the message about the first operation that the run's files denied.
 async fn report_end(
     name: &str,
     stderr: Option<Stream>,
@@ -67,7 +67,7 @@ async fn report_end(
         }
     };
     if let Some(message) = message {
-        // A stream without a reader drops the message.
+        // If standard error has no reader, the message is lost.
         let _ = stderr.write(format!("{name}: {message}\n").as_bytes()).await;
     }
 }
@@ -103,7 +103,7 @@ fn run_instance(
         Ok(()) => CommandOutcome::Exited(Status::SUCCESS),
         Err(error) => outcome_of(store.data(), &error),
     };
-    // The command has ended, so an exhausted account only stops the next one.
+    // The command has ended, so an exhausted account only stops the next command.
     let _ = store.data().charge();
     let refusal = store.data_mut().refusal.take();
     (outcome, refusal)

@@ -1,4 +1,4 @@
-//! Waiting for futures on the thread of a stage, and cancelling the stage from another thread.
+//! Waits for futures on the thread of a stage, and cancels the stage from another thread.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};

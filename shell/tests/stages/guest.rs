@@ -202,7 +202,8 @@ impl Script {
         self.calls.extend(call);
     }
 
-    /// Adds a call that opens a path relative to the root. It stores the descriptor at address 0.
+    /// Adds a call that opens a path relative to the root. The call stores the descriptor at
+    /// address 0.
     pub(crate) fn open(&mut self, path: &str, how: u64, rights: u64, flags: u64) {
         let (at, len) = self.text(path.as_bytes());
         self.call("path_open", &[3, 1, at, len, how, rights, 0, flags, 0]);

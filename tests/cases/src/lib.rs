@@ -113,7 +113,8 @@ pub fn diff(expected: &str, found: &str) -> String {
 /// Compares a string with the content of a file. A missing file counts as empty.
 ///
 /// # Panics
-/// Panics if they differ or, when updating, if the file cannot be written.
+/// Panics if the string differs from the content and the file is not updated, or if the update
+/// fails.
 pub fn compare(path: impl AsRef<Path>, found: &str) {
     let mut comparison = Comparison::new();
     comparison.add(path, found);
@@ -137,7 +138,7 @@ impl Comparison {
     /// counts as empty.
     ///
     /// # Panics
-    /// Panics if the file cannot be written when updating.
+    /// Panics if the comparison updates the files and this file cannot be written.
     pub fn add(&mut self, path: impl AsRef<Path>, found: &str) {
         let path = path.as_ref();
         let expected = fs::read_to_string(path).unwrap_or_default();

@@ -111,7 +111,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
         "a parked run is not listed as open"
     );
 
-    // A released run may be attempted twice again.
+    // After its release, a run may be attempted two more times.
     assert!(place.store.release("r").await.unwrap());
     crash(&place, &model, false).await;
     crash(&place, &model, false).await;

@@ -91,7 +91,7 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
             assert!(body.get(left_out).is_none(), "{left_out}");
         }
     }
-    // Errors that contradict each other end the retries.
+    // If the endpoint's errors contradict each other, the client stops retrying.
     let flip = [
         refuses("unsupported max_tokens, use max_completion_tokens"),
         refuses("unknown field max_completion_tokens"),

@@ -238,8 +238,8 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
         assert!(matches!(answer.head.status, 400 | 415 | 411 | 413), "{framing:?}: {answer:?}");
     }
     world.no_question();
-    // If a request has both framings, the chunked encoding applies, and data after the chunks is
-    // not read as a request.
+    // If a request has both a `Content-Length` and a chunked encoding, the chunked encoding
+    // applies, and data after the chunks is not read as a request.
     for framing in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked",
         "Transfer-Encoding: chunked\r\nContent-Length: 4",

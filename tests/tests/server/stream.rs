@@ -144,7 +144,8 @@ async fn many_clients_follow_many_runs_and_none_loses_an_event() {
             events.iter().map(|event| event["run_id"].as_str().unwrap()).collect();
         assert_eq!(ids.len(), 1);
     }
-    // Each step has a thought, a start and a result. A thought and the answer follow.
+    // Each step emits a thought, a start and a result. Afterwards, the run emits a thought and the
+    // answer.
     assert_eq!(expected.len(), 3 * 3 + 2);
 }
 

@@ -34,8 +34,8 @@ pub(crate) async fn two_tenants_of(
     World::of(TenantParts::new(alice), make, change).await
 }
 
-/// Returns the routes. Each has its request line, in which the given values replace the parameters,
-/// its scope, and a flag that is true if the route has parameters.
+/// Returns the routes, each as a tuple of its request line, its scope, and a flag that is true if
+/// the route has parameters. In the request line, the given values replace the parameters.
 fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
     let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
     let mut routes = Vec::new();

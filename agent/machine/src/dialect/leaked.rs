@@ -15,7 +15,7 @@ pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
     /// The text before the calls, or `None` if there is none.
     pub(super) before: Option<String>,
-    /// If true, every call is closed.
+    /// If true, no call was cut off before its end.
     pub(super) is_complete: bool,
 }
 

@@ -132,7 +132,7 @@ pub(super) fn observation(
     vec![answer, Message::user(observation::message(nonce, step, outputs, notes))]
 }
 
-/// Adds the planned arguments to an answer that consists of the planned program without arguments.
+/// If an answer consists of the planned program without its arguments, adds the planned arguments.
 /// Returns any other answer unchanged.
 pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message {
     match planned {

@@ -1,4 +1,4 @@
-//! Ending a run with an answer. If the run has an output contract, the answer is validated first.
+//! Ends a run with an answer. If the run has an output contract, the answer is validated first.
 
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! Running the programs of the agent's traits before a request to the model.
+//! Runs the programs of the agent's traits before a request to the model.
 
 use std::sync::Arc;
 

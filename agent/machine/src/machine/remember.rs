@@ -1,4 +1,4 @@
-//! Recalling items from memory before a request to the model.
+//! Recalls items from memory before a request to the model.
 
 use crate::{
     call::{Call, Execution},

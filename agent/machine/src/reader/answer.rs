@@ -1,4 +1,4 @@
-//! Reading the final answer in `ToolCall::Response(…)`.
+//! Reads the final answer in `ToolCall::Response(…)`.
 //!
 //! A final answer may contain anything: quotes, parentheses, code, even calls. The reader therefore
 //! assumes that the call ends at the first closing parenthesis that ends its line and is outside

@@ -1,4 +1,4 @@
-//! Reading the arguments of a call, first strictly and, if that fails, leniently.
+//! Reads the arguments of a call, first strictly and, if that fails, leniently.
 
 use serde_json::{Map, Value};
 

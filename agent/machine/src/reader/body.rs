@@ -1,4 +1,4 @@
-//! Reading the fenced, quoted or bare program in `ToolCall::Wat(…)`.
+//! Reads the fenced, quoted or bare program in `ToolCall::Wat(…)`.
 
 use super::{
     Note,

@@ -1,4 +1,4 @@
-//! Reading a call, starting after its header.
+//! Reads a call, starting after its header.
 
 use super::{
     Action, Note, answer,

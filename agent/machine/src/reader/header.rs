@@ -1,5 +1,5 @@
-//! Finding the header of a call, such as `ToolCall::Wat(`, and the decoration around a call, such
-//! as Markdown markup.
+//! Finds the header of a call, such as `ToolCall::Wat(`, and the decoration around a call, such as
+//! Markdown markup.
 
 use super::{
     reasoning,

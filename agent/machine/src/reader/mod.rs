@@ -1,4 +1,4 @@
-//! Reading a model's answer in the text dialect.
+//! Reads a model's answer in the text dialect.
 //!
 //! Models often make mistakes in the format, so reading never fails: every text yields one action.
 //! The reader uses the first call outside of reasoning, drops the text after it, and adds a note

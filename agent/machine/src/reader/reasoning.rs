@@ -1,4 +1,4 @@
-//! Finding reasoning tags.
+//! Finds reasoning tags.
 
 use super::text::{byte, slice, starts};
 
@@ -6,7 +6,7 @@ use super::text::{byte, slice, starts};
 const NAMES: [&str; 7] =
     ["reasoning", "reason", "thinking", "think", "thoughts", "thought", "scratchpad"];
 
-/// A reasoning tag. The tag itself is at `start..end`.
+/// A reasoning tag. It occupies the byte range `start..end` of the answer.
 #[derive(Clone, Copy)]
 pub(super) struct Tag {
     pub(super) start: usize,

@@ -1,4 +1,4 @@
-//! Finding the end of a program by the lexical rules of its language, so that strings, comments and
+//! Finds the end of a program by the lexical rules of its language, so that strings, comments and
 //! parentheses in the program do not end it.
 
 use super::{

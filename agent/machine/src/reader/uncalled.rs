@@ -1,4 +1,4 @@
-//! Reading an answer that contains no call.
+//! Reads an answer that contains no call.
 
 use super::{
     Action, Note, Reading, answer, body, call,

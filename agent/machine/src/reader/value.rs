@@ -1,4 +1,4 @@
-//! Reading the values in a call's arguments.
+//! Reads the values in a call's arguments.
 
 use super::{
     Note,

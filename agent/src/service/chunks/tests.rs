@@ -161,7 +161,7 @@ fn a_long_answer_is_sent_when_it_is_complete() {
     assert!(view.next(&delta(&half)).is_empty());
     client.receive(view.next(&response(&whole)));
     assert_eq!((client.answer == whole, client.restarts), (true, 0));
-    // Unlimited whitespace is not held back indefinitely.
+    // Only a limited amount of trailing whitespace is held back.
     let mut view = Chunks::default();
     let mut client = Client::default();
     client.receive(view.next(&delta("a")));

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! An object is written before a row refers to it, and its name contains the hash of its content.
-//! Identical texts that belong to the same tenant share one object. A sweep removes an object only
-//! if no row refers to it, and only in two steps that are an hour apart, so that no object
-//! disappears while a slow writer or reader still needs it.
+//! Identical texts that belong to the same tenant share one object. The removal of old data removes
+//! an object only if no row refers to it, and only in two steps that are an hour apart, so that no
+//! object disappears while a slow writer or reader still needs it.
 
 mod s3;
 #[cfg(test)]
@@ -56,7 +56,7 @@ const MAX_INCOMPLETE: usize = 16;
 /// Maximum size of an object, in bytes.
 const MAX_OBJECT: usize = 512 << 20;
 
-/// Maximum number of objects that the sweep examines in one transaction.
+/// Maximum number of objects that one transaction examines when unused objects are removed.
 const PAGE: i64 = 500;
 
 /// A folder or a bucket for file texts that are too large for the database's rows. Cheap to clone.
@@ -149,8 +149,8 @@ impl BlobStore {
         }
     }
 
-    /// Prepares the location for a change. If `is_new` is true, writes the marker. Otherwise checks
-    /// that the marker exists.
+    /// Prepares the location for a change. If `is_new` is true, writes the [`MARKER`] object.
+    /// Otherwise, checks that the [`MARKER`] object exists.
     async fn enter(&self, is_new: bool) -> Result<(), Cause> {
         if !is_new {
             return self.check_marker().await;
@@ -159,7 +159,7 @@ impl BlobStore {
         written.map(drop).map_err(|error| self.failed("write", MARKER, &error))
     }
 
-    /// Checks that the location contains the marker.
+    /// Checks that the location contains the [`MARKER`] object.
     async fn check_marker(&self) -> Result<(), Cause> {
         match self.objects.head(&self.prefix.clone().join(MARKER)).await {
             Ok(_) => Ok(()),
@@ -278,7 +278,7 @@ impl Store {
         let Some(blobs) = &self.blobs else { return Ok(()) };
         let failed = |cause| self.failed("write", cause);
         // The location is checked before any object is selected for removal, so objects are removed
-        // only from a location that contains the marker.
+        // only from a location that contains the `MARKER` object.
         if self.unused_objects(old).await? > 0 {
             let is_new = self.read(has_no_objects).await?;
             blobs.enter(is_new).await.map_err(failed)?;
@@ -455,7 +455,7 @@ fn find_content(
 }
 
 /// Returns true if the store contains no objects except those that are still being uploaded. In
-/// that case, the location may be new and may not contain the marker yet.
+/// that case, the location of the objects may be new and may not contain the [`MARKER`] object yet.
 fn has_no_objects(transaction: &mut Transaction<'_>) -> Result<bool, Cause> {
     let query = "SELECT 1 FROM blob WHERE status <> 'uploading' LIMIT 1";
     Ok(transaction.first(query, params![])?.is_none())

@@ -64,8 +64,8 @@ impl Fixture {
         self.store.db.run(Access::Write, work).await.unwrap();
     }
 
-    /// Sweeps the unreferenced objects, regardless of their age. Returns the number of removed
-    /// objects.
+    /// Marks or removes the unreferenced objects, regardless of their age. Returns the number of
+    /// removed objects.
     async fn sweep(&self) -> u64 {
         let mut removed = 0;
         self.store.remove_unused_objects(i64::MAX, &mut removed).await.unwrap();

@@ -1,4 +1,4 @@
-//! Batches of rows in key order: reading, writing and hashing them.
+//! Functions that read, write and hash rows in batches, in key order.
 
 use std::ops::ControlFlow;
 
@@ -28,8 +28,8 @@ const ROWS_AT_ONCE: usize = 64;
 /// The values of a row, in the order of the table's columns.
 pub(in crate::store) type Values = Vec<Value>;
 
-/// Reads the rows after a key, or the first rows if there is no key. Returns an empty batch at the
-/// end of the table.
+/// Reads the next batch of rows after a key, or the first batch if there is no key. The batch is
+/// empty at the end of the table.
 pub(in crate::store) fn read(
     transaction: &mut Transaction<'_>,
     table: &Table,

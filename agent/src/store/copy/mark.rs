@@ -6,7 +6,7 @@ use super::super::db::{DbError, Transaction, params};
 use super::super::tables::TABLES;
 use crate::error::Cause;
 
-/// The query that reads the marker.
+/// The query that reads the marker of an unfinished copy.
 pub(in crate::store) const MARK: &str = "SELECT source, copied FROM copying";
 
 /// Returns the error message for a store that cannot be used because it is the target of an
@@ -46,7 +46,8 @@ pub(super) fn begin(transaction: &mut Transaction<'_>, source: &str) -> Result<u
     Ok(copied.cast_unsigned())
 }
 
-/// Adds `rows`, the number of rows that this transaction copied, to the count in the marker.
+/// Adds `rows`, the number of rows that this transaction copied, to the count in the marker of the
+/// unfinished copy.
 pub(super) fn count(transaction: &mut Transaction<'_>, rows: usize) -> Result<(), DbError> {
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
     transaction.execute("UPDATE copying SET copied = copied + ?1", params![rows]).map(drop)

@@ -1,4 +1,5 @@
-//! Copying whole stores, within one database engine or from one engine to the other.
+//! A function that copies a whole store, within one database engine or from one engine to the
+//! other.
 //!
 //! ```text
 //! mark the target ─► each table: batch, batch, … ─► compare the hashes of both ─► remove the mark

@@ -223,8 +223,8 @@ async fn a_copy_has_the_same_content_on_both_engines() {
     }
 }
 
-/// Checks that a copy can be continued, no matter at which statement of the target, or of the
-/// source, it failed.
+/// Checks that a copy can be continued, no matter at which statement on the target or on the source
+/// it failed.
 async fn continued(on_target: bool, new: impl Fn() -> Store) {
     let source = memory();
     fill(&source, 4).await;

@@ -87,7 +87,7 @@ impl Opening {
 /// A finished transaction of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreTransaction {
-    /// If true, the transaction could write.
+    /// If true, the transaction was allowed to write.
     pub writes: bool,
     /// Duration, including retries and the time spent waiting for a connection.
     pub duration: Duration,

@@ -115,7 +115,7 @@ impl Secrets for SecretChain {
     }
 }
 
-/// One run's view of a store of secrets. It keeps track of the secrets that the run has sent.
+/// A run's view of a store of secrets. It keeps track of the secrets that the run has sent.
 pub struct Vault {
     secrets: Arc<dyn Secrets>,
     /// The secrets in the store, which is read on the first request.

@@ -49,8 +49,8 @@ fn patterns(secret: usize, value: &[u8]) -> Vec<Pattern> {
     all
 }
 
-/// Returns the next 160 bytes without NULs, each with its position. The leading zeros of a number
-/// after the first 32 are left out and do not count.
+/// Returns the next 160 bytes, each with its position, but omits the NULs among them. Also omits
+/// the leading zeros of a number after the first 32; these do not count towards the 160 bytes.
 fn view(text: &[u8], at: usize) -> Vec<(usize, u8)> {
     let (mut view, mut length, mut zeros): (Vec<(usize, u8)>, usize, usize) = (Vec::new(), 0, 0);
     for (position, byte) in text.iter().copied().enumerate().skip(at) {

@@ -28,7 +28,8 @@ use crate::stamp::FileStamp;
 /// link between the check and the use of a path.
 pub struct Base {
     pub(crate) jail: Jail,
-    /// The path of the folder on the host, used to recognize absolute links that stay inside.
+    /// The path of the folder on the host, used to recognize absolute links that lead to an entry
+    /// in the folder.
     top: PathBuf,
     pub(crate) host_files: HostFileRules,
     recovered: Vec<String>,

@@ -43,7 +43,7 @@ pub(crate) trait Disk {
     fn unlink(&self, path: &RunPath) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_folder(&self, path: &RunPath) -> io::Result<()>;
-    /// Syncs the entry list of a folder to disk.
+    /// Flushes a folder's list of entries to disk.
     fn sync(&self, folder: &RunPath) -> io::Result<()>;
 
     /// Returns true if the entry is still in the state that the run saw.

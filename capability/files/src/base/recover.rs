@@ -1,5 +1,5 @@
-//! Completing changes that move an entry away from its path. The moved entry is compared with the
-//! one that the run saw and restored if it differs.
+//! Completes changes that move an entry away from its path. Each moved entry is compared with the
+//! one that the run saw, and is restored if it differs.
 //!
 //! A *record* of each such change is written to disk before the change starts. A process that finds
 //! the records of a killed process uses them to complete that process's changes.

@@ -1,4 +1,4 @@
-//! Walking a folder of the base, and hashing the folder with everything in it.
+//! Walks a folder of the base, and hashes the folder with everything in it.
 
 use super::{Base, EntryInfo};
 use crate::ENTRY_LIMIT;

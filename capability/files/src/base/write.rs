@@ -1,5 +1,5 @@
-//! Writing to the base. Each operation opens the parent folder of the entry, accesses the entry by
-//! its name, and follows no link.
+//! Operations that write to the base. Each operation opens the parent folder of the entry, accesses
+//! the entry by its name, and follows no link.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -171,8 +171,8 @@ impl Base {
         Ok(rustix::fs::renameat_with(&a, one, &b, other, RenameFlags::EXCHANGE)?)
     }
 
-    /// Syncs the entry list of a folder to disk. Does nothing on file systems that do not support
-    /// it.
+    /// Flushes a folder's list of entries to disk. Does nothing on file systems that do not support
+    /// this.
     pub(crate) fn sync_folder(&self, path: &RunPath) -> io::Result<()> {
         match rustix::fs::fsync(self.jail.listing(path)?) {
             Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),

@@ -1,4 +1,4 @@
-//! The errors that operations on the run's files return, including every error message.
+//! The errors that operations on the run's files return, with the text of every message.
 
 mod access;
 mod apply;

@@ -1,4 +1,4 @@
-//! Applying the overlay's changes to the base while other processes may also change the base.
+//! Applies the overlay's changes to the base, which other processes may change at the same time.
 //!
 //! An entry that replaces another is first written to a staging path, before anything is changed.
 //! Each old entry is checked again just before its change. It is then moved to the staging path in
@@ -77,8 +77,8 @@ impl Overlay {
         Err(ApplyError { done, failed })
     }
 
-    /// Returns the paths that the run may no longer write, because another process has since
-    /// created other parts of a repository.
+    /// Returns the paths that the run may no longer write. Another process has since created other
+    /// parts of a repository, and writing the path would complete the repository's layout.
     fn refused_paths(&self, steps: &[Step]) -> BTreeSet<RunPath> {
         let created = steps
             .iter()
@@ -94,8 +94,8 @@ fn unknown_change() -> Change {
     Change { path: String::new(), kind: ChangeKind::Modified, entry: EntryKind::Folder, size: 0 }
 }
 
-/// After a conflict, makes the next apply treat the run's file as new. That apply succeeds if the
-/// user has since moved the conflicting file away.
+/// After a conflict, makes the next attempt to apply the changes treat the run's file as new. That
+/// attempt succeeds if the user has since moved the conflicting file away.
 fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesError) {
     let replaces = matches!(step.action, Action::File { .. } | Action::Link(_));
     if replaces && step.basis == step.path && reason.is_conflict() && !step.displaces {
@@ -353,8 +353,8 @@ impl MovedFiles {
 /// Moves the new entry to its path, and the old one to the staging path.
 ///
 /// If the file system cannot exchange two entries, the old one is first moved to a temporary path.
-/// No entry exists at the path until the new one is moved in or, if the process is killed before
-/// that, until the base is opened again.
+/// No entry exists at the original path until the new one is moved there. If the process is killed
+/// before then, the path stays empty until the base is opened again.
 fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     match disk.exchange(&record.staged, &record.path) {
         Err(cause)

@@ -1,4 +1,4 @@
-//! Moving an entry in the overlay. Content from the base is copied into the overlay.
+//! Moves entries in the overlay. Content from the base is copied into the overlay.
 
 use std::collections::BTreeMap;
 

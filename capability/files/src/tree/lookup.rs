@@ -1,4 +1,4 @@
-//! Reading a tree: files, listings, metadata, and suggestions for a path that does not exist.
+//! Read access to a tree: files, listings, metadata, and suggestions for paths that do not exist.
 
 use super::Tree;
 use crate::ENTRY_LIMIT;
@@ -97,8 +97,9 @@ pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
     FilesError::not_found(path, &folder, &names, more)
 }
 
-/// Returns a few names in a folder, the most similar to `wanted` first, and true if the folder
-/// contains more names.
+/// Returns a few of the names in a folder, and a flag that is true if the folder contains more. If
+/// it does, the names most similar to `wanted` are returned, most similar first. If the folder has
+/// too many entries to search or cannot be listed, returns a message in place of the names.
 pub(crate) fn similar_names(
     tree: &dyn Tree,
     folder: &RunPath,

@@ -1,5 +1,5 @@
-//! Resolving a path: following its links, treating the base and the overlay as one tree, and
-//! checking that the run may use the result.
+//! Resolves paths. Follows the links on a path as if the base and the overlay were one tree, and
+//! checks that the run may use the resolved path.
 
 use std::sync::Arc;
 

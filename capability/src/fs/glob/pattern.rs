@@ -7,7 +7,7 @@ use crate::QUOTED;
 
 /// Maximum length of a pattern, in bytes.
 const MAX_LENGTH: usize = 4_096;
-/// Maximum number of patterns without braces to which one pattern may expand.
+/// Maximum number of brace-free patterns that one pattern may expand to.
 const MAX_ALTERNATIVES: usize = 256;
 
 /// A parsed pattern without braces.

@@ -1,4 +1,4 @@
-//! Finding the complete blocks of text that is still being received.
+//! Finds the complete blocks of text that is still being received.
 
 /// A splitter for Markdown text that is received in pieces. Complete blocks can be rendered before
 /// the end of the text is known.
@@ -33,7 +33,7 @@ fn complete(text: &str) -> usize {
         let start = at;
         at += line.len();
         if !line.ends_with('\n') && line.len() < 4 {
-            // The beginning of the line does not determine its kind yet.
+            // The characters received so far do not determine the kind of the line.
             break;
         }
         let bare = line.trim();

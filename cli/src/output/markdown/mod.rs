@@ -1,5 +1,5 @@
-//! Rendering Markdown for a terminal: headings, lists, quotes, code, tables and links, wrapped to
-//! the width of the terminal.
+//! Renders Markdown for a terminal: headings, lists, quotes, code, tables and links, wrapped to the
+//! width of the terminal.
 
 mod blocks;
 mod table;
@@ -52,9 +52,9 @@ struct Page {
 /// A container of blocks, which indents them.
 enum Container {
     Quote,
-    /// A list, with the number of its next item if it is ordered.
+    /// A list. It contains the number of its next item if it is ordered.
     List(Option<u64>),
-    /// A list item, with its indentation, and with its bullet until the bullet is printed.
+    /// A list item. It contains its bullet until the bullet is printed, and its indentation.
     Item {
         bullet: Option<String>,
         indent: usize,

@@ -80,8 +80,8 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
         return Ok(Next::Go);
     }
     // The selected changes are applied from a copy of the overlay. The copy also records the state
-    // of the workdir that the session's changes are based on, so conflicting changes by others are
-    // still detected.
+    // of the workdir that the session's changes are based on, so conflicting changes that other
+    // processes made are still detected.
     let part = session.copy()?;
     let all = changes::of(&part)?;
     for change in all.iter().rev().filter(|change| !chosen.contains(change)) {

@@ -105,7 +105,7 @@ impl Command {
     /// Checks the number of arguments.
     ///
     /// # Errors
-    /// If there are too few or too many.
+    /// If there are too few or too many arguments.
     pub(super) fn check(&self, arguments: &[String]) -> Result<(), Fault> {
         let known: Vec<&str> = self.arguments.split_whitespace().collect();
         let required = known.iter().filter(|name| !name.starts_with('[')).count();
@@ -141,7 +141,7 @@ pub(super) fn begins(word: &str) -> bool {
     ALL.iter().any(|command| command.name.starts_with(word))
 }
 
-/// Returns the error for an unknown command. Its hint names the most similar command.
+/// Returns the error for an unknown command, with a hint that names the most similar command.
 pub(super) fn unknown(word: &str) -> Fault {
     let distance = |command: &&Command| strsim::damerau_levenshtein(command.name, word);
     let near = ALL.iter().min_by_key(distance).filter(|command| distance(command) <= 3);

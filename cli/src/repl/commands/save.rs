@@ -1,4 +1,4 @@
-//! `/save`, `/edit`: saving and changing programs.
+//! `/save`, `/edit`: commands that save and edit programs.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};

@@ -40,8 +40,8 @@ pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
 }
 
 /// Builds the diagnostic for a fault, without verifying its fix. If an unclosed form has no fix
-/// yet, adds one that inserts the closing parenthesis, provided that only one position makes the
-/// program valid.
+/// yet, adds one that inserts the closing parenthesis, provided that exactly one position for it
+/// makes the program valid.
 pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
         true => closed_anywhere(source, host),
@@ -58,8 +58,8 @@ const MAX_SEARCHED: usize = 4 << 10;
 /// Maximum number of positions to try for a missing parenthesis.
 const MAX_TRIED: usize = 48;
 
-/// Returns the change that inserts a missing parenthesis, if exactly one position makes the program
-/// valid.
+/// Returns the change that inserts a missing parenthesis, if exactly one position for it makes the
+/// program valid.
 fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
     let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
     let [open] = tree.open.as_slice() else { return None };

@@ -1,4 +1,4 @@
-//! Rendering of a [`Diagnostic`]: its source lines, with the range underlined.
+//! Rendering of a [`Diagnostic`] with its source lines, in which its range is underlined.
 
 use std::fmt::{self, Write};
 
@@ -33,7 +33,7 @@ pub enum Role {
 /// diagnostic's range is shown.
 const MAX_WIDTH: usize = 120;
 
-/// Maximum number of lines to show of a diagnostic's range.
+/// Maximum number of lines that are shown from a diagnostic's range.
 const MAX_LINES: usize = 6;
 
 /// Distance between tab stops, in columns.

@@ -29,9 +29,9 @@ const MAX_SHOWN: usize = 160;
 const MAX_READ_AGAIN: usize = 16 << 10;
 
 /// Checks the fix of a diagnostic. Keeps the fix if it is safe and the fixed source is valid at the
-/// location of the fix. Otherwise, if exactly one reading of an enclosing form is valid, replaces
-/// the fix with that reading. If there is no such reading, keeps a fix that makes the source valid
-/// at its location, and removes any other fix.
+/// location of the fix. Otherwise, considers the readings of the enclosing forms: the changes that
+/// reinterpret such a form. If exactly one reading is valid, replaces the fix with that reading. If
+/// not, keeps a fix that makes the source valid at its location, and removes any other fix.
 ///
 /// If a fix requires additional fixes, those are also applied before the check. Faults elsewhere
 /// are ignored. If the source is in another language and no fix leads to a valid program, returns
@@ -110,10 +110,11 @@ fn shows(found: &Diagnostic, fixed: &str) -> bool {
     quoted.is_some_and(|code| plain.contains(code))
 }
 
-/// Returns the diagnostic with a fix that reinterprets an enclosing form, if exactly one reading is
-/// valid.
+/// Returns the diagnostic with a fix that reinterprets an enclosing form, if exactly one such fix
+/// is valid.
 ///
-/// If `deep` is true, the fixes that follow a reading may themselves reinterpret enclosing forms.
+/// If `deep` is true, the additional fixes that this fix requires may themselves reinterpret
+/// enclosing forms.
 fn other_reading(
     found: &Diagnostic,
     tree: &Tree<'_>,

@@ -164,7 +164,7 @@ impl<'c> Body<'c> {
         self.push(pushes);
     }
 
-    /// Pops values, but none that are below the innermost block.
+    /// Pops values, but none that were on the stack before the innermost block began.
     fn pop(&mut self, count: u64) {
         let floor = self.frames.last().map_or(0, |frame| frame.height);
         self.height = self.height.saturating_sub(count).max(floor);
@@ -274,7 +274,7 @@ impl<'c> Body<'c> {
         self.height = frame.height;
         self.cross(1);
         self.push(frame.results);
-        // The engine adds one value that every loop changes.
+        // The engine adds one hidden value, which every loop changes.
         let own = u64::from(frame.has_loop);
         let joined = match frame.kind {
             BlockKind::Loop => frame.params + frame.set.count + 3,
@@ -308,7 +308,7 @@ impl<'c> Body<'c> {
     /// Counts an instruction that reads or sets a local.
     fn local(&mut self, index: u32, sets: bool) {
         let at = index as usize;
-        // The engine rejects functions with more locals.
+        // The engine rejects functions with more than 50,000 locals.
         if at >= self.locals.len() && index < 50_000 {
             self.locals.resize(at + 1, Local::default());
         }

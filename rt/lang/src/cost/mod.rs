@@ -19,8 +19,8 @@ use self::body::Body;
 /// A quantity that contributes to the time or memory that compiling takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Instructions in all functions. An instruction that the compiler translates into many counts
-    /// as several.
+    /// Instructions in all functions. An instruction that the compiler translates into many machine
+    /// instructions counts as several.
     Instructions,
     /// Functions that the module defines.
     Functions,
@@ -174,8 +174,8 @@ impl Count {
         }
     }
 
-    /// Adds a section or a function to the cost. Returns `None` if the section or function cannot
-    /// be parsed.
+    /// Adds the cost of one section or function of the binary to the total. Returns `None` if the
+    /// section or function cannot be parsed.
     fn take(&mut self, payload: Payload<'_>) -> Option<()> {
         match payload {
             Payload::TypeSection(section) => {

@@ -1,4 +1,4 @@
-//! The cost of single operators, and the number of values that they pop and push.
+//! The cost of individual operators, and the number of values that they pop and push.
 
 use wasmparser::Operator;
 

@@ -92,7 +92,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Creates a diagnostic about `source`. A span past the end is truncated at the end.
+    /// Creates a diagnostic about `source`. A span that extends past the end of the source is
+    /// truncated.
     #[must_use]
     pub fn new(
         source: &str,
@@ -169,7 +170,7 @@ impl Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Converts an offset to 32 bits, which are enough for any program.
+/// Converts an offset to a `u32`, which is large enough for any offset in a program.
 pub(crate) fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

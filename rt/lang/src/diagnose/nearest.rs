@@ -7,8 +7,8 @@ use crate::types::ops;
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 3;
 
-/// Common names for functions that have different names in this language. The last part of an
-/// unknown name is looked up in this table.
+/// Common names for functions that have different names in this language. The part of an unknown
+/// name after its module, such as `fetch` in `http.fetch`, is looked up in this table.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
     ("starts_with", &["starts"]),
@@ -146,7 +146,8 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
             SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
         };
         let same = last == known.name && (same_module || module.is_none());
-        // A name whose last part is a known word is not a typo of another function's name.
+        // If the part of the name after its module is a known word, the name is not a typo of
+        // another name.
         let typo = !is_known_word(last, host)
             && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
@@ -165,8 +166,8 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
     }
 }
 
-/// Returns true if the last part of a name is the name of a function or a synonym. Such a name is
-/// probably not a typo.
+/// Returns true if `last`, the part of a name after its module, is the name of a function or a
+/// synonym. Such a name is probably not a typo.
 fn is_known_word(last: &str, host: &Signatures) -> bool {
     host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
 }
@@ -178,7 +179,7 @@ fn is_same_word(a: &str, b: &str) -> bool {
     plain(a) == plain(b)
 }
 
-/// Splits a name into its module and its last part.
+/// Splits a name into its module, if it has one, and the part after the module.
 fn parts(name: &str) -> (Option<&str>, &str) {
     match name.split_once(['.', '_', ':', '/']) {
         Some((module, last)) => (Some(module), last.trim_start_matches(':')),

@@ -46,7 +46,7 @@ pub(crate) fn rewrite_bindings(
         edits.push((span.end.saturating_sub(1)..span.end, String::new()));
         return Some(Change::Edits(edits));
     }
-    // `(let ($a 1) ($b 2) …)`: lists that each bind one name, up to the first other form.
+    // In `(let ($a 1) ($b 2) …)`, each list before the first other form binds one name.
     let bindings = all.get(1..)?.iter().take_while(|node| is_binding(tree, **node, is_called));
     let mut edits = vec![(tree.span(head), "do".to_owned())];
     for binding in bindings {
@@ -63,8 +63,8 @@ fn is_binding(tree: &Tree<'_>, list: NodeId, is_called: &dyn Fn(&str) -> bool) -
     tree.node(list).kind == NodeKind::List && tree.atom(*name).is_some_and(|name| !is_called(name))
 }
 
-/// Adds `then` and `else` to `(if C A B)`. If an `if` has more forms and no `else`, replaces `if`
-/// with `when`.
+/// Adds `then` and `else` to `(if C A B)`. If an `if` has a condition and at least three other
+/// forms, none of which is an `else`, replaces `if` with `when`.
 pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     if all.iter().any(|node| tree.head(*node) == Some("then")) {

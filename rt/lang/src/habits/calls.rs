@@ -220,8 +220,8 @@ const MODULES: &[(&str, &str)] = &[
     ("vector", "arr"),
 ];
 
-/// Namespaces that each belong to one type of value, so that the arguments show which namespace is
-/// meant.
+/// Namespaces whose functions operate on a single type, so that the types of a call's arguments
+/// show which of these namespaces is meant.
 const OF_TYPES: &[&str] = &["arr", "map", "str"];
 
 /// Returns the functions and forms that a name in the wrong namespace may mean.

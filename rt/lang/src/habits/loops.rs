@@ -157,7 +157,7 @@ fn over(
             _ => None,
         };
     }
-    // `range(3)`, with the parenthesis after the word.
+    // In `range(3)`, the parenthesis follows the word.
     if is_word(from, &["range"]) && words.get(from + 1).is_some() {
         let inner = items(tree, *words.get(from + 1)?);
         let bounds: Vec<String> =

@@ -224,7 +224,7 @@ fn output(
     if format && is_text || known && operands.len() > 1 && (is_template || is_percent) {
         return Some(Change::Edits(vec![(tree.span(first), "out".to_owned())]));
     }
-    // `%` between a template and its value.
+    // The operator is a `%` between a template and its value.
     if matches!(name, "out" | "ret")
         && let [template, sign, value] = operands
         && is_percent

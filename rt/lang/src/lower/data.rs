@@ -14,7 +14,7 @@ use std::fmt::Write;
 use crate::NameMap;
 use crate::diagnose::diagnostic::clamp;
 
-/// The first address of static data. It is above all error codes, so that no address can be
+/// The first address of static data. It is greater than every error code, so that no address can be
 /// mistaken for a code. Lower addresses are unused, and 0 is the null pointer.
 pub(crate) const BASE: u32 = 1_024;
 

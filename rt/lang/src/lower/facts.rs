@@ -200,12 +200,13 @@ impl Facts {
         self.is_stale |= self.shared.change(|nodes| nodes.insert(node));
     }
 
-    /// Returns true if `append` may extend in place the variable that `node` declares.
+    /// Returns true if `append` may extend, in place, the string in the variable that `node`
+    /// declares.
     pub(crate) fn is_growing(&self, node: NodeId) -> bool {
         self.growing.read().contains(&node)
     }
 
-    /// Records that `append` may extend in place the variable that `node` declares.
+    /// Records that `append` may extend, in place, the string in the variable that `node` declares.
     pub(crate) fn grow(&mut self, node: NodeId) {
         self.is_stale |= self.growing.change(|nodes| nodes.insert(node));
     }

@@ -119,7 +119,7 @@ impl<'s> Lowered<'s> {
         Lowered::net(wat, 0, Type::Any)
     }
 
-    /// Creates code whose end control never reaches, such as a jump.
+    /// Creates code that never reaches its end, such as a jump.
     pub(crate) fn never(wat: Wat<'s>) -> Lowered<'s> {
         Lowered { wat, flow: Flow::Never, ty: Type::Any, droppable: false }
     }

@@ -16,8 +16,8 @@ use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 use crate::types::ops::Val;
 
-/// Maximum number of functions that wait at the same time while the functions that they call are
-/// lowered.
+/// Maximum number of functions whose lowering is suspended at the same time, each until a function
+/// that it calls has been lowered.
 const MAX_WAITING: usize = 48;
 
 /// Initial capacity of a function's scope for variables declared by forms.
@@ -38,9 +38,9 @@ pub(crate) enum FuncKind {
 /// The labels of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loop {
-    /// The number of the label that exits the loop.
+    /// The number in the name of the label that exits the loop.
     pub(crate) leave: usize,
-    /// The number of the label that continues with the next iteration.
+    /// The number in the name of the label that continues with the next iteration.
     pub(crate) next: usize,
 }
 
@@ -117,8 +117,8 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns true if a function must still be lowered. WAT functions are always lowered. A
-    /// function declared with `fn` is lowered only if it is used, because its calls determine the
-    /// types of its parameters.
+    /// function declared with `fn` is lowered only if it is used, because the calls to it determine
+    /// the types of its parameters.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
         !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
@@ -432,7 +432,7 @@ fn join(known: Decided, ty: Type, node: NodeId) -> Result<(Type, NodeId), (Type,
     }
 }
 
-/// Returns the WAT name of a type, which is `i32` if the type is not yet known.
+/// Returns the WAT name of a type, or `i32` if the type is not yet known.
 fn wat_name(val: Val) -> &'static str {
     if val == Val::Any { "i32" } else { val.name() }
 }

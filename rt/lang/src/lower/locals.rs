@@ -7,7 +7,7 @@ use crate::diagnose::wording::{self, Fault};
 use crate::habits::rewrite;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Maximum number of locals in a function, which is the engine's limit.
+/// Maximum number of locals in a function. This is the engine's limit.
 const MAX_LOCALS: usize = 50_000;
 
 /// Initial capacity for locals.

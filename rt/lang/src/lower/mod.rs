@@ -63,8 +63,8 @@ pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
 /// one more function in a chain of calls.
 const MAX_ROUNDS: usize = 12;
 
-/// The host function that generated checks, such as those for overflow, call to end a program with
-/// a message.
+/// The host function that ends a program with a message. Generated checks, such as those for
+/// overflow, call it.
 pub const TRAP: &str = "sys.trap";
 
 /// The host function that the form `fail` calls with its code and reason.
@@ -74,8 +74,8 @@ pub const FAIL: &str = "sys.fail";
 pub(crate) struct LoweredProgram<'s> {
     /// The types, globals, tables and element segments.
     pub(crate) items: Vec<Wat<'s>>,
-    /// The functions that checks call, then the program's functions in source order, then the
-    /// program itself.
+    /// The functions that run-time checks call, then the program's functions in source order, then
+    /// the program itself.
     pub(crate) funcs: Vec<LoweredFunc<'s>>,
     pub(crate) imports: Vec<Signature>,
     pub(crate) warnings: Vec<Fault>,
@@ -88,11 +88,12 @@ pub(crate) struct LoweredFunc<'s> {
     pub(crate) head: String,
     /// The rest of the header.
     pub(crate) header: Vec<Wat<'s>>,
-    /// The declared variables, each with its type. A name may be empty.
+    /// The declared variables, each with its name and its type. The name is empty for an unnamed
+    /// local.
     pub(crate) variables: Vec<(Cow<'s, str>, &'s str)>,
     /// The pieces of WAT that make up the body.
     pub(crate) pieces: Vec<Wat<'s>>,
-    /// The flow at the end of the body.
+    /// The control flow at the end of the body, and the number of values that the body leaves.
     pub(crate) flow: Flow,
 }
 
@@ -150,7 +151,7 @@ pub(crate) struct Lowering<'a, 's> {
     used: Vec<bool>,
     /// For each function, its lowered code, or `None` if it has not been lowered yet.
     done: Vec<Option<LoweredFunc<'s>>>,
-    /// The program's variables. Empty until the program is lowered.
+    /// The variables of the program itself. Empty until the program is lowered.
     main: Scope<'s>,
 }
 
@@ -190,7 +191,8 @@ impl<'a, 's> Lowering<'a, 's> {
             items.push(self.raw(*item)?.wat);
         }
         let last = self.program.funcs.len().saturating_sub(1);
-        // The program is lowered first, because its calls determine the types of parameters.
+        // The program itself is lowered first, because its calls determine the types of the
+        // functions' parameters.
         self.lower_func(last)?;
         // A function that only later functions use is lowered after one of them.
         while let Some(at) = (0..last).find(|at| self.is_needed(*at)) {

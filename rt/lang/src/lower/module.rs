@@ -20,7 +20,8 @@ pub(crate) struct Module {
     /// The offset and the source node of each piece of WAT in the text, in ascending order of
     /// offset. Empty unless requested.
     pub(crate) marks: Vec<(u32, NodeId)>,
-    /// The flow at the end of the program's body.
+    /// The control flow at the end of the program's body, and the number of values that the body
+    /// leaves.
     pub(crate) flow: Flow,
     /// The range of the program's items and functions in the text.
     pub(crate) body: std::ops::Range<usize>,

@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 640;
 /// printed as a three-byte escape, the escapes take up only three quarters of this length.
 const MAX_TEXT: usize = 4 << 20;
 
-/// Maximum number of indentation steps, which keeps deeply nested lines short.
+/// Maximum number of indentation steps. The limit keeps deeply nested lines short.
 const MAX_INDENT: usize = 32;
 
 /// Spaces for the deepest indentation.
@@ -49,11 +49,11 @@ pub(super) enum Kind<'s> {
     Words(Cow<'s, str>),
     /// Source nodes that are printed unchanged: atoms and (possibly nested) lists.
     Source(Nodes),
-    /// The list in the source that corresponds to this piece of WAT, printed unchanged.
+    /// A list of the source, printed unchanged. The `from` field of the [`Wat`] is its node.
     Unchanged,
-    /// `(i32.const ADDRESS)` with the address of a literal.
+    /// `(i32.const ADDRESS)`, in which `ADDRESS` is the address of this string literal.
     Literal(Cow<'s, [u8]>),
-    /// The address of a literal.
+    /// The address of this string literal, without an instruction.
     Address(Cow<'s, [u8]>),
     /// Several pieces of WAT, printed in order.
     Sequence(Vec<Wat<'s>>),
@@ -105,12 +105,12 @@ impl<'s> Wat<'s> {
         Wat::new(from, Kind::Words(words.into()))
     }
 
-    /// Creates `(i32.const ADDRESS)` with the address of a literal.
+    /// Creates `(i32.const ADDRESS)`, in which `ADDRESS` is the address of a string literal.
     pub(crate) fn literal(from: NodeId, value: impl Into<Cow<'s, [u8]>>) -> Wat<'s> {
         Wat::new(from, Kind::Literal(value.into()))
     }
 
-    /// Creates the address of a literal, as the immediate of a flat `i32.const`.
+    /// Creates the address of a string literal, as the immediate of a flat `i32.const`.
     pub(crate) fn address(from: NodeId, value: impl Into<Cow<'s, [u8]>>) -> Wat<'s> {
         Wat::new(from, Kind::Address(value.into()))
     }
@@ -174,7 +174,7 @@ impl<'s> Wat<'s> {
         self
     }
 
-    /// Copies a [simple](Wat::is_simple) piece of WAT. Returns an empty piece for any other one.
+    /// Copies a [simple](Wat::is_simple) piece of WAT. Returns an empty piece if it is not simple.
     pub(crate) fn copy(&self) -> Wat<'s> {
         let copy = match &self.kind {
             Kind::List(head, items) if items.is_empty() => Wat::list(self.from, head.clone(), []),
@@ -189,8 +189,8 @@ fn is_block(head: Option<&str>) -> bool {
     matches!(head, Some("block" | "loop" | "if" | "then" | "else"))
 }
 
-/// A WAT printer, with the text printed so far, its literals and the source node of each printed
-/// piece of WAT.
+/// A WAT printer, with the text printed so far, the literals in that text, and the source node of
+/// each printed piece of WAT.
 pub(crate) struct Printer<'a, 's> {
     tree: &'a Tree<'s>,
     pub(super) out: String,
@@ -260,7 +260,7 @@ impl<'a, 's> Printer<'a, 's> {
         Ok(())
     }
 
-    /// Checks that the text so far is not too long.
+    /// Checks that the text printed so far is not too long.
     fn check_length(&self, from: NodeId) -> Result<(), Box<Fault>> {
         if self.out.len() > MAX_TEXT {
             let span = self.tree.span(from);
@@ -319,8 +319,8 @@ impl<'a, 's> Printer<'a, 's> {
         self.out.push('(');
         self.begin_items(list)?;
         let mut nodes = self.tree.children(list);
-        // The origin of a block instruction is its list. The origin of any other instruction is its
-        // name.
+        // The origin of a block instruction is the node of its list. The origin of any other
+        // instruction is the node of its name.
         if self.marks.is_some() && is_block(self.tree.head(list)) {
             nodes.next(self.tree);
             self.out.push_str(self.tree.head(list).unwrap_or(""));

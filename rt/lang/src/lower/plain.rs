@@ -379,8 +379,8 @@ impl<'s> Lowering<'_, 's> {
             let piece = match tree.node(node).kind {
                 NodeKind::List => self.raw_within(node, false)?.wat,
                 NodeKind::Text | NodeKind::Block => Wat::literal(node, self.text_value(node)?),
-                // In an element segment, every name except the segment's own is the name of a
-                // function. A segment inside a table has no name.
+                // In an element segment, every name except that of the segment itself is the name
+                // of a function. A segment inside a table has no name.
                 NodeKind::Atom
                     if at > 0
                         && head == "elem"
@@ -403,7 +403,7 @@ impl<'s> Lowering<'_, 's> {
         Ok(Lowered::unknown(Wat::list(list, "", pieces)))
     }
 
-    /// Checks that the number of a local refers to a local declared by the function.
+    /// Checks that a local's index refers to a parameter or local of the current function.
     fn local_number(&self, node: NodeId) -> LowerResult<()> {
         let text = self.tree.text(node);
         let count = self.func.scope.len();

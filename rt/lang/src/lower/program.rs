@@ -25,7 +25,7 @@ pub(crate) struct Program<'s> {
 
 /// A function.
 pub(crate) struct Func<'s> {
-    /// The `(func …)` or `(fn …)` list, or `None` for a body without one.
+    /// The `(func …)` or `(fn …)` list, or `None` if the body is not in such a list.
     pub(crate) node: Option<NodeId>,
     /// The name, with its `$`.
     pub(crate) name: Option<&'s str>,
@@ -35,7 +35,7 @@ pub(crate) struct Func<'s> {
     pub(crate) locals: Locals<'s>,
     /// The parameters of a function declared with `fn`. `None` for a WAT function.
     pub(crate) fn_params: Option<Vec<FnParam<'s>>>,
-    /// The instructions.
+    /// The nodes of the body.
     pub(crate) body: Nodes,
 }
 
@@ -46,7 +46,7 @@ impl<'s> Program<'s> {
     }
 }
 
-/// Splits a program into its parts. Items are lifted out of the tree's body.
+/// Splits a program into its parts. Items are [lifted](Tree::lift) out of the program's body.
 pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program<'s>, Box<Fault>> {
     let forms = unwrap_module(tree)?;
     let mut program = Program {
@@ -103,7 +103,8 @@ struct FoundFuncs<'s> {
 }
 
 impl<'s> Program<'s> {
-    /// Lifts the items out of the tree's body, and reads all of them except the functions.
+    /// [Lifts](Tree::lift) the items out of the program's body. Reads all items except the
+    /// functions.
     fn lift_items(
         &mut self,
         tree: &mut Tree<'s>,

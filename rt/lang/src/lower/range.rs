@@ -16,8 +16,8 @@ impl Wat<'_> {
         self.range_within(MAX_DEPTH)
     }
 
-    /// Returns true if the integer that this code leaves on the stack is at least 0, and false if
-    /// it is at most 0. Returns `None` if neither is known.
+    /// Returns true if the integer that this code leaves on the stack cannot be negative, and false
+    /// if it can be negative but not positive. Returns `None` if the sign is unknown.
     pub(crate) fn is_positive(&self) -> Option<bool> {
         let (least, largest) = self.constant().map(|n| (n, n)).or_else(|| self.range())?;
         match (least >= 0, largest <= 0) {
@@ -61,7 +61,8 @@ impl Wat<'_> {
     }
 }
 
-/// Returns the bounds of `a OP b`, or `None` if a result might wrap around.
+/// Returns the bounds of `a OP b`, where `name` is the instruction that computes it, or `None` if
+/// the result might wrap around.
 pub(crate) fn of_operation(name: &str, a: Range, b: Range) -> Option<Range> {
     let (least, largest) = match name {
         "i32.add" => (a.0.checked_add(b.0)?, a.1.checked_add(b.1)?),

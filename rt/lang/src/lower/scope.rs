@@ -11,7 +11,7 @@ use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 
-/// Maximum number of variables in a function, which is the engine's limit.
+/// Maximum number of variables in a function. This is the engine's limit.
 const MAX_VARIABLES: usize = 50_000;
 
 /// The construct that declares a variable.

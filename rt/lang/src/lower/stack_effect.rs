@@ -153,7 +153,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Returns the effect of an indirect call. If `returns` is false, control does not return.
+    /// Returns the effect of an indirect call. If `returns` is false, it is a tail call, and
+    /// control does not return.
     fn indirect_call(&self, returns: bool, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
         if nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {

@@ -83,7 +83,7 @@ impl<'s> Lowering<'_, 's> {
         }
         let wat = match (found, ty) {
             _ if found == ty || ty == Type::Any || found == Type::Any => out.wat,
-            // A truth value or an error code keeps its type.
+            // A boolean or an error code keeps its type.
             (found, Type::Int) if found.is_int() => return Ok(out),
             (Type::Int, Type::Bool) => out.wat,
             (Type::Int | Type::Bool, Type::Code) => out.wat,
@@ -149,8 +149,8 @@ impl<'s> Lowering<'_, 's> {
         self.fault(node, form::condition_type(text, out.ty))
     }
 
-    /// Lowers a name, a number, an error code, a truth value or a quoted character. Returns `None`
-    /// for any other atom.
+    /// Lowers a name, a number, an error code, a boolean or a quoted character. Returns `None` for
+    /// any other atom.
     pub(crate) fn bare(&mut self, node: NodeId, want: Want) -> LowerResult<Option<Lowered<'s>>> {
         self.operand(None, node, want)
     }

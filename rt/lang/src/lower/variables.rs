@@ -1,4 +1,4 @@
-//! Reading, setting and declaring variables.
+//! Code that reads, sets and declares variables.
 
 use super::facts::LocalType;
 use super::function::FuncKind;

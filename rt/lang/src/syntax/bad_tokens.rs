@@ -68,7 +68,7 @@ fn block_end(source: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// Maximum length of a map to rewrite, in bytes.
+/// Maximum length of a map in braces that can be rewritten, in bytes.
 const MAX_MAP: usize = 4 << 10;
 
 /// Returns the edits that rewrite `{"a": 1, "b": 2}`, `{"a" 1}` or `{a: 1}` as a `map` form. The
@@ -126,8 +126,8 @@ fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, S
     None
 }
 
-/// Returns the change that rewrites a template such as `` `hello ${name}` `` with `fmt`. Returns
-/// `None` if an inserted value is neither a name nor a form.
+/// Returns the change that rewrites a template such as `` `hello ${name}` `` as a `fmt` form.
+/// Returns `None` if an inserted value is neither a name nor a form.
 fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
     let (mut text, mut values, mut rest) = (String::new(), String::new(), inner);
     while let Some(at) = rest.find("${") {

@@ -6,8 +6,9 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
-/// Checks that no form with an empty body is followed by lines that are indented more than the
-/// form. Returns a warning for each form of several lines that is followed by such lines.
+/// Rejects a form with an empty body if the next line is indented more than the form. Returns a
+/// warning for each form whose body spans several lines and is followed by a line that is indented
+/// more than the form.
 pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     let mut warnings = Vec::new();
     for list in tree.lists_on_lines() {
@@ -31,8 +32,8 @@ pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
     Ok(warnings)
 }
 
-/// Returns true for a form with an empty body, false for a form whose body spans several lines, and
-/// `None` for any other node.
+/// Returns true for a form with an empty body, false for a form that has a body and spans several
+/// lines, and `None` for any other node.
 fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     let head = tree.head(list)?;
     if !matches!(head, "when" | "unless" | "while" | "until" | "repeat" | "fn" | "each" | "for") {
@@ -59,7 +60,7 @@ fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
     tree.text(list).contains('\n').then_some(false)
 }
 
-/// Returns the next node in the list that contains `node`, or `None` if `node` is the last one.
+/// Returns the node that follows `node` in the same list, or `None` if `node` is the last one.
 fn next_sibling(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let next = tree.after(node).next(tree)?;
     (tree.parent(next) == tree.parent(node)).then_some(next)
@@ -78,7 +79,7 @@ fn column(tree: &Tree<'_>, node: NodeId) -> usize {
     start - before.rfind('\n').map_or(0, |at| at + 1)
 }
 
-/// Returns the indentation of the line that contains a node.
+/// Returns the indentation, in bytes, of the line that contains a node.
 fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
     let before = tree.source.get(..tree.span(node).start).unwrap_or("");
     let start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -311,7 +311,7 @@ enum ByteClass {
     Quote,
     Semicolon,
     Name,
-    /// A name byte that needs a further check if it starts a token.
+    /// A name byte that needs an additional check if it starts a token.
     Special,
     Other,
 }
@@ -330,13 +330,13 @@ const CLASSES: [ByteClass; 256] = {
     classes
 };
 
-/// The flag of a byte that can be part of a name.
+/// The flag in [`NAME_FLAGS`] for a byte that can be part of a name.
 const NAME: u8 = 1;
 
-/// The flag of `.`.
+/// The flag in [`NAME_FLAGS`] for `.`.
 const DOT: u8 = 2;
 
-/// The flag of `` ` ``, which begins a code fence.
+/// The flag in [`NAME_FLAGS`] for `` ` ``, which begins a code fence.
 const BACKTICK: u8 = 4;
 
 /// The flags of each byte. A byte that cannot be part of a name has no flags.

@@ -173,8 +173,8 @@ pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]
     }
 }
 
-/// Returns the code point of a quoted character, such as `'#'` or `'\n'`. Returns `None` for any
-/// other text.
+/// Returns the code point of a quoted character, such as `'#'` or `'\n'`. Returns `None` if `text`
+/// is not a quoted character.
 pub(crate) fn character(text: &str) -> Option<u32> {
     let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
     let value = decode(inner, 0, false).ok()?;

@@ -57,8 +57,9 @@ pub(crate) struct Tree<'s> {
     pub(crate) open: Vec<NodeId>,
 }
 
-/// Returns true if an unmatched `)` can be removed safely. The parenthesis must directly follow a
-/// form at the top level, and that form must not be indented more than the first one.
+/// Returns true if the unmatched `)` at byte `at` can be removed safely. The parenthesis must
+/// directly follow a form at the top level, and that form must not be indented more than the
+/// program's first form.
 fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
     let indentation = |at: u32| {
         let before = source.get(..at as usize).unwrap_or("");
@@ -156,7 +157,7 @@ impl<'s> Tree<'s> {
             .map(|(at, _)| NodeId(clamp(at)))
     }
 
-    /// Returns the atoms that are followed by another node without a space, in source order.
+    /// Returns the atoms that are directly followed by another node, in source order.
     pub(crate) fn touching_atoms(&self) -> impl Iterator<Item = NodeId> {
         let touches = |pair: &[Node]| match pair {
             [atom, node] => atom.kind == NodeKind::Atom && atom.end == node.start,
@@ -189,7 +190,7 @@ impl<'s> Tree<'s> {
         self.source.get(node.start as usize..node.end as usize).unwrap_or("")
     }
 
-    /// Returns the atom at a node, or `None` if the node is not an atom.
+    /// Returns the text of an atom, or `None` if the node is not an atom.
     pub(crate) fn atom(&self, id: NodeId) -> Option<&'s str> {
         (self.node(id).kind == NodeKind::Atom).then(|| self.text(id))
     }
@@ -200,7 +201,7 @@ impl<'s> Tree<'s> {
         dotted.map(|node| self.source.get(node.start as usize..node.end as usize).unwrap_or(""))
     }
 
-    /// Returns the name at a node (`$x`), or `None` if the node is not a name.
+    /// Returns the text of a name, such as `$x`, or `None` if the node is not a name.
     pub(crate) fn name(&self, id: NodeId) -> Option<&'s str> {
         self.atom(id).filter(|text| text.starts_with('$'))
     }

@@ -31,7 +31,7 @@ pub(crate) enum Instruction {
     Unreachable,
     /// An instruction whose name determines its operands and results.
     Op(Op),
-    /// The keyword of a part of a block, function or module item, such as `result` in
+    /// A keyword that begins a component of a block, function or module item, such as `result` in
     /// `(result i32)`.
     Part,
 }
@@ -76,7 +76,7 @@ static BY_NAME: LazyLock<NameMap<String, Instruction>> = LazyLock::new(|| {
     special.chain(ops::all().into_iter().map(|(name, op)| (name, Instruction::Op(op)))).collect()
 });
 
-/// Returns the instruction with this name.
+/// Returns the instruction with this name, or `None` if the name is unknown.
 pub(crate) fn instruction(name: &str) -> Option<&'static Instruction> {
     BY_NAME.get(name)
 }

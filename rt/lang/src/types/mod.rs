@@ -217,7 +217,8 @@ impl Type {
             || self.join(other) == Some(other)
     }
 
-    /// Returns the type of a variable that is set to a value of this type.
+    /// Returns the type that a variable gets when it is set to a value of this type: int for a
+    /// bool, i32 for a value of unknown type, and the value's type otherwise.
     pub(crate) const fn stored(self) -> Type {
         match self {
             Type::Bool => Type::Int,

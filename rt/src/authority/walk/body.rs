@@ -13,8 +13,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Joins another state into this one. Returns true if this one grew, or `None` if the effort is
-    /// used up.
+    /// Joins another state into this one. Returns true if this one grew, or `None` if there is not
+    /// enough effort left.
     fn join(&mut self, other: &State, effort: &mut Effort) -> Option<bool> {
         let mut grew = false;
         let own = self.locals.iter_mut().chain(&mut self.carried);

@@ -8,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter};
 /// Maximum width and precision of a directive.
 const MAX_WIDTH: usize = 1 << 20;
 
-/// Maximum number of significant fraction digits of a double. All further digits are zeros.
+/// Maximum number of significant fraction digits of a double. All digits after them are zeros.
 const MAX_FRACTION: usize = 1_100;
 
 /// A directive such as `%-08.3f`.

@@ -129,7 +129,7 @@ impl Interpreter {
         let mut fields = Vec::new();
         while !rest.is_empty() {
             let plain = rest.iter().position(is_separator).unwrap_or(rest.len());
-            // A delimiter is whitespace with at most one other separator in it.
+            // A delimiter consists of whitespace and at most one other separator.
             let mut after = plain + skip(rest.get(plain..).unwrap_or_default());
             if rest.get(after).is_some_and(|sign| is_separator(sign) && !is_space(sign)) {
                 after += 1;
@@ -309,7 +309,7 @@ async fn read_line(
         }
         count += 1;
         if count.is_multiple_of(1024) {
-            // An endless device never waits, so the loop must yield.
+            // Reading an endless device such as `/dev/zero` never waits, so the loop must yield.
             tokio::task::yield_now().await;
         }
         if count > limit {

@@ -1,4 +1,4 @@
-//! Starting background jobs.
+//! Starts background jobs.
 
 use std::sync::Arc;
 

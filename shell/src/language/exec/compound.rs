@@ -1,4 +1,4 @@
-//! Running compound commands: groups, subshells, conditions, loops, `case`, `select`.
+//! Runs compound commands: groups, subshells, conditions, loops, `case`, `select`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Evaluating `[[ ]]`.
+//! Evaluates the expressions of `[[ ]]`.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -19,8 +19,8 @@ pub(crate) fn compare_numbers(left: i64, operator: &str, right: i64) -> bool {
 }
 
 impl Interpreter {
-    /// Returns the metadata of the entry at a path, following links, or `None` if there is no
-    /// entry.
+    /// Returns the metadata of the file or folder at a path, following symbolic links, or `None` if
+    /// nothing exists there.
     pub(crate) async fn stat(&self, path: &str) -> Option<Stat> {
         if path.is_empty() {
             return None;

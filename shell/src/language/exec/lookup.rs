@@ -1,4 +1,4 @@
-//! Looking up a command by its name, and the message for an unknown one.
+//! Looks up commands by name, and runs scripts that are called as commands.
 
 use std::iter::Peekable;
 
@@ -303,9 +303,9 @@ impl Interpreter {
         self.run_in(shell, text).await
     }
 
-    /// Parses the options of `sh` or `bash`, up to the first operand. If the shell must exit
-    /// without running a script, after `--version` or an invalid option, returns its exit status
-    /// instead.
+    /// Parses the options of `sh` or `bash`, up to the first operand. After `--version` or an
+    /// invalid option, the shell must exit without running a script. In this case, returns the exit
+    /// status instead.
     async fn shell_options(
         &mut self,
         shell: &mut Interpreter,

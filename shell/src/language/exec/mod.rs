@@ -1,4 +1,4 @@
-//! Running a script. This module runs lists, chains and commands. The submodules run pipelines,
+//! Execution of scripts. This module runs lists, chains and commands. The submodules run pipelines,
 //! compound and simple commands, redirections, substitutions and jobs.
 
 mod background;
@@ -61,7 +61,8 @@ impl Interpreter {
         let ran = self.pipeline(pipeline).await;
         self.execution.errexit_suspended -= suspended;
         ran?;
-        // Inside any other compound command, the failed command has already triggered `set -e`.
+        // These commands and pipelines trigger `set -e`. In any other compound command, the inner
+        // command that failed has already triggered it.
         let triggers = match pipeline.stages.as_slice() {
             [only] => matches!(
                 only.kind,
@@ -135,7 +136,8 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Runs a list one nesting level deeper. Moves to a new stack if the current one is deep.
+    /// Runs a list one nesting level deeper. At [`MAX_STACK_LEVEL`], runs it in a new task instead
+    /// of on the current stack.
     pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
         self.enter_level()?;
         let ran = if self.execution.stack_level < MAX_STACK_LEVEL {
@@ -166,8 +168,8 @@ impl Interpreter {
         self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
-    /// Moves this shell to a local task, which starts at the bottom of the thread's stack, and runs
-    /// `work` with it there.
+    /// Moves this shell to a local task and runs `work` with it there. A local task starts at the
+    /// bottom of the thread's stack.
     async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
@@ -221,7 +223,7 @@ impl Interpreter {
 
     /// Runs a list as this shell's whole script, and ends the shell.
     async fn run_to_end(&mut self, list: &List) {
-        // The status is already set, whichever jump ended the list.
+        // The list has set the status, even if a jump such as `exit` ended it.
         let _ = self.list(list).await;
         self.finish().await;
     }

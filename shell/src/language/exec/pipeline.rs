@@ -39,7 +39,7 @@ impl Interpreter {
     /// Sets `PIPESTATUS`.
     fn set_pipe_status(&mut self, statuses: Vec<u8>) -> Flow {
         let texts = statuses.into_iter().map(|status| status.to_string()).collect();
-        // If a script made the variable readonly, it keeps its value.
+        // A readonly `PIPESTATUS` keeps its value.
         let _ = self.set_list("PIPESTATUS", texts)?;
         Ok(())
     }

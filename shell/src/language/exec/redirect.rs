@@ -4,7 +4,7 @@ use crate::language::ast::{Descriptor, Redirect, Target, Word};
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::stream::{Device, OpenMode, Stream};
 
-/// Result of a redirection: a value, or the message of a failure.
+/// Result of a redirection: a value, or an error message.
 type RedirectResult<T = ()> = Result<T, String>;
 
 impl Interpreter {

@@ -1,4 +1,4 @@
-//! Running simple commands: assignments, functions, builtins, and commands of the toolbox.
+//! Runs simple commands: assignments, functions, builtins, and commands of the toolbox.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Running commands on behalf of other commands, such as `xargs`.
+//! Runs commands on behalf of other commands, such as `xargs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -56,7 +56,7 @@ impl Interpreter {
     }
 
     /// Reads the file of `$(<file)`. Returns its content, and a flag that is true if the content
-    /// exceeds the limit. Returns `None` if the list does not have this form.
+    /// exceeds the limit. Returns `None` if the list is not of the form `<file`.
     async fn file_contents(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
         let [item] = list.items.as_slice() else { return Ok(None) };
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };

@@ -38,19 +38,19 @@ pub(super) struct Limit {
     pub(super) bytes: u64,
 }
 
-/// The words of an expansion, and their size in bytes.
+/// The words of an expansion, and their total size in bytes.
 struct Words<'a> {
     list: Vec<Vec<Piece<'a>>>,
     bytes: u64,
 }
 
 impl<'a> Words<'a> {
-    /// Returns no words.
+    /// Returns an empty list of words.
     fn none() -> Words<'a> {
         Words { list: Vec::new(), bytes: 0 }
     }
 
-    /// Returns one empty word.
+    /// Returns a list that contains one empty word.
     fn one() -> Words<'a> {
         Words { list: vec![Vec::new()], bytes: OVERHEAD }
     }
@@ -166,8 +166,8 @@ enum Alternative<'t, 'a> {
     Range(Range),
 }
 
-/// Parses the braces that open at `at`. Returns their alternatives and the index after them, or
-/// `None` if they are not a brace expansion.
+/// Parses the braces that open at the token index `at`. Returns their alternatives and the index
+/// after the closing brace, or `None` if the braces are not a brace expansion.
 fn alternatives<'t, 'a>(
     tokens: &'t [Token<'a>],
     at: usize,

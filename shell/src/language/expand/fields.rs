@@ -1,9 +1,9 @@
-//! Building the fields of a word. Expanded values are split at field separators. Each field records
-//! which parts of its text are quoted.
+//! Builds the fields that a word expands to. Expanded values are split at field separators. Each
+//! field records which parts of its text are quoted.
 
 use crate::language::pattern::Fragment;
 
-/// The fields of a word under construction. The last field is still open.
+/// The fields that a word expands to, as far as they are built. The last field is still open.
 pub(crate) struct Fields {
     done: Vec<Vec<Fragment>>,
     open: Vec<Fragment>,
@@ -120,7 +120,7 @@ impl Fields {
         self.empty_list = true;
     }
 
-    /// Starts double quotes.
+    /// Marks the start of double quotes. Returns the state that [`Fields::end_quotes`] needs.
     pub(super) fn begin_quotes(&mut self) -> QuoteStart {
         QuoteStart {
             fields: self.done.len(),
@@ -130,7 +130,8 @@ impl Fields {
         }
     }
 
-    /// Ends double quotes. Even empty quotes form a field, unless they contain only an empty `$@`.
+    /// Marks the end of double quotes. Even empty quotes form a field, unless they contain only an
+    /// empty `$@`.
     pub(super) fn end_quotes(&mut self, before: QuoteStart) {
         let added = self.done.len() > before.fields
             || self.size > before.size

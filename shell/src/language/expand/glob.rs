@@ -1,4 +1,5 @@
-//! Globbing: finding the files of the run that match a pattern, sorted by the bytes of their paths.
+//! Globbing: the search for the run's files that match a pattern. The results are sorted by the
+//! bytes of their paths.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ struct GlobOptions {
     stars: bool,
 }
 
-/// A component of a pattern.
+/// A path component of a pattern.
 enum Component {
     /// A plain name.
     Name(String),

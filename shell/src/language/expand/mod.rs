@@ -31,7 +31,7 @@ pub(crate) fn words_size(words: &[String]) -> u64 {
 }
 
 impl Interpreter {
-    /// Returns a charge for expanded words. It is kept for as long as the words are used.
+    /// Returns a charge for expanded words. The caller keeps it for as long as it uses the words.
     pub(crate) fn word_charge(&self) -> Charge {
         Charge::new(Arc::clone(&self.run.words))
     }
@@ -48,7 +48,7 @@ impl Interpreter {
         )))
     }
 
-    /// Expands the words of a command, and charges them.
+    /// Expands the words of a command, and adds their size to `charge`.
     pub(crate) async fn arguments(
         &mut self,
         words: &[Argument],
@@ -77,7 +77,7 @@ impl Interpreter {
         Ok(given)
     }
 
-    /// Expands a word to its fields, and charges them.
+    /// Expands a word to its fields, and adds their size to `charge`.
     pub(crate) async fn fields(&mut self, word: &Word, charge: &mut Charge) -> Flow<Vec<String>> {
         match word.parts.as_slice() {
             [Part::Quoted(text)] => return Ok(vec![text.clone()]),
@@ -138,7 +138,7 @@ impl Interpreter {
         Ok(self.fragments(word).await?.into_iter().map(|fragment| fragment.text).collect())
     }
 
-    /// Expands a word like [`Interpreter::text`], and keeps the quoting.
+    /// Expands a word like [`Interpreter::text`], but keeps the quoting.
     pub(crate) async fn fragments(&mut self, word: &Word) -> Flow<Vec<Fragment>> {
         let mut out = Fields::new(None);
         self.parts(&word.parts, Quoting::Unquoted, &mut out).await?;

@@ -1,4 +1,4 @@
-//! Expanding parameters: `$name` and `${name…}`.
+//! Expansion of parameters: `$name` and `${name…}`.
 
 use super::fields::{Fields, Quoting};
 use super::values::{Selection, Values};
@@ -110,7 +110,7 @@ impl Interpreter {
         Ok(text)
     }
 
-    /// Returns the message of `${name?word}`: the word, or a default.
+    /// Returns the message of `${name?word}`: the word, or a default message.
     async fn unset_message(&mut self, word: &Word, colon: bool) -> Flow<String> {
         let text = self.text(word).await?;
         Ok(match colon {

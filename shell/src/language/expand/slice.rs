@@ -1,4 +1,4 @@
-//! Expanding `${name:offset:length}`.
+//! Expansion of `${name:offset:length}`.
 
 use super::values::Values;
 use crate::language::ast::Word;

@@ -1,4 +1,4 @@
-//! The operations of `${name…}` that change values: trimming, replacing and case conversion.
+//! The operations of `${name…}` that change values: trimming, replacement and case conversion.
 
 use super::values::{Selection, Values};
 use crate::language::ast::{Action, ReplaceScope};
@@ -78,8 +78,8 @@ impl Interpreter {
         }
     }
 
-    /// Applies a change to each value. The results together are limited to the size of the
-    /// session's variables.
+    /// Applies a change to each value. The total size of the results is limited to the maximum size
+    /// of the session's variables.
     async fn each(&mut self, values: Values, change: &mut Change<'_>) -> Flow<Values> {
         Ok(match values {
             Values::One(None) => Values::One(None),
@@ -100,7 +100,8 @@ impl Interpreter {
         })
     }
 
-    /// Applies a change to one value. If it is too costly, reports that and exits the shell.
+    /// Applies a change to one value. If the change is too costly, reports an error and exits the
+    /// shell.
     async fn changed(&mut self, text: String, change: &mut Change<'_>) -> Flow<String> {
         self.checkpoint().await?;
         let run = self.run.clone();
@@ -122,7 +123,7 @@ impl Interpreter {
         .await
     }
 
-    /// Applies an operator of `${name@operator}`.
+    /// Applies the operator of `${name@operator}`.
     async fn transform(
         &mut self,
         name: &str,

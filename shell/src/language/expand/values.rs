@@ -44,7 +44,7 @@ impl Interpreter {
     }
 
     /// Returns the value of an array element. The index is evaluated as part of an arithmetic
-    /// evaluation that is in progress, so it adds to the depth and the steps in `effort`.
+    /// evaluation that is in progress, so its depth and its steps are added to those in `effort`.
     pub(crate) fn element_within(
         &mut self,
         name: &str,

@@ -5,7 +5,8 @@
 pub(crate) enum Jump {
     /// `break`, out of this many loops.
     Break(u32),
-    /// `continue` with the next iteration of an enclosing loop. The innermost loop is number 1.
+    /// `continue`, with the next iteration of the enclosing loop with this number. The innermost
+    /// loop is number 1.
     Continue(u32),
     /// `return`, out of a function or a sourced script.
     Return,

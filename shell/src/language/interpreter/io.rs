@@ -29,7 +29,7 @@ impl Interpreter {
     }
 
     /// Checks that an absolute path, as the user wrote it, does not lead outside the run's files. A
-    /// relative path is not checked here, but when it is used.
+    /// relative path is checked only when it is used.
     pub(crate) async fn check_inside(&self, path: &str, write: bool) -> Result<(), Fault> {
         if !path.starts_with('/') {
             return Ok(());
@@ -77,7 +77,7 @@ impl Interpreter {
     /// Writes a string to standard error. Drops it if descriptor 2 is closed or has no reader.
     pub(crate) async fn write_stderr(&self, text: &str) {
         if let Some(stream) = self.descriptors.open.get(&2).cloned() {
-            // Without a reader, the failure cannot be reported.
+            // If descriptor 2 has no reader, the message is lost.
             let _ = stream.write(text.as_bytes()).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Parsing lists, chains, pipelines, simple commands and functions.
+//! Parses lists, chains, pipelines, simple commands and functions.
 
 use std::sync::Arc;
 

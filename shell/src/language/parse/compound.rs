@@ -1,4 +1,4 @@
-//! Parsing compound commands: groups, conditions, loops, `case`.
+//! Parses compound commands: groups, conditions, loops, `case`.
 
 use std::sync::Arc;
 

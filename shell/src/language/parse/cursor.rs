@@ -1,5 +1,5 @@
-//! Moving through the script: characters, spaces, comments, newlines, and the here-documents that
-//! follow a newline.
+//! Moves the parser through the script: over characters, spaces, comments, newlines, and the
+//! here-documents that follow a newline.
 
 use super::{Document, MAX_NESTING, Mark, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Part, Word};

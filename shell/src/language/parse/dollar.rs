@@ -1,4 +1,4 @@
-//! Parsing expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
+//! Parses expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
 
 use std::sync::Arc;
 

@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str, line: u32) -> Result<List, SyntaxError> {
 
 type ParseResult<T> = Result<T, SyntaxError>;
 
-/// A here-document whose body is not parsed yet.
+/// A here-document whose body has not been parsed yet.
 struct Document {
     end: String,
     strip_tabs: bool,

@@ -1,4 +1,4 @@
-//! Parsing redirections and assignments.
+//! Parses redirections and assignments.
 
 use std::sync::{Arc, OnceLock};
 
@@ -79,7 +79,7 @@ impl Parser {
             self.take("<");
             Target::Read(self.target("<")?)
         };
-        // `>&file` means `&>file`. The interpreter applies this if the word is not a number.
+        // `>&word` means `&>word` if the word is not a number, which the interpreter decides.
         Ok(Some(Redirect { fd: fd.unwrap_or(Descriptor::Number(u32::from(output))), to }))
     }
 

@@ -1,4 +1,4 @@
-//! Parsing the expressions of `[[ ]]`.
+//! Parses the expressions of `[[ ]]`.
 
 use super::cursor::ends_word;
 use super::word::Style;

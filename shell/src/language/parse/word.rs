@@ -1,4 +1,4 @@
-//! Parsing words: literal text, quotes, escapes, tildes, and text that is parsed like double-quoted
+//! Parses words: literal text, quotes, escapes, tildes, and text that is parsed like double-quoted
 //! text (here-documents, arithmetic).
 
 use std::sync::Arc;

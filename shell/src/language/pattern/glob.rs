@@ -11,7 +11,7 @@ pub(super) enum Glob {
     Star,
     /// `[…]`
     Set { negated: bool, members: Vec<Member> },
-    /// A group such as `@(…|…)`, with the character before the parenthesis.
+    /// A group such as `@(…|…)`. `kind` is the character before the parenthesis.
     Group { kind: char, alternatives: Vec<Vec<Glob>> },
 }
 

@@ -58,7 +58,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.follow(globs, vec![start])
     }
 
-    /// Returns the positions after matching `globs` from any of the given positions.
+    /// Returns all positions where a match of `globs` that begins at one of `positions` can end.
     fn follow(&mut self, globs: &[Glob], mut positions: Vec<usize>) -> MatchResult<Vec<usize>> {
         for glob in globs {
             self.matching.spend((positions.len() + 1).saturating_mul(glob.cost()))?;
@@ -90,7 +90,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         glob.accepts(c, self.fold).then(|| position + c.len_utf8())
     }
 
-    /// Returns the positions after matching a group from any of the given positions.
+    /// Returns all positions where a match of a group that begins at one of `positions` can end.
     fn group(
         &mut self,
         kind: char,
@@ -112,7 +112,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Returns the positions after a string that none of the alternatives matches.
+    /// Returns all positions where a string can end that begins at one of `positions` and matches
+    /// none of the alternatives.
     fn unmatched(
         &mut self,
         alternatives: &[Vec<Glob>],
@@ -134,8 +135,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         Ok((first..).zip(reached).filter_map(|(end, reached)| reached.then_some(end)).collect())
     }
 
-    /// Returns the positions in `all`, and those after matching the alternatives any number of
-    /// times from the positions in `new`.
+    /// Returns the positions in `all`, and all positions where a sequence of matches of the
+    /// alternatives that begins at one of the positions in `new` can end.
     fn repeated(
         &mut self,
         alternatives: &[Vec<Glob>],
@@ -150,7 +151,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         Ok(all.into_iter().collect())
     }
 
-    /// Returns the positions after matching one of the alternatives once.
+    /// Returns all positions where a match of one alternative that begins at one of `positions` can
+    /// end.
     fn once(
         &mut self,
         alternatives: &[Vec<Glob>],

@@ -1,4 +1,4 @@
-//! Host functions on open descriptors: reading, writing, seeking.
+//! Host functions that read, write, seek and close open descriptors.
 
 use std::io::SeekFrom;
 

@@ -15,7 +15,7 @@ const HEADER: usize = 24;
 /// Writes the type and the name length of the preopened folder to the guest's memory.
 ///
 /// ```text
-/// prestat    kind u8 (0, a folder), 3 unused, length of the name u32
+/// prestat    type u8 (0: folder), 3 unused, name length u32
 /// ```
 pub(super) fn prestat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
     check_preopened(guest, fd)?;
@@ -50,7 +50,7 @@ fn check_preopened(guest: &Guest, fd: u32) -> Result<(), Errno> {
 /// the buffer is full. The last entry may be truncated.
 ///
 /// ```text
-/// entry    cookie of the next u64, inode u64, length of the name u32, type u8, 3 unused; the name
+/// entry    next cookie u64, inode u64, name length u32, type u8, 3 unused, then the name
 /// ```
 pub(super) fn list(
     guest: &mut Guest,
@@ -96,8 +96,8 @@ pub(super) fn list(
     Ok(())
 }
 
-/// Returns the folder with its entries. Reads the entries if `reload` is true or if they have not
-/// been read yet.
+/// Returns the folder that `fd` refers to, with its entries. Reads the entries if `reload` is true
+/// or if they have not been read yet.
 fn entries(guest: &mut Guest, fd: u32, reload: bool) -> Result<Folder, CallError> {
     let folder = guest.table.folder(fd)?.clone();
     if folder.entries.is_some() && !reload {

@@ -27,7 +27,7 @@ pub(crate) struct Guest {
     pub(crate) bounds: StageBounds,
     pub(crate) limiter: MemoryLimiter,
     pub(crate) memory: Option<wasmtime::Memory>,
-    /// Message of the first operation that the run's files refused.
+    /// Message about the first operation that the run's files denied.
     pub(crate) refusal: Option<String>,
     /// Processor time of the thread before the guest started.
     initial_time: Duration,

@@ -1,4 +1,4 @@
-//! Host functions on paths: opening, creating, moving and removing entries.
+//! Host functions that open, create, move and remove files, folders and links by path.
 
 use wattle_capability::files::{EntryKind, FilesError};
 
@@ -162,7 +162,7 @@ pub(super) fn rename(
     finish(guest, moved)
 }
 
-/// Always fails, because an entry of the run's files has exactly one name.
+/// Always fails, because each of the run's files has exactly one name.
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn hard_link(
     guest: &mut Guest,

@@ -1,4 +1,4 @@
-//! Resolves a guest's path to an entry of the run's files, or to a device.
+//! Resolves a guest's path to a path in the run's files, or to a device.
 
 use wattle_capability::files::EntryKind;
 
@@ -65,15 +65,16 @@ impl Guest {
         if let Err(error) = self.files.check_inside(&path, write)
             && self.command.names(&path, write)
         {
-            // A command often looks up an entry before it writes there, so the message of the write
-            // replaces that of the lookup.
+            // A command often looks up a path before it writes to it. The message about the write
+            // then replaces the message about the lookup.
             self.refusal = self.refusal.take().filter(|_| !write);
             return Err(self.fail(Fault::from(error)));
         }
         Ok(ResolvedPath::Entry(path))
     }
 
-    /// Reads the path of an entry to create or remove. Fails if the path is a device.
+    /// Reads the path of a file, folder or link to create, move or remove. Fails if the path is a
+    /// device.
     pub(super) fn entry(
         &mut self,
         memory: &Memory<'_>,

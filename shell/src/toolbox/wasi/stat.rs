@@ -1,4 +1,4 @@
-//! Host functions that return or set metadata of descriptors and entries.
+//! Host functions that return or set metadata of descriptors, files and folders.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,8 +37,8 @@ pub(super) fn file_type(kind: EntryKind) -> u8 {
     }
 }
 
-/// Returns the inode number of an entry: a hash of its path. The run's files have no inodes, and
-/// each entry has exactly one path.
+/// Returns the inode number of the file or folder at a path, which is a hash of the path. The run's
+/// files have no inode numbers of their own, and each has exactly one path.
 pub(super) fn inode_of(path: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
@@ -50,7 +50,7 @@ pub(super) fn inode_of(path: &str) -> u64 {
 ///
 /// ```text
 /// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64,
-///           rights of descriptors opened through it u64
+///           rights of descriptors opened through this one u64
 /// ```
 pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
     let (kind, flags, rights) = match guest.table.get(fd)? {

@@ -129,7 +129,7 @@ pub(crate) fn read(
     Ok(line)
 }
 
-/// Returns the index of the option whose long name is `name` or, if unambiguous, starts with it.
+/// Returns the index of the option named `name`, or of the only option whose name starts with it.
 fn long_row(known: &[Known], name: &str) -> Result<usize, String> {
     if let Some(row) = known.iter().position(|known| known.1 == name && !name.is_empty()) {
         return Ok(row);

@@ -120,8 +120,8 @@ fn is_text(kind: &str) -> bool {
         || kind == "image/svg+xml"
 }
 
-/// Returns the text of a page as Markdown: its article, or all of its text if the article is short
-/// and only a small part of it. If a page is nested too deeply, its structure is omitted.
+/// Returns the text of a page as Markdown: its article, or the whole text if the article is short
+/// and only a small part of the page. If a page is nested too deeply, its structure is omitted.
 fn readable(html: &str, url: &str) -> String {
     let Some(document) = parse(html) else { return strip::text(html) };
     let Some(elements) = measure(&document) else { return strip::text(html) };

@@ -1,5 +1,6 @@
-//! Measures one peer with one job in this process: `peer PEER JOB FOLDER SECONDS`, or `peer PEER
-//! live FOLDER COUNT` for the memory of live contexts. Prints a line of JSON.
+//! Measures one peer in this process and prints the figures as a line of JSON. `peer PEER JOB
+//! FOLDER SECONDS` measures runs of a job, and `peer PEER live FOLDER COUNT` measures the memory of
+//! live contexts.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,7 +44,8 @@ fn figures(peer: &str, job: &str, folder: &Path, bound: &str) -> Result<Value> {
         Task::Live(_) => Job::load(folder, LIVE_JOB)?,
         Task::Time(_) => Job::load(folder, job)?,
     };
-    // Memory beyond this value is used by the peer.
+    // The memory of the process before the peer is created. Any additional memory belongs to the
+    // peer.
     let empty = peak_kib()?;
     tokio.block_on(async {
         let job = &job;
@@ -75,7 +77,7 @@ fn figures(peer: &str, job: &str, folder: &Path, bound: &str) -> Result<Value> {
     })
 }
 
-/// A measurement, with its duration or count.
+/// The measurement to perform.
 #[derive(Clone, Copy)]
 enum Task {
     /// A time measurement that lasts this many seconds.

@@ -1,5 +1,5 @@
-//! Conversion of errors from the driver and the server, and their classification by how they are
-//! handled.
+//! Conversion of errors from the driver and the server into [`DbError`]s. The kind of a [`DbError`]
+//! determines how it is handled.
 
 use std::error::Error as _;
 

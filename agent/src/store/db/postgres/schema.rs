@@ -113,7 +113,8 @@ async fn migrate(client: &Object, schema: &str) -> Result<(), DbError> {
     found(client.batch_execute(VERSION_TABLE).await)?;
     let done = steps(client, schema).await;
     if done.is_err() {
-        // If this fails because the connection is lost, the server rolls the transaction back.
+        // If the rollback fails because the connection is lost, the server rolls the transaction
+        // back.
         drop(client.batch_execute("ROLLBACK").await);
     }
     done

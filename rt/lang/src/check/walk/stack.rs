@@ -19,10 +19,10 @@ pub(crate) struct Entry {
     pub(crate) ty: Val,
     /// The instruction that pushed the value.
     pub(crate) from: NodeId,
-    /// The index of the value among that instruction's results.
+    /// The index of the value among the results of the instruction that pushed it.
     pub(crate) nth: usize,
-    /// Set if the value is a surplus operand of an instruction: that instruction's node, its usage,
-    /// and the expected and actual numbers of operands.
+    /// The instruction of which the value is a surplus operand: its node, its usage, and the
+    /// expected and actual numbers of operands. `None` if the value is not a surplus operand.
     pub(crate) surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 
@@ -60,7 +60,7 @@ impl Frame<'_> {
 /// The operands and results of an instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct InstructionEffect<'s> {
-    /// The list of a folded instruction, or the name of a flat one.
+    /// The node of the instruction: the list of a folded instruction, or the name of a flat one.
     pub(crate) at: NodeId,
     pub(crate) name: &'s str,
     /// The function, local, global or label that the instruction names.

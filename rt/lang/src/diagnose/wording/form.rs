@@ -292,7 +292,7 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-/// Reports a `catch` whose first name looks like a name for the error code, but receives the value.
+/// Reports a `catch` whose first name looks like a name for the error code but receives the value.
 pub(crate) fn catch_order(name: &str, call: &str) -> Message {
     let call = excerpt(call);
     message(

@@ -152,7 +152,7 @@ fn with_article(ty: Val) -> String {
     format!("{article} {}", ty.name())
 }
 
-/// Formats the first 8 names as a list, each in backticks.
+/// Formats the first 8 names, each in backticks, as a list.
 fn quoted<T: AsRef<str>>(names: &[T]) -> String {
     names
         .iter()

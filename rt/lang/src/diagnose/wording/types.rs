@@ -289,7 +289,7 @@ pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
     .hint("let the function return values of one type")
 }
 
-/// Reports a function that returns a value somewhere, but not at its end.
+/// Reports a function that returns a value in some places but not at its end.
 pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
     message(
         "value-type",

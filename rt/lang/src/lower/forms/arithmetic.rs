@@ -222,7 +222,7 @@ fn checked_sum<'s>(
     let plus = operator == "+";
     let sum = op(if plus { "add" } else { "sub" }, [a.copy(), b.copy()]);
     let store = Wat::list(list, format!("local.set {result}"), [sum]);
-    // If the sign of an operand is known, a single comparison tells whether the result wrapped
+    // If the sign of an operand is known, a single comparison shows whether the result wrapped
     // around.
     let least = if val == Val::I32 { i64::from(i32::MIN) } else { i64::MIN };
     let overflows = match (signs, plus) {

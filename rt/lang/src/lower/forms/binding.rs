@@ -131,8 +131,8 @@ fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>
     names.filter(|names| !names.is_empty())
 }
 
-/// Lowers `(let ($a $b) ARR)`, which sets each variable to an item. The code fails if the array has
-/// fewer items.
+/// Lowers `(let ($a $b) ARR)`, which sets each variable to one item of the array, in order. The
+/// code fails if the array has fewer items than there are variables.
 fn take_apart<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

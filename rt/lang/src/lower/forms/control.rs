@@ -65,7 +65,7 @@ pub(crate) fn choose<'s>(
     Ok(Lowered { wat, flow, ty, droppable: false })
 }
 
-/// Lowers an arm that consists of one form. In a statement, its value is dropped.
+/// Lowers an arm that consists of one form. If no value is expected, the arm's value is dropped.
 fn arm_of<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,

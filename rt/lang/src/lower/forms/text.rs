@@ -315,7 +315,8 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
 }
 
 /// Returns the change that replaces `%s`, `%d`, `%.2f` and `~a` with placeholders. Returns `None`
-/// if the template already has placeholders, or if the numbers of replacements and values differ.
+/// if the template already has placeholders, or if the number of replacements differs from the
+/// number of values.
 fn rewrite_percent(
     tree: &Tree<'_>,
     template: NodeId,

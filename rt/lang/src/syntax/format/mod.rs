@@ -207,7 +207,7 @@ const fn brackets(square: bool) -> (&'static str, &'static str) {
     if square { ("[", "]") } else { ("(", ")") }
 }
 
-/// Returns the column after a list, word or comment that starts at `column`, if it can be written
+/// Returns the column at which a list, word or comment ends if it starts at `column` and is written
 /// without line breaks outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
@@ -233,7 +233,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     (end <= WIDTH).then_some(end)
 }
 
-/// Returns the column after a string that starts at `column`.
+/// Returns the column at which a string ends if it starts at `column`.
 fn end_of(text: &str, column: usize) -> usize {
     match text.rfind('\n') {
         Some(at) => text.get(at + 1..).unwrap_or("").chars().count(),

@@ -180,7 +180,8 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Returns the length of the block comment at the start of a string. Block comments nest.
+/// Returns the length, in bytes, of the block comment at the start of a string. Block comments
+/// nest.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {

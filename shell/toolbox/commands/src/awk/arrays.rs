@@ -1,10 +1,10 @@
-//! Infers which function parameters are arrays from their use in the function bodies.
+//! Infers which function parameters are arrays, based on how the function bodies use them.
 
 use super::syntax::{
     ArrayName, Expr, Function, Place, Program, Source, Statement, Target, Variable,
 };
 
-/// Marks the array parameters of all functions. Makes passes until one marks no more parameters.
+/// Marks the array parameters of all functions. Repeats until a pass marks no more parameters.
 pub(crate) fn infer(program: &mut Program) {
     loop {
         let mut marks = Vec::new();

@@ -90,7 +90,7 @@ pub(super) fn of_values(
     Ok(Value::Number(answer))
 }
 
-/// Calls an arithmetic function. Returns `None` if `name` is not one.
+/// Calls an arithmetic function. Returns `None` if `name` is not an arithmetic function.
 fn arithmetic(name: &str, values: &[Value]) -> Option<f64> {
     let number = |n: usize| values.get(n).map_or(0.0, Value::number);
     let whole = |n: usize| number(n) as u64;
@@ -194,7 +194,7 @@ fn formatted_time(run: &Run<'_>, values: &[Value]) -> String {
     clock::format(&zone.moment(seconds), &format)
 }
 
-/// Converts `YYYY MM DD HH MM SS`, in UTC or local time, to seconds since 1970; -1 if invalid.
+/// Converts `YYYY MM DD HH MM SS` (UTC or local time) to seconds since 1970, or to -1 on failure.
 fn mktime(text: &str, utc: bool) -> f64 {
     let numbers: Vec<i64> = text.split_whitespace().map_while(|part| part.parse().ok()).collect();
     let [year, month, day, hour, minute, second, ..] = numbers.as_slice() else { return -1.0 };

@@ -99,7 +99,7 @@ struct Spec {
 
 impl Spec {
     /// Parses a directive up to its letter. Also returns the position of the directive's value, if
-    /// it is specified (`%2$s`).
+    /// the directive specifies it (`%2$s`).
     fn read(
         letters: &mut Peekable<Chars<'_>>,
         values: &mut Values<'_>,
@@ -244,7 +244,7 @@ fn digits(letters: &mut Peekable<Chars<'_>>) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// The maximum number of decimal places of a double. All further digits are zeros.
+/// The maximum number of decimal places of a double. All digits after them are zeros.
 const DIGITS: usize = 1_074;
 
 /// Formats a number with `precision` decimal places. Appends the last zeros itself, because the

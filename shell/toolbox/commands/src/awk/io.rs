@@ -195,7 +195,7 @@ impl Streams {
         done.map_err(|error| format!("can't write to \"{name}\": {}", words(&error)))
     }
 
-    /// Reads the next record of a file. Returns `Ok(None)` at its end.
+    /// Reads the next record of a file. Returns `Ok(None)` at the end of the file.
     pub(crate) fn read_file(
         &mut self,
         path: &str,

@@ -1,5 +1,5 @@
-//! The awk parser: access to the tokens, and the rules and functions of a program. `statement`
-//! parses statements, and `expr` parses expressions.
+//! The awk parser. This module reads the tokens and parses the rules and functions of a program;
+//! `statement` parses statements, and `expr` parses expressions.
 
 use std::collections::HashMap;
 

@@ -253,12 +253,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The widths of fields, in characters: the number of characters to skip before each field, and the
-/// field's width; `None` is the rest of the record.
+/// For each field, the number of characters to skip before it, and its width in characters. A width
+/// of `None` means the rest of the record.
 type Widths = Rc<[(usize, Option<usize>)]>;
 
 /// Parses the value of `FIELDWIDTHS`: the widths of the fields. `2:3` skips 2 characters before a
-/// field with 3 characters. `*` is the rest of the record.
+/// field of 3 characters. `*` is the rest of the record.
 fn widths(text: &str) -> Result<Widths, String> {
     let width = |word: &str| {
         let (skipped, width) = word.split_once(':').unwrap_or(("0", word));

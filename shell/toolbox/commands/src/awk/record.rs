@@ -16,8 +16,8 @@ pub(crate) enum Splitter {
     Regex(Rc<Posix>),
     /// Splitting into the parts that match the pattern.
     Content(Rc<Posix>),
-    /// Splitting into fields of fixed widths: the number of characters to skip before each field,
-    /// and the field's width; `None` is the rest of the record.
+    /// Splitting into fields of fixed widths. For each field, the number of characters to skip
+    /// before it, and its width. A width of `None` means the rest of the record.
     Widths(Rc<[(usize, Option<usize>)]>),
 }
 

@@ -32,7 +32,7 @@ fn letters(text: &str, at: usize) -> f64 {
     text.get(..at).map_or(0, |before| before.chars().count()) as f64
 }
 
-/// Replaces the content of an array with values, numbered from `first`. Returns their number.
+/// Replaces an array's content with values, numbered from `first`. Returns the number of values.
 fn fill(array: &Array, first: usize, values: impl IntoIterator<Item = Value>) -> f64 {
     let mut array = array.borrow_mut();
     array.clear();

@@ -95,7 +95,7 @@ pub(crate) fn number_text(number: f64, conversion: &str) -> String {
     format::float(conversion, number)
 }
 
-/// Parses the decimal number at the start of a text. Returns it and its length in bytes.
+/// Parses the decimal number at the start of a text. Returns the number and its length in bytes.
 pub(crate) fn prefix(text: &str) -> Option<(f64, usize)> {
     let bytes = text.as_bytes();
     let digits =

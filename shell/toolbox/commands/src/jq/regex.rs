@@ -96,8 +96,8 @@ fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error<Val>> {
     Ok(regex)
 }
 
-/// Translates the syntax that the engine interprets differently: `\<`, `\>`, `\h` and `\y` are
-/// ordinary characters, and `$` and `\Z` also match before a newline at the end of the text.
+/// Translates the syntax that the engine interprets differently from jq. In jq, `\<`, `\>`, `\h`
+/// and `\y` are ordinary characters; `$` and `\Z` also match before a newline that ends the text.
 fn translated(pattern: &str) -> String {
     const TEXT_END: &str = r"(?=\n?\z)";
     let mut out = String::with_capacity(pattern.len());

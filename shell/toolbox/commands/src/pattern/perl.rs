@@ -2,9 +2,9 @@
 
 use super::push_literal;
 
-/// Translates the syntax that the regex engine interprets differently from PCRE: `\<` and `\>` are
-/// ordinary characters, `\h` is a space or a tab, `\Z` also matches before a final newline, and
-/// `\Q…\E` quotes the text in between.
+/// Translates the syntax that the regex engine interprets differently from PCRE. In PCRE, `\<` and
+/// `\>` are ordinary characters, `\h` is a space or a tab, `\Z` also matches before a final
+/// newline, and `\Q…\E` quotes the text in between.
 pub(crate) fn perl(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut members: Option<usize> = None;

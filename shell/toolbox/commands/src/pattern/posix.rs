@@ -1,4 +1,4 @@
-//! POSIX matching, which finds the longest of the matches that start furthest to the left.
+//! POSIX matching, which finds the longest of the leftmost matches.
 //!
 //! The regex engine prefers the first alternative instead. For patterns whose matches may differ,
 //! the engine finds only the start of a match, and a slower engine finds the longest match there.

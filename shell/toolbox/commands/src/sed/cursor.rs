@@ -4,7 +4,7 @@
 pub(super) struct Cursor {
     letters: Vec<char>,
     at: usize,
-    /// The start of the text of each option or file, and the source that error messages name.
+    /// The index where the text of each option or file starts, and its source for error messages.
     pieces: Vec<(usize, Piece)>,
 }
 

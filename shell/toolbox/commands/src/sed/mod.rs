@@ -58,7 +58,7 @@ struct Settings {
     quiet: bool,
     /// If true, line numbers restart in each file, and `$` matches the last line of each file.
     separate: bool,
-    /// The suffix of backup files if files are edited in place. If empty, no backups are made.
+    /// The suffix of backup files, if files are edited in place. An empty suffix means no backups.
     in_place: Option<String>,
     line_end: u8,
     list_length: usize,

@@ -10,7 +10,7 @@ use crate::say::{out, words};
 struct Sink {
     name: String,
     writer: Box<dyn Write>,
-    /// If true, the last line lacks its terminator, which is written before any further output.
+    /// If true, the last line lacks its terminator, which is written before any more output.
     unended: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Output {
     files: Vec<Named>,
     /// The line terminator.
     end: u8,
-    /// If true, the stream is flushed after each write.
+    /// If true, each write to a stream is flushed immediately.
     unbuffered: bool,
 }
 
@@ -96,7 +96,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes text unchanged. If the previous line lacks its terminator, writes that first.
+    /// Writes text unchanged. First writes the terminator of the previous line if it is missing.
     pub(super) fn write(&mut self, to: Stream, text: &[u8]) -> Result<(), Error> {
         let (end, unbuffered) = (self.end, self.unbuffered);
         match self.sink(to) {

@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the next line into the pattern space, or appends it. Returns false if there is none.
+    /// Reads the next line into the pattern space, or appends it. Returns false if no line is left.
     fn read(&mut self, append: bool) -> Result<bool, Error> {
         self.append()?;
         loop {
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         self.ranges = self.script.commands.iter().map(range).collect();
     }
 
-    /// Prints the output queued to follow the current line.
+    /// Prints the output that is queued to follow the current line.
     fn append(&mut self) -> Result<(), Error> {
         for appended in std::mem::take(&mut self.appended) {
             match appended {

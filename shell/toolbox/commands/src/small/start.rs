@@ -111,7 +111,7 @@ pub(crate) fn timeout(args: &[String]) -> i32 {
     command.run()
 }
 
-/// Parses a duration, such as `1.5`, `2s`, `3m`, `4h` or `5d`. Returns it in seconds.
+/// Parses a duration, such as `1.5`, `2s`, `3m`, `4h` or `5d`. Returns the number of seconds.
 fn seconds(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..)? {

@@ -102,7 +102,7 @@ fn arranged(args: &[String]) -> Result<(), String> {
     out.flush().map_err(|error| words(&error))
 }
 
-/// Prints entries in columns of equal width, padded with tabs. `most` is the line width.
+/// Prints input lines in columns of equal width, padded with tabs. `most` is the output's width.
 fn beside(
     out: &mut impl std::io::Write,
     rows: &[&str],
