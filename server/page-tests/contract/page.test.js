@@ -41,6 +41,33 @@ test('the token leaves the address at once, and stays for the tab', async () => 
   await close();
 });
 
+test('a link replaces the token of a tab only after a question', async () => {
+  const { page, problems } = await world.open('#/runs');
+  const stored = () => page.evaluate(() => sessionStorage.getItem('wattle.token'));
+  const follow = () => page.evaluate(() => { location.hash = '#token=another'; });
+  const dialog = page.locator('dialog', { hasText: 'Replace the token of this tab' });
+  await follow();
+  await dialog.waitFor();
+  assert.doesNotMatch(page.url(), /token/);
+  assert.equal(await stored(), world.token);
+  await page.keyboard.press('Enter');
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal(await stored(), world.token, 'a key that was meant for something else keeps the token');
+  await follow();
+  await dialog.getByRole('button', { name: 'Keep' }).click();
+  assert.equal(await stored(), world.token);
+  await page.goto(`${world.url}/?again#token=another`);
+  await dialog.waitFor();
+  await page.waitForSelector('.rail');
+  assert.equal(await stored(), world.token);
+  await dialog.getByRole('button', { name: 'Replace' }).click();
+  // The server does not know this token.
+  await page.getByLabel('Token').waitFor();
+  assert.equal(await stored(), null);
+  assert.ok(problems.every((text) => text.includes('401')), problems.join());
+  await page.close();
+});
+
 test('the login refuses a wrong token and accepts the right one', async () => {
   const { page, problems } = await world.open('', { signedIn: false });
   await page.getByLabel('Token').fill('wrong');

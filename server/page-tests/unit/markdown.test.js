@@ -36,6 +36,44 @@ test('inline marks', () => {
   assert.equal(show(parseInline('\\*plain\\*')), '*plain*');
 });
 
+test('marks within marks, and runs of three', () => {
+  assert.equal(show(parseInline('***a***')), 'strong(em(a))');
+  assert.equal(show(parseInline('___a___')), 'strong(em(a))');
+  assert.equal(show(parseInline('**a *b***')), 'strong(a em(b))');
+  assert.equal(show(parseInline('*a **b***')), 'em(a strong(b))');
+  assert.equal(show(parseInline('*a **b** c* ~~d *e*~~')), 'em(a strong(b) c) del(d em(e))');
+  assert.equal(show(parseInline('**a `*` b** and ![x')), 'strong(a code(*) b) and ![x');
+  assert.equal(show(parseInline(`**${'a '.repeat(5000)}b**`)), `strong(${'a '.repeat(5000)}b)`);
+});
+
+test('code spans', () => {
+  assert.equal(show(parseInline('`a` ``b ` c`` ` d ` `` ` `` `open')), 'code(a) code(b ` c) code(d) code(`) `open');
+});
+
+test('links, their titles and addresses in the text', () => {
+  assert.equal(show(parseInline('[a [b] *c*](<http://d> "e") f')), 'link<http://d>(a [b] em(c)) f');
+  assert.equal(show(parseInline('[a](http://b "c) [d](http://e)')), '[a](link<http://b>(http://b) "c) link<http://e>(d)');
+  assert.equal(show(parseInline('*http://a.b* [http://c](http://d) <mailto:e@f>')), 'em(link<http://a.b>(http://a.b)) link<http://d>(link<http://c>(http://c)) link<mailto:e@f>(mailto:e@f)');
+  assert.equal(show(parseInline('[a](http://b) [c\\](http://d) [e] (f)')), 'link<http://b>(a) [c](link<http://d>(http://d)) [e] (f)');
+});
+
+test('a list may begin with spaces', () => {
+  for (const lead of ['', ' ', '  ', '   ']) {
+    const [list] = parseMarkdown(`${lead}- a\n${lead}- b`);
+    assert.deepEqual([list.kind, list.items[0].blocks[0].kind], ['list', 'paragraph'], JSON.stringify(lead));
+  }
+  assert.deepEqual(kinds('> text\n>   - a\n\n   1. b'), ['quote', 'list']);
+});
+
+test('headings may end with hashes, and a fence ends with one of its kind', () => {
+  assert.equal(show(parseMarkdown('## a # b ##  ')[0].children), 'a # b');
+  assert.equal(show(parseMarkdown('# C#')[0].children), 'C#');
+  const [code] = parseMarkdown('````\n```\n~~~~\n`````\nend');
+  assert.equal(code.text, '```\n~~~~');
+  assert.deepEqual(kinds('a | b\n:- | -:\n1 | 2'), ['table']);
+  assert.deepEqual(kinds('a | b\n:- | x\n1 | 2'), ['paragraph']);
+});
+
 test('HTML is text', () => {
   assert.equal(show(parseInline('<img src=x onerror=alert(1)>')), '<img src=x onerror=alert(1)>');
   assert.deepEqual(kinds('<script>alert(1)</script>'), ['paragraph']);

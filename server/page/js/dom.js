@@ -98,19 +98,34 @@ export function setText(element, text) {
 
 /**
  * Returns a function that runs `draw` once in the next animation frame, however often it is called.
+ * With `rest`, the next run waits for so many times as long as the last frame took, so that slow
+ * drawing leaves time for the user's input.
  *
  * @param {() => void} draw
+ * @param {number} [rest]
  * @returns {() => void}
  */
-export function oncePerFrame(draw) {
-  let queued = false;
-  return () => {
-    if (queued) return;
-    queued = true;
-    requestAnimationFrame(() => {
-      queued = false;
+export function oncePerFrame(draw, rest = 0) {
+  let isWanted = false;
+  let isBusy = false;
+  const next = () => {
+    isBusy = isWanted;
+    if (isBusy) requestAnimationFrame(frame);
+  };
+  const frame = () => {
+    isWanted = false;
+    const start = performance.now();
+    try {
       draw();
-    });
+    } finally {
+      if (rest === 0) next();
+      // The first timer ends after the browser's own work for this frame: layout and painting.
+      else setTimeout(() => setTimeout(next, rest * (performance.now() - start)));
+    }
+  };
+  return () => {
+    isWanted = true;
+    if (!isBusy) next();
   };
 }
 

@@ -6,7 +6,7 @@
 import { live, session } from './app.js';
 import { fill, h } from './dom.js';
 import { installKeys } from './keys.js';
-import { openHelp } from './parts/dialogs.js';
+import { confirmAction, openHelp } from './parts/dialogs.js';
 import './parts/banner.js';
 import { announce, notificationRegions, notifyError } from './parts/notify.js';
 import { openPalette } from './parts/palette.js';
@@ -35,12 +35,12 @@ let isSignedIn = false;
 /** The number of the newest navigation: an older one that is still loading does nothing. */
 let latest = 0;
 
-takeTokenFromAddress();
+takeToken();
 document.body.append(...notificationRegions());
 session.addEventListener('signed-out', showLogin);
 globalThis.addEventListener('hashchange', () => {
   const before = getToken();
-  takeTokenFromAddress();
+  takeToken();
   if (!isSignedIn && getToken() !== before) showFrame();
   else if (isSignedIn) void showRoute();
 });
@@ -48,6 +48,16 @@ installKeys({ openPalette: () => { if (isSignedIn) openPalette(); }, openHelp, n
 
 if (getToken()) showFrame();
 else showLogin();
+
+function takeToken() {
+  takeTokenFromAddress(
+    () => confirmAction('Replace the token of this tab',
+      'A link signs this tab in with another token. Whoever has that token can read what you send then.',
+      'Replace'),
+    // What the page has loaded belongs to the token before.
+    () => location.reload(),
+  );
+}
 
 function showLogin() {
   if (!isSignedIn && app.querySelector('.login')) return;

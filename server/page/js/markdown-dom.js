@@ -1,17 +1,17 @@
 /**
  * Renders parsed Markdown as DOM nodes. Every foreign string becomes a text node.
  *
- * @import {Block} from './markdown.js'
+ * @import {Block, Parsed} from './markdown.js'
  * @import {Inline} from './markdown-inline.js'
  */
 
 import { h } from './dom.js';
 import { visible } from './format.js';
 import { highlight } from './highlight.js';
-import { parseMarkdown } from './markdown.js';
+import { parseGrowing } from './markdown.js';
 import { codeBlock } from './parts/code-block.js';
 
-/** @type {WeakMap<Element, Block[]>} */
+/** @type {WeakMap<Element, Parsed>} */
 const shown = new WeakMap();
 
 /**
@@ -22,13 +22,16 @@ const shown = new WeakMap();
  * @param {string} source
  */
 export function renderMarkdown(parent, source) {
-  const blocks = parseMarkdown(visible(source));
-  const before = shown.get(parent) ?? [];
+  const before = shown.get(parent);
+  const parsed = parseGrowing(visible(source), before);
+  const { blocks } = parsed;
+  // Others may have removed what was shown.
+  const old = before?.blocks.slice(0, parent.childElementCount) ?? [];
   let same = 0;
-  while (same < before.length && same < blocks.length && before[same]?.raw === blocks[same]?.raw) same += 1;
+  while (same < old.length && same < blocks.length && old[same]?.raw === blocks[same]?.raw) same += 1;
   while (parent.childElementCount > same) parent.lastElementChild?.remove();
   for (const block of blocks.slice(same)) parent.append(renderBlock(block));
-  shown.set(parent, blocks);
+  shown.set(parent, parsed);
 }
 
 /**
@@ -42,6 +45,7 @@ function renderBlock(block) {
     case 'paragraph': return h('p', { dir: 'auto' }, inline(block.children));
     case 'code': return codeBlock(block.text, block.language);
     case 'rule': return h('hr');
+    case 'plain': return h('p', { dir: 'auto', class: 'plain' }, block.text);
     case 'quote': return h('blockquote', { dir: 'auto' }, block.blocks.map(renderBlock));
     case 'list': {
       const items = block.items.map((item) => h('li', { dir: 'auto', class: item.checked === null ? null : 'task' },

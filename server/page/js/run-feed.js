@@ -1,6 +1,6 @@
 /**
  * The state of a run that stays up to date: follows its events, folds them, and reports which steps
- * changed, at most once for each animation frame.
+ * changed, at most once for each animation frame, and less often if drawing is slow.
  *
  * @import {Api} from './api.js'
  * @import {HostCall, Run, RunLine} from './types.js'
@@ -13,6 +13,8 @@ import { followRun, isEnded } from './events.js';
 import { applyEvent, createRun, expectStep, markPartial } from './run-model.js';
 
 const HOST_CALLS_MS = 1000;
+/** Drawing takes at most about a third of the time, however fast events arrive. */
+const REST = 2;
 
 /**
  * @typedef {object} FeedListener
@@ -53,7 +55,7 @@ export class RunFeed {
       this.changed = Infinity;
       if (!isEnded(this.line.status)) expectStep(this.state, Date.now());
       this.listener.onChange(Number.isFinite(from) ? from : 0);
-    });
+    }, REST);
   }
 
   start() {

@@ -3,20 +3,43 @@
  */
 
 const KEY = 'wattle.token';
+let isAsking = false;
 
 /**
- * Moves the token from the address's fragment (`#token=…`) to the tab's storage, so that it is in
- * neither the address nor the history.
+ * Moves the token from the address's fragment (`#token=…`) to the tab's storage. Anybody can make
+ * such a link, so it replaces another token only if `confirm` resolves to true.
+ *
+ * @param {() => Promise<boolean>} confirm Asks the user. Further links are ignored in the meantime.
+ * @param {() => void} onReplaced Called after another token was replaced.
  */
-export function takeTokenFromAddress() {
-  const match = /^#token=([^&]+)(?:&(.*))?$/.exec(location.hash);
-  if (!match) return;
-  let token = match[1] ?? '';
-  try {
-    token = decodeURIComponent(token);
-  } catch { /* a token with a bare percent sign is taken as it is */ }
-  sessionStorage.setItem(KEY, token);
+export function takeTokenFromAddress(confirm, onReplaced) {
+  const token = removeTokenFromAddress();
+  const current = getToken();
+  if (token === '' || token === current || isAsking) return;
+  if (current === '') {
+    setToken(token);
+    return;
+  }
+  isAsking = true;
+  void confirm().then((isConfirmed) => {
+    isAsking = false;
+    if (!isConfirmed) return;
+    setToken(token);
+    onReplaced();
+  });
+}
+
+/** Returns the token of the address, which is then in neither the address nor the history. */
+function removeTokenFromAddress() {
+  const match = /^#token=([^&]*)(?:&(.*))?$/.exec(location.hash);
+  if (!match) return '';
   history.replaceState(null, '', location.pathname + location.search + (match[2] ? `#${match[2]}` : ''));
+  const token = match[1] ?? '';
+  try {
+    return decodeURIComponent(token);
+  } catch {
+    return token; // It has a bare percent sign.
+  }
 }
 
 export function getToken() {
