@@ -7,6 +7,7 @@ check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    cd tests/peers && CARGO_TARGET_DIR=../../target cargo clippy --locked --bins -- -D warnings
 
 # All tests, and the examples in the documentation.
 test:

@@ -4,7 +4,6 @@
 //! its parent and the limits of its [`RunTree`]. Its id is derived from the call that starts it. If
 //! the parent run is stopped and resumed, the repeated call therefore finds the same child run.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -16,116 +15,8 @@ use wattle_rt::{Code, Failure};
 use crate::agents::Agents;
 use crate::cancel::Cancel;
 use crate::error::StoreError;
-use crate::journal::{ParentRun, PendingApproval, new_id};
-use crate::meter::Meter;
-
-/// Maximum depth of a child run. The run that a person or a client started has depth 0.
-pub(crate) const MAX_DEPTH: usize = 3;
-
-/// Maximum number of child runs in one tree.
-const MAX_CHILDREN: u32 = 256;
-
-/// A run's view of its tree. The tree consists of the run that a person or a client started, its
-/// child runs, and their child runs. All views of a tree share its limits.
-#[derive(Clone, Debug)]
-pub struct RunTree {
-    /// The depth of the run in its tree; 0 for the root run.
-    pub(crate) depth: usize,
-    /// The parent run and the root run, or `None` if the run is itself the root.
-    above: Option<ParentRun>,
-    /// A meter of child-run usage that has not yet been charged to the run.
-    pub(crate) child_usage: Meter,
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    /// Number of child runs.
-    children: AtomicU32,
-    /// Maximum number of tokens that all runs in the tree may use together.
-    max_tokens: Option<u64>,
-    /// Number of tokens used so far.
-    tokens: Mutex<u64>,
-    /// The lock that a run of the tree holds while it records a turn.
-    recording: tokio::sync::Mutex<()>,
-}
-
-impl RunTree {
-    /// Creates the tree of a run that a person or a client starts.
-    #[must_use]
-    pub fn new(max_tokens: Option<u64>) -> RunTree {
-        let shared = Shared {
-            children: AtomicU32::new(0),
-            max_tokens,
-            tokens: Mutex::default(),
-            recording: tokio::sync::Mutex::default(),
-        };
-        RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
-    }
-
-    /// Creates the tree for a child run that is resumed only so that it can end. No parent run
-    /// waits for it.
-    pub(crate) fn ending(above: ParentRun) -> RunTree {
-        RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::new(None) }
-    }
-
-    /// Returns the id of the root run. `own` is the id of this run.
-    pub(crate) fn root<'a>(&'a self, own: &'a str) -> &'a str {
-        self.above.as_ref().map_or(own, |above| above.root.as_str())
-    }
-
-    /// Returns the parent run and the root run, or `None` if the run is itself the root.
-    pub(crate) fn parent(&self) -> Option<ParentRun> {
-        self.above.clone()
-    }
-
-    /// Returns true if the run is the root of its tree.
-    pub(crate) fn is_top(&self) -> bool {
-        self.above.is_none()
-    }
-
-    /// Locks the tree for recording a turn. No other run of the tree can record one until the guard
-    /// is dropped.
-    pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.shared.recording.lock().await
-    }
-
-    /// Adds the usage of a request to the number of tokens used.
-    pub(crate) fn charge(&self, usage: &Usage) {
-        let mut tokens = self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        *tokens = tokens.saturating_add(usage.total());
-    }
-
-    /// Returns the tree's token limit if it is used up, or `None` if tokens are left or there is no
-    /// limit.
-    pub(crate) fn exhausted(&self) -> Option<u64> {
-        let tokens = *self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        self.shared.max_tokens.filter(|max| tokens >= *max)
-    }
-
-    /// Returns the view of the tree for a new child run of the run `own`. Fails if the tree's limit
-    /// on depth, child runs or tokens is reached.
-    fn child(&self, own: &str) -> Result<RunTree, Failure> {
-        if self.depth >= MAX_DEPTH {
-            let reason = format!(
-                "agents may ask agents {MAX_DEPTH} levels deep, and this run is at that depth"
-            );
-            return Err(Failure::new(Code::EBOUND, reason));
-        }
-        let shared = &self.shared;
-        if shared.children.fetch_add(1, Ordering::Relaxed) >= MAX_CHILDREN {
-            let reason = format!("the task has asked other agents {MAX_CHILDREN} times already");
-            return Err(Failure::new(Code::EBOUND, reason));
-        }
-        if let Some(max) = self.exhausted() {
-            let reason = format!("the {max} tokens of the task are used up");
-            return Err(Failure::new(Code::EBUDGET, reason));
-        }
-        let above = Some(ParentRun { run: own.to_owned(), root: self.root(own).to_owned() });
-        let (depth, child_usage) = (self.depth + 1, Meter::default());
-        Ok(RunTree { depth, above, child_usage, shared: Arc::clone(shared) })
-    }
-}
+use crate::journal::{PendingApproval, new_id};
+use crate::tree::RunTree;
 
 /// A request for a child run.
 pub struct ChildRequest {
@@ -213,8 +104,6 @@ pub(crate) struct RunDelegates {
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
     pub(crate) cancel: Cancel,
-    /// If true, a child run is waiting for a person, so this run must wait, too.
-    pub(crate) waits: AtomicBool,
 }
 
 /// A guard that cancels a child run if the program that started it ends first. If the parent run is
@@ -222,14 +111,12 @@ pub(crate) struct RunDelegates {
 /// parent run is resumed, its repeated calls find the same child runs.
 struct CancelOnDrop<'a> {
     cancel: Cancel,
-    waits: &'a AtomicBool,
+    tree: &'a RunTree,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if !self.waits.load(Ordering::Relaxed) {
-            self.cancel.cancel("the program that asked the agent has ended");
-        }
+        self.tree.waiting().leave(self.cancel.clone());
     }
 }
 
@@ -251,12 +138,13 @@ impl RunDelegates {
         // never have to find the same child run again.
         let id = key.map_or_else(new_id, |key| child_id(&self.run, &key));
         let cancel = self.cancel.child();
-        let _guard = CancelOnDrop { cancel: cancel.clone(), waits: &self.waits };
+        let tree = self.tree.child(&self.run, &id)?;
+        let _guard = CancelOnDrop { cancel: cancel.clone(), tree: &self.tree };
         let request = ChildRequest {
             id: id.clone(),
             agent: agent.clone(),
             message,
-            tree: self.tree.child(&self.run)?,
+            tree: tree.clone(),
             cancel,
         };
         let end = self.children.run(request).await.map_err(|error| match error {
@@ -268,11 +156,15 @@ impl RunDelegates {
         })?;
         match end {
             ChildEnd::Ended { ending, usage } => {
-                self.tree.child_usage.add(usage);
+                // The child run may have ended in another process.
+                tree.charge_up_to(usage);
+                if tree.report() {
+                    self.tree.child_usage().add(usage);
+                }
                 answer(&agent, ending).map(Delegated::Answer)
             }
             ChildEnd::Waits(waiting) => {
-                self.waits.store(true, Ordering::Relaxed);
+                self.tree.waiting().begin();
                 let each = waiting.into_iter().map(|waiting| question(&id, waiting));
                 Ok(Delegated::Waits(each.collect()))
             }
@@ -334,8 +226,9 @@ fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
     }
 }
 
-/// Returns the id of the child run that a call starts. The id sorts next to the parent run's id.
-fn child_id(parent: &str, key: &str) -> String {
+/// Returns the id of the child run that a call starts. `key` is the key of the call. The id sorts
+/// next to the parent run's id.
+pub(crate) fn child_id(parent: &str, key: &str) -> String {
     let time = parent.parse::<ulid::Ulid>().map_or(0, |id| id.timestamp_ms());
     let hash = blake3::hash(format!("child run of {key}").as_bytes());
     let mut random = [0; 16];

@@ -19,7 +19,7 @@ use wattle_machine::{
 use wattle_rt::Grants;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::delegates::{ChildRuns, DelegateNames, RunTree};
+use crate::delegates::{ChildRuns, DelegateNames};
 use crate::embed::Hooks;
 use crate::history::StepHistory;
 use crate::host::Host;
@@ -33,6 +33,7 @@ use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::trace::{Author, CallOutcome, Trace};
+use crate::tree::RunTree;
 use call::CallState;
 pub(crate) use contribute::run_catalog;
 pub use job::Job;
@@ -61,7 +62,7 @@ pub(crate) async fn run_as(
 ) -> Report {
     let driven = caught(&run_id, async {
         host.mask_run(model, &job.grants).await;
-        let job = job.with_delegates(&run_id, settings);
+        let job = job.in_tree(&run_id, settings);
         let setup = setup(host, model, settings, &job).await;
         // Boxed, because a run's future is large and the caller's stack may be small.
         Box::pin(drive(host, model, settings, (job, setup), sink, (&run_id, None))).await
@@ -89,9 +90,6 @@ pub(crate) async fn drive(
     performer.traits.clone_from(&setup.traits);
     if let Some(resumed) = resumed {
         performer.offer_added(&resumed.state);
-    }
-    if let Some(resumed) = resumed {
-        job.tree.charge(&resumed.state.usage());
     }
     if let Some(contract) = &setup.output {
         performer.output = RunOutput::of(contract);
@@ -160,14 +158,18 @@ pub(crate) async fn drive(
             limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
             input = caught(run_id, Box::pin(performer.perform(&task))) => match input {
                 Ok(Ok(input)) => input,
-                Ok(Err(waiting)) => return Err(performer.suspend(waiting, &state)),
+                Ok(Err(waiting)) => {
+                    job.tree.waiting().keep();
+                    return Err(performer.suspend(waiting, &state));
+                }
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
+        job.tree.waiting().end();
         performer.abort_pending_calls(&task, &input, task_started.elapsed());
         let spent = job.meter.take();
-        job.tree.charge(&spent);
-        let spent = spent + job.tree.child_usage.take();
+        job.tree.charge(spent);
+        let spent = spent + job.tree.child_usage().take();
         (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
         if matches!(task, Task::Contribute { .. }) {
             performer.offer_added(&state);
@@ -277,8 +279,7 @@ impl<'a> Performer<'a> {
         let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, &author));
         let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
-        let account =
-            job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
+        let account = job.tree.account(host.runtime(), job.grants.account());
         let grants = job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<
             StepHistory,
         >::clone(
@@ -383,8 +384,8 @@ impl<'a> Performer<'a> {
                 Some(moderation) => moderation.judge(message, &self.meter).await,
                 None => Verdict::Allowed,
             }),
-            Task::Ask(ask) => match self.tree.exhausted() {
-                Some(limit) => Input::OutOfTokens { limit },
+            Task::Ask(ask) => match self.tree.over_budget() {
+                Some(over) => over.into_input(),
                 None => self.ask(ask).await,
             },
             Task::Execute { step, calls } => {
@@ -455,6 +456,10 @@ impl<'a> Performer<'a> {
                 self.stamp.live(Event::Retry { step, attempt: restarts, error });
             }
         };
+        let admission = match self.tree.admit().await {
+            Ok(admission) => admission,
+            Err(over) => return over.into_input(),
+        };
         let from = SystemTime::now();
         let trip = self.hooks.begin_trip();
         let model = (self.model, &settings.timeouts);
@@ -465,7 +470,8 @@ impl<'a> Performer<'a> {
         match asked {
             Ok(reply) => {
                 let usage = settings.prices.priced(self.model.name(), reply.usage);
-                self.tree.charge(&usage);
+                admission.charge(usage);
+                drop(admission);
                 trip.end(Ok((&reply, usage)));
                 Input::Answer(reply.into_answer(usage))
             }

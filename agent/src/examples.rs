@@ -167,7 +167,8 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
     }
 }
 
-/// Formats results as a string, one per line and each in quotes. If there are none, it is `none`.
+/// Formats results as a string, with one quoted result per line. Returns `none` if there are no
+/// results.
 fn listed(results: &[String]) -> String {
     match results {
         [] => "none".to_owned(),

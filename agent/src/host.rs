@@ -16,7 +16,6 @@ use wattle_machine::{Dialect, FunctionTool, SystemPrompt};
 use wattle_rt::{Grants, Limits, Runtime};
 use wattle_shell::Toolbox;
 
-use crate::delegates::MAX_DEPTH;
 use crate::error::HostError;
 use crate::functions::functions;
 use crate::listing::Listing;
@@ -29,6 +28,7 @@ use crate::reload::{CatalogDiff, CatalogReloader};
 use crate::settings::Settings;
 use crate::shared::SharedParts;
 use crate::tenant::Tenant;
+use crate::tree::MAX_DEPTH;
 
 /// The reason why web search is unavailable if the operator has not configured an engine.
 pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `search.engine` to \

@@ -76,12 +76,13 @@ mod span;
 mod store;
 mod tenant;
 pub mod trace;
+mod tree;
 mod wiring;
 
 pub use act::perform;
 pub use authority::{Touched, touched};
 pub use cancel::Cancel;
-pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames, RunTree};
+pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, DelegateNames};
 pub use dialect::DialectSetting;
 pub use driver::{Job, run};
 pub use embed::{
@@ -109,12 +110,13 @@ pub use span::Span;
 pub use store::{
     BlobStore, CopiedTable, CopyPhase, CopyProgress, ExportedSession, Finding, Inspection,
     Integration, LazyMemory, LazySecrets, LazyState, Privacy, PruneError, Pruned, QueueState,
-    Retention, S3Bucket, SESSION_ID, SessionFiles, SessionLine, State, StateValue, Store,
-    StoreAddress, StoreCopy, StoreStats, StoreTransaction, StoredMemory, StoredSecrets, TableStats,
-    TenantStore, TokenLine, copy_store, is_session_id, own_session, privacy,
+    Retention, S3Bucket, SESSION_ID, SessionDeltas, SessionFiles, SessionLine, State, StateValue,
+    Store, StoreAddress, StoreCopy, StoreStats, StoreTransaction, StoredMemory, StoredSecrets,
+    TableStats, TenantStore, TokenLine, copy_store, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
+pub use tree::RunTree;
 pub use wattle_machine::{Artifact, RecallContract};
 pub use wiring::{Access, Trusted};
 

@@ -101,11 +101,12 @@ impl Listing {
     }
 
     /// Returns the programs listed in the prompt of a run with these grants. In the native dialect,
-    /// only programs that are not offered as functions are listed.
+    /// only programs that are not offered as functions are listed, and in the plain dialect none.
     pub(crate) fn programs(&self, grants: &Grants, dialect: Dialect) -> ProgramList {
         let offered = match dialect {
             Dialect::Text => 0,
             Dialect::Native => MAX_OFFERED,
+            Dialect::Plain => return ProgramList::default(),
         };
         let visible =
             |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));

@@ -37,6 +37,9 @@ pub struct Settings {
     pub preamble: Option<String>,
     /// The dialect in which the model calls programs.
     pub dialect: DialectSetting,
+    /// If true, the model may call programs. Otherwise, its first answer ends the run, and
+    /// `dialect` has no effect.
+    pub calls_programs: bool,
     /// Model prices that replace or extend the built-in table.
     pub prices: Prices,
     /// If true, the first request of a run shows the names of the workdir's entries and the first
@@ -74,6 +77,7 @@ impl Default for Settings {
             ai: Budget::default(),
             preamble: None,
             dialect: DialectSetting::default(),
+            calls_programs: true,
             prices: Prices::default(),
             orient: true,
             delegates: Vec::new(),
@@ -82,6 +86,27 @@ impl Default for Settings {
             recall: None,
             traits: Vec::new(),
             output: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the settings for runs that answer a message with exactly one request to the model.
+    /// No program runs, and the agent's prompt, memory, traits, delegates and output schema do not
+    /// apply. The content guard, the budgets and all other limits still apply.
+    #[must_use]
+    pub fn without_programs(self) -> Settings {
+        Settings {
+            calls_programs: false,
+            machine: wattle_machine::Settings { max_retries: 0, ..self.machine },
+            preamble: None,
+            orient: false,
+            delegates: Vec::new(),
+            memory: Vec::new(),
+            recall: None,
+            traits: Vec::new(),
+            output: None,
+            ..self
         }
     }
 }

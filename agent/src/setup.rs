@@ -23,7 +23,10 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
         first.unwrap_or(&job.message),
     );
     let catalog = host.catalog();
-    let dialect = settings.dialect.choose(model);
+    let dialect = match settings.calls_programs {
+        true => settings.dialect.choose(model),
+        false => Dialect::Plain,
+    };
     let contract = |output: &OutputSettings| output.contract(model.constrains_output());
     let (of_agent, of_job) =
         (settings.output.as_ref().map(contract), job.output.as_ref().map(contract));

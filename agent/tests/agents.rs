@@ -81,6 +81,10 @@ fn the_default_agent_leaves_no_mark() {
     AgentSpec::default().write_to(&mut origin);
     assert_eq!(origin, serde_json::json!({"by": "test"}));
     assert!(AgentSpec::of_origin(&origin).unwrap().is_default());
+    AgentSpec::new("other").write_to(&mut origin);
+    assert_eq!(AgentSpec::of_origin(&origin).unwrap().name, "other");
+    AgentSpec::default().write_to(&mut origin);
+    assert_eq!(origin, serde_json::json!({"by": "test"}));
 }
 
 #[test]
@@ -152,6 +156,39 @@ async fn later_folders_replace_agents_and_broken_files_are_problems() {
         assert!(all.contains(part), "{part} not in {all}");
     }
     assert_eq!(problems.len(), 4, "{all}");
+}
+
+#[tokio::test]
+async fn a_name_that_two_files_of_one_folder_declare_names_no_agent() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::create_dir(two.path().join("traits")).unwrap();
+    write(one.path(), "clerk.toml", "name = \"clerk\"\ntitle = \"First\"");
+    write(one.path(), "other.toml", "name = \"other\"\ntitle = \"clerk\"");
+    for name in ["clerk", "default"] {
+        write(two.path(), &format!("a_{name}.toml"), &format!("name = \"{name}\""));
+        let strict = format!("name = \"{name}\"\n[policy]\ndeny = [\"http\"]");
+        write(two.path(), &format!("b_{name}.toml"), &strict);
+    }
+    for file in ["traits/a.toml", "traits/b.toml"] {
+        write(two.path(), file, "name = \"time_aware\"\nprompt = \"Now.\"");
+    }
+    let folders = [one.path().to_owned(), two.path().to_owned()];
+    let agents = Agents::open(&folders);
+    assert_eq!(names(&agents), ["other"]);
+    for name in ["clerk", "default"] {
+        // Neither the agent of an earlier folder nor an agent with this title is used instead.
+        let error = agents.load(name).await.unwrap_err().to_string();
+        for part in ["a_", "b_"].map(|start| format!("{start}{name}.toml")) {
+            assert!(error.contains(&part), "{part} not in {error}");
+        }
+        assert!(agents.get(name).is_none() && agents.path(name).is_none());
+    }
+    assert_eq!(agents.problems().len(), 3, "{:?}", agents.problems());
+
+    let three = tempfile::tempdir().unwrap();
+    write(three.path(), "clerk.toml", "name = \"clerk\"\ntitle = \"Third\"");
+    let agents = Agents::open(&[&folders[..], &[three.path().to_owned()]].concat());
+    assert_eq!(agents.load("clerk").await.unwrap().title, "Third");
 }
 
 #[tokio::test]

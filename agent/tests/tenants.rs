@@ -23,7 +23,8 @@ use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{
-    ExportedSession, Integration, Scope, SessionFiles, StoredSecrets, Tenant, TenantStore,
+    ExportedSession, Integration, Scope, SessionDeltas, SessionFiles, StoredSecrets, Tenant,
+    TenantStore,
 };
 
 use place::Place;
@@ -233,6 +234,17 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::session_files" => {
             assert_eq!(bob.session_files("s").await.unwrap(), SessionFiles::default());
         }
+        "TenantStore::session_deltas" => {
+            assert_eq!(bob.session_deltas("s").await.unwrap(), SessionDeltas::default());
+        }
+        "TenantStore::next_session_delta" => {
+            // Deltas are numbered across all tenants, so a list can name a delta of alice's.
+            bob.add_session_files("s", "[]".to_owned()).await.unwrap();
+            let mut deltas = bob.session_deltas("s").await.unwrap();
+            let found = bob.next_session_delta("s", &mut deltas).await.unwrap();
+            assert_eq!(found.as_deref(), Some("[]"));
+            assert_eq!(bob.next_session_delta("s", &mut deltas).await.unwrap(), None);
+        }
         "TenantStore::add_session_files" => {
             bob.add_session_files("s", "[]".to_owned()).await.unwrap();
         }
@@ -240,7 +252,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.add_session_files("s", "[]".to_owned()).await.unwrap();
             // Deltas are numbered across all tenants.
             let known = bob.session_files("s").await.unwrap();
-            bob.replace_session_files("s", &known, None).await.unwrap();
+            bob.replace_session_files("s", known.newest(), None).await.unwrap();
         }
         "TenantStore::add_token" => {
             assert!(bob.add_token("laptop", Scope::Admin, "bob's token").await.unwrap());
@@ -375,7 +387,15 @@ fn functions() -> BTreeSet<String> {
     let port = port.lines().filter_map(|line| line.strip_prefix("    fn "));
     found.extend(port.map(|rest| format!("Journal::{}", rest.split('(').next().unwrap())));
     found.insert("StoredSecrets::find".to_owned());
-    let plain = ["Tenant::", "StoreError::", "SessionLine::", "ExportedSession::", "StateValue::"];
+    let plain = [
+        "Tenant::",
+        "StoreError::",
+        "SessionLine::",
+        "SessionFiles::",
+        "SessionDeltas::",
+        "ExportedSession::",
+        "StateValue::",
+    ];
     found.retain(|name| {
         !plain.iter().any(|plain| name.starts_with(plain)) && !WITHOUT_DATA.contains(&name.as_str())
     });

@@ -4,8 +4,9 @@
 //! are counted when they start, so failed calls count too. Tokens are counted after the answer has
 //! arrived, so the last call may exceed the budget.
 
+mod used;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use serde::Deserialize;
 use wattle_rt::{Code, Config, Failure, Run, capability};
@@ -14,6 +15,8 @@ use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 use crate::egress::Passage;
 use crate::schema::Schema;
+
+pub use used::AiUse;
 
 capability! {
     /// Model calls, within the run's budget of calls and tokens.
@@ -126,8 +129,7 @@ impl Default for Budget {
 pub struct Ai {
     model: Arc<dyn Inference>,
     budget: Budget,
-    calls: AtomicU32,
-    tokens: AtomicU64,
+    used: AiUse,
 }
 
 impl Config for Ai {
@@ -137,24 +139,24 @@ impl Config for Ai {
 impl Ai {
     /// Creates a grant with an unused budget.
     pub fn new(model: Arc<dyn Inference>, budget: Budget) -> Self {
-        Ai { model, budget, calls: AtomicU32::new(0), tokens: AtomicU64::new(0) }
+        Ai { model, budget, used: AiUse::of(budget) }
     }
 
-    /// Charges the budget for the requests and tokens that the run used before it was resumed.
-    pub fn charge(&self, calls: u32, tokens: u64) {
-        // The closure always returns a value, so the update cannot fail.
-        let add = |used: u32| Some(used.saturating_add(calls));
-        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        self.count_tokens(tokens);
+    /// Returns the same grant, whose requests are counted by `used`. The first budget that a
+    /// counter gets is its limit.
+    #[must_use]
+    pub fn counted_by(&self, used: &AiUse) -> Ai {
+        used.limit_to(self.budget);
+        Ai { model: Arc::clone(&self.model), budget: self.budget, used: used.clone() }
     }
 
     /// Asks the model. Replaces secrets in its answer with references, because a program receives
     /// the answer.
     async fn ask(&self, passage: &Passage, question: Question) -> Result<String, Failure> {
-        self.count_call()?;
+        self.used.count_call()?;
         match self.model.ask(question).await {
             Ok(reply) => {
-                self.count_tokens(reply.tokens);
+                self.used.count_tokens(reply.tokens);
                 passage.clean_answer(&reply.text).await
             }
             Err(why) => Err(Failure::new(why.code, passage.clean_answer(&why.reason).await?)),
@@ -162,41 +164,14 @@ impl Ai {
     }
 
     async fn embed(&self, passage: &Passage, text: String) -> Result<Vec<f64>, Failure> {
-        self.count_call()?;
+        self.used.count_call()?;
         match self.model.embed(text).await {
             Ok(embedding) => {
-                self.count_tokens(embedding.tokens);
+                self.used.count_tokens(embedding.tokens);
                 Ok(embedding.vector)
             }
             Err(why) => Err(Failure::new(why.code, passage.clean_answer(&why.reason).await?)),
         }
-    }
-
-    fn count_call(&self) -> Result<(), Failure> {
-        let Budget { calls, tokens } = self.budget;
-        let over = |what: String| Err(Failure::new(Code::EBUDGET, what));
-        let used = self.tokens.load(Ordering::Relaxed);
-        if used >= tokens {
-            return over(format!(
-                "the run's {tokens} tokens for `ai` are used up ({used}); `--ai-tokens N` allows \
-                 more"
-            ));
-        }
-        let counted = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            (used < calls).then_some(used + 1)
-        });
-        match counted {
-            Ok(_) => Ok(()),
-            Err(_) => over(format!(
-                "the run's {calls} calls of `ai` are used up; `--ai-calls N` allows more"
-            )),
-        }
-    }
-
-    fn count_tokens(&self, tokens: u64) {
-        let add = |used: u64| Some(used.saturating_add(tokens));
-        // The closure always returns a value, so the update cannot fail.
-        let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// Asks the model. If `read` rejects the answer, asks once more and tells the model the reason.

@@ -46,7 +46,21 @@ pub trait ImageGenerator: Send + Sync {
 /// share one image budget.
 pub struct Image {
     generator: Option<Arc<dyn ImageGenerator>>,
-    attempts: AtomicU32,
+    used: ImageUse,
+}
+
+/// The images that a run used, including failed attempts. Clones share the counter. A run and its
+/// child runs share one, so that the limit applies to all of them together.
+#[derive(Clone, Debug, Default)]
+pub struct ImageUse(Arc<AtomicU32>);
+
+impl ImageUse {
+    /// Counts images that the run used before it was resumed.
+    pub fn charge(&self, images: u32) {
+        let add = |used: u32| Some(used.saturating_add(images));
+        // The closure always returns a value, so the update cannot fail.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
 }
 
 impl Config for Image {
@@ -57,12 +71,18 @@ impl Image {
     /// Creates a grant for one run.
     #[must_use]
     pub fn new(generator: Option<Arc<dyn ImageGenerator>>) -> Self {
-        Image { generator, attempts: AtomicU32::new(0) }
+        Image { generator, used: ImageUse::default() }
+    }
+
+    /// Returns the same grant, whose images are counted by `used`.
+    #[must_use]
+    pub fn counted_by(&self, used: &ImageUse) -> Image {
+        Image { generator: self.generator.clone(), used: used.clone() }
     }
 
     fn count(&self) -> Result<(), Failure> {
         let next = |used: u32| (used < PER_RUN).then_some(used + 1);
-        let counted = self.attempts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        let counted = self.used.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         counted.map(|_| ()).map_err(|_| {
             let message = format!(
                 "image budget exhausted ({PER_RUN} per run); plan images before you generate them"

@@ -25,8 +25,8 @@ capability! {
     #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
-    /// Returns a new document with value (JSON, else a string) at path; creates missing objects,
-    /// appends at an array's length
+    /// Returns a new document with value (JSON, else a string) at path; creates missing objects; an
+    /// index equal to an array's length appends
     #[example = r#"(ret (json.set "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
     fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 

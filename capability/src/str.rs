@@ -172,7 +172,7 @@ capability! {
     #[prompt(omitted)]
     fn to_int(s: str) -> n: int ! EPARSE = number::to_int;
 
-    /// Parses a 64-bit integer; `str.to_int` does so, too, if a long is expected
+    /// Parses a 64-bit integer; `str.to_int` also returns one where a long is expected
     #[example = r#"(let $n long (str.to_int "3000000000")) (ret $n)"# => "3000000000"]
     #[prompt(omitted)]
     fn to_int/i64(s: str) -> n: long ! EPARSE = number::to_long;

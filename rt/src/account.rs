@@ -4,6 +4,9 @@
 //! which all programs of the run share, including nested ones. Every charge to a run's account is
 //! also charged to the account of the process. Memory is *held* and later released; processor time
 //! and received bytes are *spent*, and never returned.
+//!
+//! What a child run spends is also charged to the runs above it. What it holds is not: a run holds
+//! memory while it waits for its child runs, so with a shared limit they could wait for each other.
 
 use std::cell::Cell;
 use std::fmt;
@@ -47,7 +50,10 @@ pub struct Account(Arc<Inner>);
 
 struct Inner {
     limits: AccountLimits,
+    /// The account of the process, or `None` if this is that account.
     parent: Option<Account>,
+    /// The account of the run that started this run, if this is the account of a child run.
+    above: Option<Account>,
     held: AtomicUsize,
     /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
@@ -82,19 +88,28 @@ impl Account {
     /// Opens the account of the process, whose runs may hold at most `memory` bytes in total.
     #[must_use]
     pub fn of_process(memory: usize) -> Account {
-        Account::open(AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX }, None)
+        let limits = AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX };
+        Account::open(limits, None, None)
     }
 
     /// Opens an account for a run, under this account.
     #[must_use]
     pub fn open_run(&self, limits: AccountLimits) -> Account {
-        Account::open(limits, Some(self.clone()))
+        Account::open(limits, Some(self.clone()), None)
     }
 
-    fn open(limits: AccountLimits, parent: Option<Account>) -> Account {
+    /// Opens an account for a child run of this account's run. The processor time and the received
+    /// bytes of the child run are charged to both accounts, and its memory to the new one.
+    #[must_use]
+    pub fn open_child(&self, limits: AccountLimits) -> Account {
+        Account::open(limits, self.0.parent.clone(), Some(self.clone()))
+    }
+
+    fn open(limits: AccountLimits, parent: Option<Account>, above: Option<Account>) -> Account {
         Account(Arc::new(Inner {
             limits,
             parent,
+            above,
             held: AtomicUsize::new(0),
             cpu: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -237,33 +252,46 @@ impl Account {
     fn add_cpu(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.0.cpu.fetch_add(nanos, Relaxed);
-        if let Some(parent) = &self.0.parent {
-            parent.add_cpu(time);
+        if let Some(next) = self.charged_next() {
+            next.add_cpu(time);
         }
     }
 
-    /// Returns true if the run has spent all of its processor time.
-    #[must_use]
-    pub fn is_out_of_cpu(&self) -> bool {
-        self.cpu() > self.0.limits.cpu
+    /// Returns the account to which everything that this one spends is charged, too.
+    fn charged_next(&self) -> Option<&Account> {
+        self.0.above.as_ref().or(self.0.parent.as_ref())
     }
 
-    /// Returns the processor time that the run has left. Takes into account the work in progress on
-    /// this thread, which is charged only when it ends. A host function that computes for a long
-    /// time stops when this is zero.
+    /// Returns this account and those of the runs above, the nearest first.
+    fn runs(&self) -> impl Iterator<Item = &Account> {
+        std::iter::successors(Some(self), |account| account.0.above.as_ref())
+    }
+
+    /// Returns true if the run, or a run above it, has spent all of its processor time.
+    #[must_use]
+    pub fn is_out_of_cpu(&self) -> bool {
+        self.runs().any(|account| account.cpu() > account.0.limits.cpu)
+    }
+
+    /// Returns the processor time that the run and those above it have left. Takes into account the
+    /// work in progress on this thread, which is charged only when it ends. A host function that
+    /// computes for a long time stops when this is zero.
     #[must_use]
     pub fn cpu_left(&self) -> Duration {
         let in_progress = METER.get().map_or(Duration::ZERO, Meter::elapsed);
-        self.0.limits.cpu.saturating_sub(self.cpu()).saturating_sub(in_progress)
+        let left = self.runs().map(|account| account.0.limits.cpu.saturating_sub(account.cpu()));
+        left.min().unwrap_or_default().saturating_sub(in_progress)
     }
 
-    /// Returns the message for a run that has used up its processor time.
+    /// Returns the message for a run that has used up its processor time, or that of a run above.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
+        let spent = self.runs().find(|account| account.cpu() >= account.0.limits.cpu);
+        let who = if spent.is_some_and(|spent| spent != self) { "a run above" } else { "the run" };
         format!(
-            "the run used up its {:?} of processor time, all of its programs together; do less in \
+            "{who} used up its {:?} of processor time, all of its programs together; do less in \
              one run, or raise the setting `limits.cpu`",
-            self.0.limits.cpu
+            spent.unwrap_or(self).0.limits.cpu
         )
     }
 
@@ -274,8 +302,8 @@ impl Account {
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Failure> {
         let received =
             self.0.received.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
-        if let Some(parent) = &self.0.parent {
-            parent.take_bytes(bytes)?;
+        if let Some(next) = self.charged_next() {
+            next.take_bytes(bytes)?;
         }
         if received <= self.0.limits.received {
             return Ok(());

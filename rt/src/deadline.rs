@@ -108,8 +108,8 @@ impl Deadline {
     }
 }
 
-/// A pause of a deadline. Dropping this value ends the pause, and extends the deadline by the
-/// duration of the pause.
+/// A guard that pauses a deadline. Dropping it resumes the deadline, extended by the duration of
+/// the pause.
 #[must_use]
 pub struct Pause(Deadline);
 

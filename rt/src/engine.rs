@@ -40,7 +40,8 @@ pub struct Limits {
     pub cache: u64,
     /// Limits on one run, across all of its programs.
     pub run: AccountLimits,
-    /// Maximum memory that all runs of the process hold in total, in bytes. Default 2 GiB.
+    /// Maximum memory that all runs of the process, and the requests of a server, hold in total, in
+    /// bytes. Default 2 GiB.
     pub process_memory: usize,
     /// Maximum time to wait for a program after its compilation has started. Default 10 s.
     /// Compiling a program takes at most 2 s if the program passes the preceding cost checks.

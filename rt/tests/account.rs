@@ -100,6 +100,32 @@ async fn processor_time_and_bytes_are_charged_once_to_a_shared_account() {
     );
 }
 
+#[test]
+fn a_child_run_spends_for_the_runs_above_and_holds_memory_alone() {
+    let process = Account::of_process(usize::MAX);
+    let top = process.open_run(AccountLimits {
+        cpu: Duration::from_millis(100),
+        received: 1_000,
+        ..AccountLimits::default()
+    });
+    let (one, other) = (top.open_child(AccountLimits::default()), top.clone());
+    let below = other.open_child(AccountLimits::default()).open_child(AccountLimits::default());
+    assert!(one.take_bytes(600).is_ok() && below.take_bytes(400).is_ok());
+    let failure = below.take_bytes(1).unwrap_err();
+    assert_eq!(failure.code, Code::EBUDGET);
+    assert_eq!((top.received(), process.received()), (1_001, 1_001));
+    assert!(one.spend_cpu(Duration::from_millis(60)).is_ok());
+    assert_eq!(below.cpu_left(), Duration::from_millis(40));
+    let failure = below.spend_cpu(Duration::from_millis(60)).unwrap_err();
+    assert!(failure.reason.starts_with("a run above used up its 100ms"), "{failure}");
+    assert!(one.is_out_of_cpu() && top.is_out_of_cpu() && !process.is_out_of_cpu());
+    assert_eq!((top.cpu(), process.cpu()), (Duration::from_millis(120), top.cpu()));
+    let held = below.hold(1 << 20).unwrap();
+    assert_eq!((top.held(), process.held() >= 1 << 20), (0, true));
+    drop(held);
+    assert_eq!(process.held(), 0);
+}
+
 #[tokio::test]
 async fn the_processor_time_left_decreases_during_a_poll_and_during_work() {
     let cpu = Duration::from_secs(60);

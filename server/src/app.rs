@@ -18,15 +18,20 @@ use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
-    Access, Host, IssueFile, Meter, ModelInference, Settings, StoreError, Tenant, TenantStore,
-    Trusted,
+    Access, Host, IssueFile, Meter, ModelInference, SessionDeltas, Settings, StoreError, Tenant,
+    TenantStore, Trusted,
 };
 
+use crate::caller::Caller;
+use crate::error::ApiError;
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
 
 /// Maximum number of file deltas per session before they are merged.
 const MAX_DELTAS: usize = 32;
+
+/// Maximum number of tokens in the answer of a run without programs.
+const MAX_PLAIN_TOKENS: u32 = 1_000;
 
 /// Maximum number of sessions whose approvals are kept in memory.
 const MAX_APPROVALS: usize = 10_000;
@@ -50,6 +55,7 @@ struct Parts {
     policy: Policy,
     embed_model: Option<String>,
     operator: Operator,
+    max_steps: Option<u32>,
     approvals: Arc<Mutex<Approvals>>,
 }
 
@@ -106,6 +112,7 @@ impl App {
             policy: Policy::default(),
             embed_model: None,
             operator: Operator::default(),
+            max_steps: None,
             approvals: Arc::default(),
         }))
     }
@@ -168,6 +175,18 @@ impl App {
         self.with(|parts| parts.operator = operator)
     }
 
+    /// Limits the number of steps of every run, whatever a request or an agent asks for. The limit
+    /// is also the default. With `None`, each route has its own default.
+    #[must_use]
+    pub fn with_max_steps(self, steps: Option<u32>) -> App {
+        self.with(|parts| parts.max_steps = steps)
+    }
+
+    /// Returns the operator's step limit, or `default` if the operator sets none.
+    pub(crate) fn steps(&self, default: u32) -> u32 {
+        self.0.max_steps.unwrap_or(default)
+    }
+
     pub(crate) fn operator(&self) -> &Operator {
         &self.0.operator
     }
@@ -226,20 +245,45 @@ impl App {
         store: &TenantStore,
         session: &str,
     ) -> Result<Files, FilesFault> {
-        let kept = store.session_files(session).await?;
+        let deltas = store.session_deltas(session).await?;
+        self.restore(store, session, deltas).await
+    }
+
+    /// Returns the files of a session for a request, which holds their memory until it is over.
+    pub(crate) async fn files_for(
+        &self,
+        caller: &Caller,
+        session: &str,
+    ) -> Result<Files, ApiError> {
+        let deltas = caller.store.session_deltas(session).await?;
+        let charge = caller.memory.charge(restore_cost(&deltas))?;
+        let files = self.restore(&caller.store, session, deltas).await?;
+        caller.memory.keep(charge, usize::try_from(files.used()).unwrap_or(usize::MAX))?;
+        Ok(files)
+    }
+
+    /// Restores the files of a session. Loads the deltas one at a time, and merges them if there
+    /// are many.
+    async fn restore(
+        &self,
+        store: &TenantStore,
+        session: &str,
+        mut deltas: SessionDeltas,
+    ) -> Result<Files, FilesFault> {
         let base = match &self.0.base {
-            Some(folder) => Some(Files::open_base(folder)?.protecting(self.0.host_files.clone())),
+            Some(folder) => Some(Files::open_protected_base(folder, self.0.host_files.clone())?),
             None => None,
         };
         let files = Files::overlay(base, OVERLAY_LIMIT);
-        for delta in &kept.deltas {
-            files.restore(delta)?;
+        while let Some(delta) = store.next_session_delta(session, &mut deltas).await? {
+            files.restore(&delta)?;
         }
-        if kept.deltas.len() > MAX_DELTAS {
+        if deltas.count() > MAX_DELTAS {
             files.mark_all_changed();
             let joined = files.take_delta();
             // The merge is optional: without it, the session is only slower to open.
-            if let Err(error) = store.replace_session_files(session, &kept, joined).await {
+            let replaced = store.replace_session_files(session, deltas.newest(), joined).await;
+            if let Err(error) = replaced {
                 tracing::warn!(session, %error, "failed to join the file changes of a session");
             }
         }
@@ -253,7 +297,8 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.may_trust())
     }
 
-    /// Returns the components of the agent that a run's origin specifies.
+    /// Returns the components of the agent that a run's origin specifies. The number of steps is
+    /// at most the operator's limit.
     pub(crate) fn agent_parts(&self, origin: &RunOrigin) -> Result<AgentParts, String> {
         let default = AgentSpec::default();
         let agent = origin.agent.as_ref().unwrap_or(&default);
@@ -261,7 +306,7 @@ impl App {
             host: &self.0.host,
             settings: &self.0.settings,
             agents: &self.0.agents,
-            max_steps: origin.max_steps,
+            max_steps: [origin.max_steps, self.0.max_steps].into_iter().flatten().min(),
         };
         agent.parts(base).map_err(|error| error.to_string())
     }
@@ -327,8 +372,8 @@ impl App {
         let trusted = parts.trusted.clone().filter(|_| origin.exec).zip(workdir.as_ref());
         let (files, trusted) = match trusted {
             Some((trusted, folder)) => {
-                let base = Files::open_base(folder).map_err(|why| why.to_string())?;
-                let base = base.protecting(self.0.host_files.clone());
+                let base = Files::open_protected_base(folder, self.0.host_files.clone());
+                let base = base.map_err(|why| why.to_string())?;
                 (Arc::new(Files::write_through(base)), Some(trusted))
             }
             None => match run.files {
@@ -359,6 +404,10 @@ impl App {
         let asked = (&model, &meter);
         let grants = self.grants(&agent, &parts, run.state, files, trusted, asked);
         let AgentParts { host, mut settings, .. } = agent;
+        if origin.plain {
+            settings = settings.without_programs();
+            settings.max_tokens = settings.max_tokens.min(MAX_PLAIN_TOKENS);
+        }
         if let Some(ms) = origin.timeout_ms {
             let asked = std::time::Duration::from_millis(ms);
             settings.timeout = Some(settings.timeout.map_or(asked, |limit| limit.min(asked)));
@@ -409,6 +458,20 @@ impl RunAssembler for App {
         let trusted = [false, true].into_iter().filter(|exec| !exec || self.0.default.may_trust());
         trusted.flat_map(|exec| models().map(move |model| needs(exec, has_base, model))).collect()
     }
+}
+
+/// Returns the memory that loading and decoding a delta of this size takes, in bytes.
+pub(crate) fn delta_cost(size: u64) -> usize {
+    // The delta's text, and the largest file as text and as bytes.
+    usize::try_from(size.saturating_mul(3)).unwrap_or(usize::MAX)
+}
+
+/// Returns the memory that restoring a session's files takes, in bytes.
+fn restore_cost(deltas: &SessionDeltas) -> usize {
+    let all = deltas.total().min(OVERLAY_LIMIT);
+    let merged = if deltas.count() > MAX_DELTAS { all } else { 0 };
+    let restored = usize::try_from(all).unwrap_or(usize::MAX);
+    delta_cost(deltas.largest().max(merged)).saturating_add(restored)
 }
 
 /// The reason why a session's files cannot be opened.

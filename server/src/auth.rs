@@ -10,31 +10,47 @@ use wattle_agent::Scope;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::quota;
+use crate::quota::{self, Kind};
+use crate::route::Protection;
 use crate::state::Shared;
 
-/// Rejects requests whose token lacks the scope, and requests that exceed the token's rate limit.
-/// Adds the [`Caller`] to all other requests.
+/// Rejects requests whose token lacks the scope, and requests that exceed a quota of the token.
+/// Adds the [`Caller`] to all other requests. Their responses hold their memory, or their slot for
+/// a stream, until they have been sent.
 pub(crate) async fn require(
-    State((shared, scope)): State<(Arc<Shared>, Scope)>,
+    State((shared, protection)): State<(Arc<Shared>, Protection)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match authorize(&shared, scope, request.headers()).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(error) => error.into_response(),
-    }
+    let caller = match authorize(&shared, protection, request.headers()).await {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    let (memory, stream) = (caller.memory.clone(), caller.stream.clone());
+    let is_repeatable = request.method().is_safe();
+    request.extensions_mut().insert(caller);
+    let response = next.run(request).await;
+    memory.respond(response, stream, is_repeatable)
 }
 
-async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result<Caller, ApiError> {
+async fn authorize(
+    shared: &Shared,
+    protection: Protection,
+    headers: &HeaderMap,
+) -> Result<Caller, ApiError> {
     let shown = bearer(headers).ok_or_else(|| ApiError::unauthorized(false))?;
-    let caller = caller(shared, shown).await?;
+    let mut caller = caller(shared, shown).await?;
     shared.quotas.check(quota::key(shown))?;
-    caller.require(scope)?;
+    caller.require(protection.scope)?;
+    if protection.streams {
+        caller.stream = Some(Arc::new(shared.quotas.acquire(Kind::Stream, &caller)?));
+    }
     Ok(caller)
+}
+
+/// Returns true if the request has the server's own token.
+pub(crate) fn is_own(shared: &Shared, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some_and(|shown| shared.token.admits(shown))
 }
 
 /// Returns the caller with this token. Fails if the token is neither the server's own nor listed in
@@ -42,7 +58,8 @@ async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result
 async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
     let own = shared.app.own();
     if shared.token.admits(shown) {
-        return Ok(Caller { store: own.store.clone(), scope: Scope::Admin, limited: None });
+        let (store, memory) = (own.store.clone(), shared.accounts.own());
+        return Ok(Caller { store, scope: Scope::Admin, limited: None, memory, stream: None });
     }
     let found = own.store.file().token(shown).await?;
     let (tenant, scope) = found.ok_or_else(|| ApiError::unauthorized(true))?;
@@ -50,7 +67,8 @@ async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
         tracing::error!(%tenant, why, "failed to open a tenant");
         ApiError::unavailable()
     })?;
-    Ok(Caller { store: parts.store, scope, limited: Some(quota::key(shown)) })
+    let memory = shared.accounts.of_tenant(&tenant);
+    Ok(Caller { store: parts.store, scope, limited: Some(quota::key(shown)), memory, stream: None })
 }
 
 /// Returns the request's bearer token, or `None` if the request has none.

@@ -1,4 +1,4 @@
-//! Reads request bodies, with limits on size and time.
+//! Reads request bodies, with limits on size, time and memory.
 
 use axum::extract::Request;
 use axum::http::header;
@@ -6,7 +6,9 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
+use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::memory::FREE;
 use crate::settings::Limits;
 
 /// Parses a JSON body into a type. An error for an unknown field, a wrong type or an invalid value
@@ -24,7 +26,8 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
     parse(&read_bytes(request, limits.body_bytes, limits).await?)
 }
 
-/// Reads a body of at most `limit` bytes. Fails if the body is larger or the client is too slow.
+/// Reads a body of at most `limit` bytes. Fails if the body is larger, the client is too slow, or
+/// the caller's tenant has too little memory left. The request holds the memory until it is over.
 pub(crate) async fn read_bytes(
     request: Request,
     limit: usize,
@@ -38,18 +41,34 @@ pub(crate) async fn read_bytes(
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(ApiError::body_too_large(limit));
     }
-    match tokio::time::timeout(limits.body_time, collect(request, limit)).await {
+    let announced = announced.and_then(|length| usize::try_from(length).ok());
+    match tokio::time::timeout(limits.body_time, collect(request, limit, announced)).await {
         Ok(read) => read,
         Err(_) => Err(ApiError::slow("body", limits.body_time)),
     }
 }
 
-async fn collect(request: Request, limit: usize) -> Result<Bytes, ApiError> {
-    let (mut body, mut bytes) = (request.into_body(), BytesMut::new());
+async fn collect(
+    request: Request,
+    limit: usize,
+    announced: Option<usize>,
+) -> Result<Bytes, ApiError> {
+    let memory = request.extensions().get::<Caller>().map(|caller| caller.memory.clone());
+    let hold = |size| memory.as_ref().map_or(Ok(()), |memory| memory.hold(size));
+    // The memory is held before any of the body is read. A body without a declared length may turn
+    // out to be as large as the limit.
+    hold(announced.unwrap_or(0))?;
+    let mut is_held = announced.is_some();
+    let mut body = request.into_body();
+    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| ApiError::broken_body())?.into_data() else { continue };
         if bytes.len() + data.len() > limit {
             return Err(ApiError::body_too_large(limit));
+        }
+        if !is_held && bytes.len() + data.len() > FREE {
+            hold(limit)?;
+            is_held = true;
         }
         bytes.extend_from_slice(&data);
     }

@@ -1,11 +1,14 @@
 //! The caller of a request, and the caller's permissions.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use wattle_agent::{Scope, TenantStore};
 
 use crate::error::ApiError;
-use crate::quota::TokenKey;
+use crate::memory::RequestMemory;
+use crate::quota::{Slot, TokenKey};
 
 /// The sender of an authorized request.
 #[derive(Clone)]
@@ -14,8 +17,12 @@ pub(crate) struct Caller {
     pub(crate) store: TenantStore,
     /// The most powerful scope of the caller's token.
     pub(crate) scope: Scope,
-    /// The hash of the caller's token, if the token's active runs are limited.
+    /// The hash of the caller's token, or `None` for the server's own token, which has no quotas.
     pub(crate) limited: Option<TokenKey>,
+    /// The memory that the request holds.
+    pub(crate) memory: RequestMemory,
+    /// The request's slot for a stream, if its route can respond with one.
+    pub(crate) stream: Option<Arc<Slot>>,
 }
 
 impl Caller {

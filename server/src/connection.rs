@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -21,18 +24,28 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tower::Service;
 
+use crate::auth;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::settings::Limits;
 use crate::state::Shared;
-use crate::wire::Wire;
+use crate::wire::{Pace, Wire};
 
 /// Maximum time to send an error, and maximum time to keep reading the request after that.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// Maximum time until the head of a request on a reserved connection is complete.
+const RESERVED_HEAD_TIME: Duration = Duration::from_secs(2);
+
+/// The routes that every client may use over a reserved connection.
+const STATE_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
 /// A slot for one connection of the server. It becomes free when all of its clones are dropped.
 #[derive(Clone)]
 pub(crate) struct Seat {
+    /// If true, all ordinary connections are in use, and this connection accepts one request: for
+    /// the server's state, or with the server's own token.
+    is_reserved: bool,
     _permit: Arc<OwnedSemaphorePermit>,
     _counted: Arc<Counted>,
 }
@@ -41,10 +54,10 @@ pub(crate) struct Seat {
 struct Counted(Gauge);
 
 impl Seat {
-    pub(crate) fn new(permit: OwnedSemaphorePermit, metrics: &Metrics) -> Seat {
+    pub(crate) fn new(permit: OwnedSemaphorePermit, is_reserved: bool, metrics: &Metrics) -> Seat {
         metrics.connections.inc();
         let counted = Counted(metrics.connections.clone());
-        Seat { _permit: Arc::new(permit), _counted: Arc::new(counted) }
+        Seat { is_reserved, _permit: Arc::new(permit), _counted: Arc::new(counted) }
     }
 }
 
@@ -54,33 +67,63 @@ impl Drop for Counted {
     }
 }
 
+/// Rejects requests on reserved connections that such a connection does not accept.
+pub(crate) async fn admit(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_reserved = request.extensions().get::<Seat>().is_some_and(|seat| seat.is_reserved);
+    let is_admitted = !is_reserved
+        || STATE_ROUTES.contains(&request.uri().path())
+        || auth::is_own(&shared, request.headers());
+    match is_admitted {
+        true => next.run(request).await,
+        false => ApiError::too_many_connections(shared.limits.connections).into_response(),
+    }
+}
+
+/// Returns true if the response has an end that does not depend on later events.
+fn is_finite(status: StatusCode, headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let is_stream =
+        content_type.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    !is_stream && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
 /// Serves requests until the client or the server ends the connection.
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router, seat: Seat) {
     // Sends each frame immediately instead of waiting for a full packet.
     drop(stream.set_nodelay(true));
     let stream = Arc::new(stream);
-    let limits = shared.limits;
+    let mut limits = shared.limits;
+    if seat.is_reserved {
+        limits.head_time = limits.head_time.min(RESERVED_HEAD_TIME);
+    }
+    let pace = Arc::new(Pace::new(limits.write_time));
     let heard = Arc::new(AtomicBool::new(false));
     let is_upgraded = Arc::new(AtomicBool::new(false));
-    let io = TokioIo::new(Wire::new(Arc::clone(&stream), Arc::clone(&heard), limits.write_time));
+    let io = TokioIo::new(Wire::new(Arc::clone(&stream), Arc::clone(&heard), Arc::clone(&pace)));
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         heard.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(seat.clone());
         let (mut router, is_upgraded) = (router.clone(), Arc::clone(&is_upgraded));
+        let pace = Arc::clone(&pace);
         async move {
             let response = router.call(request.map(Body::new)).await;
-            if let Ok(response) = &response
-                && response.status() == StatusCode::SWITCHING_PROTOCOLS
-            {
-                is_upgraded.store(true, Ordering::Relaxed);
-            }
-            response
+            response.inspect(|response| {
+                pace.start(is_finite(response.status(), response.headers()));
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    is_upgraded.store(true, Ordering::Relaxed);
+                }
+            })
         }
         .boxed()
     });
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
+            .keep_alive(!seat.is_reserved)
             .header_read_timeout(limits.head_time)
             .max_header_size(limits.head_bytes)
             .max_headers(limits.headers)

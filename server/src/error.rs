@@ -187,11 +187,40 @@ impl ApiError {
             .retry(wait.as_secs().saturating_add(1))
     }
 
-    pub(crate) fn too_many_programs() -> Self {
-        let message = "the maximum number of programs is active";
+    /// Creates the error for a server whose resources are all in use.
+    pub(crate) fn overloaded(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
             .hint("try again soon")
             .retry(SOON)
+    }
+
+    /// Creates the error for a token or a tenant that uses all of its resources of one kind.
+    pub(crate) fn too_many(code: &'static str, what: &str, owner: &str, limit: usize) -> Self {
+        let message =
+            format!("{limit} {what} of this {owner} are active, the maximum of a {owner}");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, message)
+            .hint("wait until one of them has ended")
+            .retry(SOON)
+    }
+
+    pub(crate) fn no_memory() -> Self {
+        ApiError::overloaded("other requests use the memory for the bodies and files of requests")
+    }
+
+    /// Creates the error for a request that needs more memory than requests may ever use.
+    pub(crate) fn needs_too_much(bytes: usize, limit: usize) -> Self {
+        let (bytes, limit) = (bytes.div_ceil(1 << 20), limit >> 20);
+        let message =
+            format!("the request takes {bytes} MiB of memory; the maximum is {limit} MiB");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "memory_exceeded", message)
+            .hint("use smaller files, or raise the setting `limits.process_memory_mb`")
+    }
+
+    /// Marks the error as one that occurred after the request had its effect, so that clients do
+    /// not repeat the request.
+    pub(crate) fn after_effect(self) -> Self {
+        let hint = "the request was carried out, but its response could not be sent";
+        ApiError { retry: None, ..self.hint(hint) }
     }
 
     /// Creates the error for an internal failure. The cause is logged, but not sent to the client.
@@ -272,10 +301,7 @@ impl ApiError {
     }
 
     pub(crate) fn too_many_runs(limit: usize) -> Self {
-        let message = format!("{limit} runs are active, the maximum of this server");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
-            .hint("try again soon")
-            .retry(SOON)
+        ApiError::overloaded(format!("{limit} runs are active, the maximum of this server"))
     }
 
     pub(crate) fn tenant_busy(limit: usize) -> Self {
@@ -292,18 +318,8 @@ impl ApiError {
             .retry(SOON)
     }
 
-    pub(crate) fn too_many_runs_of_token(limit: usize) -> Self {
-        let message = format!("{limit} runs of this token are active, the maximum of a token");
-        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message)
-            .hint("wait until one of them has ended")
-            .retry(SOON)
-    }
-
     pub(crate) fn too_many_connections(limit: usize) -> Self {
-        let message = format!("{limit} connections are open, the maximum of this server");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
-            .hint("try again soon")
-            .retry(SOON)
+        ApiError::overloaded(format!("{limit} connections are open, the maximum of this server"))
     }
 
     pub(crate) fn stopping() -> Self {

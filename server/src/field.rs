@@ -59,6 +59,10 @@ impl JsonSchema for SessionId {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"})
+        json_schema!({
+            "type": "string",
+            "pattern": "^[A-Za-z0-9._:-]{1,128}$",
+            "not": {"enum": [".", ".."]},
+        })
     }
 }

@@ -29,6 +29,7 @@
 
 mod api;
 mod app;
+mod archive;
 mod auth;
 mod body;
 mod caller;
@@ -36,6 +37,7 @@ mod connection;
 mod error;
 mod field;
 mod gate;
+mod memory;
 mod metrics;
 mod names;
 mod openai;
@@ -43,6 +45,7 @@ mod openapi;
 mod operator;
 mod origin;
 mod page;
+mod path;
 mod query;
 mod quota;
 mod route;

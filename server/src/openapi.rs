@@ -74,7 +74,7 @@ fn operation(route: &Route, document: &mut dyn FnMut(SchemaOf) -> Json) -> Json 
         })
     };
     let mut common = vec![
-        (400, "The request is not valid HTTP, or has an invalid `Host`."),
+        (400, "The request is not valid HTTP, or its `Host` or its path is invalid."),
         (403, "The host or the origin is not allowed, or the token lacks the scope."),
         (500, "The server failed; its log says why."),
         (503, "The server is full or about to stop."),

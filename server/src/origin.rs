@@ -35,11 +35,16 @@ pub(crate) struct RunOrigin {
     /// The required output of the run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<OutputOrigin>,
+    /// If true, the run is one request to the model, without programs and without the agent's
+    /// prompt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) plain: bool,
 }
 
 impl RunOrigin {
     /// Creates the origin of an agent's run without any other options. `max_steps` is the limit in
-    /// the request, and `default` applies if neither the request nor the agent sets a limit.
+    /// the request, and `default` applies if neither the request nor the agent sets a limit. The
+    /// operator's limit is applied when the run starts.
     pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
         RunOrigin {
             max_steps: max_steps.or(agent.max_steps.is_none().then_some(default)),
@@ -84,6 +89,7 @@ impl Default for RunOrigin {
             agent: None,
             model: None,
             output: None,
+            plain: false,
         }
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use include_dir::{Dir, include_dir};
 
 use crate::error::ApiError;
+use crate::path::Path;
 use crate::state::Shared;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/page");

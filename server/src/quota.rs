@@ -1,4 +1,5 @@
-//! Limits on the request rate and the number of active runs per token.
+//! Limits on the request rate of each token, and on the resources that tokens and tenants use at
+//! the same time.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -6,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use wattle_agent::Tenant;
 
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
@@ -17,22 +20,54 @@ const MAX_TOKENS: usize = 10_000;
 /// The hash of a token.
 pub(crate) type TokenKey = [u8; 32];
 
-/// The request rates and active runs of all tokens.
+/// The request rates of all tokens, and the resources in use.
 pub(crate) struct Quotas {
     limiter: DefaultKeyedRateLimiter<TokenKey>,
     per_minute: NonZeroU32,
+    limits: Limits,
     active: Arc<Active>,
-    max_active: usize,
 }
 
-/// Number of active runs by token. Tokens without active runs are absent.
-#[derive(Default)]
-struct Active(Mutex<HashMap<TokenKey, usize>>);
+/// A resource that is limited by the number that is in use at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// An active run that was started with the token.
+    Run,
+    /// A program outside runs.
+    Program,
+    /// A request that is answered with a stream of events.
+    Stream,
+}
 
-/// A token's slot for an active run. Dropping it frees the slot.
-pub(crate) struct RunSlot {
+/// The maximum numbers of one resource.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Maximum for one token of the store.
+    token: usize,
+    /// Maximum for all tokens of one tenant together.
+    tenant: usize,
+    /// Maximum for all tokens of the store together.
+    created: usize,
+    /// Maximum for all tokens, including the server's own.
+    all: usize,
+}
+
+/// The user of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Holder {
+    Token(TokenKey),
+    Tenant(Tenant),
+    All,
+}
+
+/// The number of resources in use, by kind and holder. Holders that use none are absent.
+#[derive(Default)]
+struct Active(Mutex<HashMap<(Kind, Holder), usize>>);
+
+/// A slot for one resource. Dropping it frees the slot.
+pub(crate) struct Slot {
     active: Arc<Active>,
-    key: TokenKey,
+    counted: Vec<(Kind, Holder)>,
 }
 
 /// Returns the hash of a token.
@@ -46,8 +81,8 @@ impl Quotas {
         Quotas {
             limiter: RateLimiter::keyed(Quota::per_minute(per_minute)),
             per_minute,
+            limits: *limits,
             active: Arc::default(),
-            max_active: limits.runs_per_token,
         }
     }
 
@@ -62,32 +97,141 @@ impl Quotas {
         })
     }
 
-    /// Acquires a slot for a run that a token starts. Fails if all of the token's slots are in use.
-    pub(crate) fn slot(&self, key: TokenKey) -> Result<RunSlot, ApiError> {
+    /// Acquires a slot. Fails if all slots of the caller's token, of its tenant or of the server
+    /// are in use.
+    pub(crate) fn acquire(&self, kind: Kind, caller: &Caller) -> Result<Slot, ApiError> {
+        self.take(kind, caller.limited, caller.store.tenant())
+    }
+
+    fn take(&self, kind: Kind, token: Option<TokenKey>, tenant: &Tenant) -> Result<Slot, ApiError> {
+        let share = kind.share(&self.limits);
+        let holders = match token {
+            Some(token) => vec![
+                (Holder::Token(token), share.token),
+                (Holder::Tenant(tenant.clone()), share.tenant),
+                (Holder::All, share.created),
+            ],
+            None => vec![(Holder::All, share.all)],
+        };
         let mut active = self.active.lock();
-        let count = active.entry(key).or_default();
-        if *count >= self.max_active {
-            return Err(ApiError::too_many_runs_of_token(self.max_active));
+        let mut counted = Vec::with_capacity(holders.len());
+        for (holder, limit) in holders {
+            let entry = (kind, holder);
+            if active.get(&entry).copied().unwrap_or_default() >= limit {
+                return Err(kind.exhausted(&entry.1, limit));
+            }
+            counted.push(entry);
         }
-        *count += 1;
-        Ok(RunSlot { active: Arc::clone(&self.active), key })
+        for entry in &counted {
+            *active.entry(entry.clone()).or_default() += 1;
+        }
+        Ok(Slot { active: Arc::clone(&self.active), counted })
+    }
+}
+
+impl Kind {
+    fn share(self, limits: &Limits) -> Share {
+        let part = |all: usize, parts: usize| (all / parts).max(1).min(all);
+        match self {
+            // The run service limits the runs of a tenant and of the server.
+            Kind::Run => Share {
+                token: limits.runs_per_token,
+                tenant: usize::MAX,
+                created: usize::MAX,
+                all: usize::MAX,
+            },
+            Kind::Program => Share {
+                token: part(limits.programs, 4),
+                tenant: part(limits.programs, 2),
+                created: limits.programs - limits.programs / 8,
+                all: limits.programs,
+            },
+            // The number of connections limits the streams of the server's own token.
+            Kind::Stream => Share {
+                token: part(limits.connections, 16),
+                tenant: part(limits.connections, 4),
+                created: limits.connections - limits.connections / 4,
+                all: usize::MAX,
+            },
+        }
+    }
+
+    fn exhausted(self, holder: &Holder, limit: usize) -> ApiError {
+        let (what, code) = match self {
+            Kind::Run => ("runs", "too_many_runs"),
+            Kind::Program => ("programs", "too_many_programs"),
+            Kind::Stream => ("streams", "too_many_streams"),
+        };
+        match holder {
+            Holder::Token(_) => ApiError::too_many(code, what, "token", limit),
+            Holder::Tenant(_) => ApiError::too_many(code, what, "tenant", limit),
+            Holder::All => {
+                ApiError::overloaded(format!("the maximum number of {what} is active: {limit}"))
+            }
+        }
     }
 }
 
 impl Active {
-    fn lock(&self) -> MutexGuard<'_, HashMap<TokenKey, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Kind, Holder), usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for RunSlot {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut active = self.active.lock();
-        if let Some(count) = active.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                active.remove(&self.key);
+        for entry in &self.counted {
+            if let Some(count) = active.get_mut(entry) {
+                *count -= 1;
+                if *count == 0 {
+                    active.remove(entry);
+                }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_a_tenant_and_all_tenants_leave_slots_to_others() {
+        let quotas = Quotas::new(&Limits::default());
+        let take = |token: u8, tenant: &str| {
+            let tenant = Tenant::new(tenant).unwrap();
+            quotas.take(Kind::Program, (token > 0).then_some([token; 32]), &tenant)
+        };
+        let fails = |token: u8, tenant: &str, words: &str| {
+            let error = format!("{:?}", take(token, tenant).map(drop).unwrap_err());
+            assert!(error.contains(words), "{error}");
+        };
+        let mut held = Vec::new();
+        for (token, tenant) in [(1, "a"), (2, "a"), (3, "b")] {
+            held.extend((0..4).map(|_| take(token, tenant).unwrap()));
+            fails(token, tenant, "4 programs of this token");
+        }
+        fails(4, "a", "8 programs of this tenant");
+        held.extend((0..2).map(|_| take(5, "c").unwrap()));
+        fails(5, "c", "overloaded");
+        // The server's own token still has the rest.
+        held.extend((0..2).map(|_| take(0, "a").unwrap()));
+        fails(0, "a", "overloaded");
+        // Slots of another kind are not affected.
+        drop(quotas.take(Kind::Stream, Some([1; 32]), &Tenant::new("a").unwrap()).unwrap());
+        drop(held);
+        assert!(quotas.active.lock().is_empty());
+    }
+
+    #[test]
+    fn small_limits_leave_a_slot() {
+        for programs in 1..4 {
+            let quotas = Quotas::new(&Limits { programs, ..Limits::default() });
+            let tenant = Tenant::new("a").unwrap();
+            let first = quotas.take(Kind::Program, Some([1; 32]), &tenant);
+            assert!(first.is_ok(), "{programs}");
+            assert!(quotas.take(Kind::Program, Some([1; 32]), &tenant).is_err(), "{programs}");
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Route {
     pub(crate) scope: Option<Scope>,
     /// A one-sentence description.
     pub(crate) summary: &'static str,
+    /// If true, the route can respond with a stream of events.
+    pub(crate) streams: bool,
     /// The schema of the query.
     pub(crate) query: Option<SchemaOf>,
     /// The body of the request.
@@ -26,6 +28,15 @@ pub(crate) struct Route {
     /// The responses, except errors that every route can return.
     pub(crate) answers: Vec<Answer>,
     pub(crate) handler: MethodRouter<Arc<Shared>>,
+}
+
+/// The checks of a route that requires a token.
+#[derive(Clone, Copy)]
+pub(crate) struct Protection {
+    /// The required scope.
+    pub(crate) scope: Scope,
+    /// If true, each request takes a slot for a stream.
+    pub(crate) streams: bool,
 }
 
 /// A function that returns a type's schema.
@@ -83,6 +94,7 @@ impl Route {
             method,
             path,
             scope: None,
+            streams: false,
             summary,
             query: None,
             body: None,
@@ -113,7 +125,12 @@ impl Route {
 
     /// Adds a response with an event stream. The query selects one of two event types.
     pub(crate) fn events<T: JsonSchema, U: JsonSchema>(self, description: &'static str) -> Route {
-        self.with(200, description, Some(Content::Events(either::<T, U>)))
+        self.streams().with(200, description, Some(Content::Events(either::<T, U>)))
+    }
+
+    /// Declares that the route can respond with a stream of events.
+    pub(crate) fn streams(self) -> Route {
+        Route { streams: true, ..self }
     }
 
     /// Adds a response with a body of this media type.

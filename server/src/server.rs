@@ -26,6 +26,9 @@ const STARVED: Duration = Duration::from_millis(100);
 /// Maximum number of excess connections that receive an error. Additional connections are closed
 /// without a response.
 const REFUSALS: usize = 64;
+/// Number of connections beyond the limit that answer requests for the server's state, and requests
+/// with the server's own token.
+const RESERVED: usize = 32;
 
 /// A listening server. It accepts connections once it [runs](Server::run).
 pub struct Server {
@@ -85,6 +88,11 @@ impl Server {
             shared.aborted.cancel();
             connections.wait().await;
         }
+        // The clients are gone, so programs outside runs end, and their sessions are settled.
+        shared.tasks.close();
+        if timeout(LAST_CALL, shared.tasks.wait()).await.is_err() {
+            tracing::warn!("tasks of requests did not end in time");
+        }
     }
 }
 
@@ -113,6 +121,7 @@ async fn accept(
         connections: Arc::new(Semaphore::new(
             shared.limits.connections.min(Semaphore::MAX_PERMITS),
         )),
+        reserved: Arc::new(Semaphore::new(RESERVED)),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
     };
     loop {
@@ -134,22 +143,26 @@ async fn accept(
 /// The slots for connections, and for error responses to excess connections.
 struct Seats {
     connections: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
 }
 
 impl Seats {
-    /// Serves the connection if a slot is free. Otherwise responds with an error or closes the
-    /// connection.
+    /// Serves the connection if a slot is free, or else a reserved one. Otherwise responds with an
+    /// error or closes the connection.
     fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
-        if let Ok(seat) = Arc::clone(&self.connections).try_acquire_owned() {
+        let acquire = |slots: &Arc<Semaphore>| Arc::clone(slots).try_acquire_owned().ok();
+        let ordinary = acquire(&self.connections).map(|permit| (permit, false));
+        let seat = ordinary.or_else(|| acquire(&self.reserved).map(|permit| (permit, true)));
+        if let Some((permit, is_reserved)) = seat {
             let (shared, router) = (Arc::clone(shared), router.clone());
-            let seat = Seat::new(seat, &shared.metrics);
+            let seat = Seat::new(permit, is_reserved, &shared.metrics);
             tasks.spawn(connection::serve(stream, shared, router, seat));
-        } else if let Ok(seat) = Arc::clone(&self.refusals).try_acquire_owned() {
+        } else if let Some(permit) = acquire(&self.refusals) {
             let error = ApiError::too_many_connections(shared.limits.connections);
             tasks.spawn(async move {
                 connection::refuse(&stream, &error).await;
-                drop(seat);
+                drop(permit);
             });
         }
     }

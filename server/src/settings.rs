@@ -55,15 +55,22 @@ pub struct Limits {
     /// get status 429.
     pub requests_per_minute: u32,
     /// Maximum number of programs that execute concurrently outside runs (default 16). Additional
-    /// programs get status 503.
+    /// programs get status 503. A token of the store may use a quarter of them, and a tenant half
+    /// of them; additional programs get status 429. An eighth is reserved for the server's own
+    /// token.
     pub programs: usize,
     /// Maximum time until a request's body is complete (default 30 s). A slower body gets status
     /// 408.
     pub body_time: Duration,
     /// Maximum time that a write waits for the client before the connection is closed (default 60
-    /// s).
+    /// s). After this time, a client must read a response other than a stream of events at 16 KiB/s
+    /// on average.
     pub write_time: Duration,
-    /// Maximum number of open connections (default 1,024). Additional connections get status 503.
+    /// Maximum number of open connections (default 1,024). Additional connections get status 503,
+    /// except requests for the server's state and those with the server's own token, for which 32
+    /// more connections are reserved. A token of the store may use a 16th of the connections for
+    /// streams of events, and a tenant a quarter; additional streams get status 429. The tokens of
+    /// the store together leave a quarter of the connections to other requests.
     pub connections: usize,
     /// Maximum number of runs, including those waiting for an earlier run of their session (default
     /// 64). Additional background runs are queued, and additional chats get status 503.

@@ -6,20 +6,22 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wattle_agent::service::{RunService, ServiceLimits};
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::gate::{self, Gate};
+use crate::memory::Accounts;
 use crate::metrics::Metrics;
 use crate::quota::Quotas;
-use crate::route::Route;
+use crate::route::{Protection, Route};
 use crate::settings::{Limits, ServerSettings};
 use crate::token::Token;
-use crate::{api, auth, page};
+use crate::{api, auth, connection, page};
 
 /// The state that all requests share.
 pub(crate) struct Shared {
@@ -30,8 +32,10 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) quotas: Quotas,
     pub(crate) metrics: Metrics,
-    /// A semaphore with one permit for each program that may execute concurrently outside runs.
-    pub(crate) programs: Semaphore,
+    /// The accounts for the memory of requests.
+    pub(crate) accounts: Accounts,
+    /// The tasks that finish their work even if their clients disconnect.
+    pub(crate) tasks: TaskTracker,
     /// A lock that is held while a program is saved in the catalog.
     pub(crate) saving: Mutex<()>,
     /// A token that is cancelled when the streams must end.
@@ -45,6 +49,7 @@ impl Shared {
         let Limits { runs, runs_per_tenant, queued, waiting, .. } = settings.limits;
         let limits = ServiceLimits { runs, runs_per_tenant, queued, waiting };
         let service = RunService::new(app.host().clone(), Arc::new(app.clone()), limits);
+        let accounts = Accounts::new(app.host().runtime());
         let metrics = Metrics::new();
         app.own().store.file().observe(metrics.store_observer());
         Shared {
@@ -55,7 +60,8 @@ impl Shared {
             limits: settings.limits,
             quotas: Quotas::new(&settings.limits),
             metrics,
-            programs: Semaphore::new(settings.limits.programs.min(Semaphore::MAX_PERMITS)),
+            accounts,
+            tasks: TaskTracker::new(),
             saving: Mutex::default(),
             stopping: CancellationToken::new(),
             aborted: CancellationToken::new(),
@@ -64,6 +70,15 @@ impl Shared {
 }
 
 impl Shared {
+    /// Performs `work` in a task of its own and returns its result. A handler ends in the middle of
+    /// its work if the client disconnects; the task does not.
+    pub(crate) async fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.tasks.spawn(work).await.map_err(ApiError::internal)?
+    }
+
     /// Stops accepting runs. Hands the active runs over to other servers if the store can be
     /// shared. Otherwise waits for them to end within the grace period.
     pub(crate) async fn drain(&self) {
@@ -79,9 +94,12 @@ impl Shared {
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let state = || Arc::clone(shared);
     let router = api::routes().into_iter().fold(Router::new(), |router, route| {
-        let Route { path, scope, handler, .. } = route;
+        let Route { path, scope, streams, handler, .. } = route;
         let handler = match scope {
-            Some(scope) => handler.route_layer(from_fn_with_state((state(), scope), auth::require)),
+            Some(scope) => {
+                let protection = Protection { scope, streams };
+                handler.route_layer(from_fn_with_state((state(), protection), auth::require))
+            }
             None => handler,
         };
         router.route(path, handler)
@@ -91,6 +109,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(state(), gate::pass))
+        .layer(from_fn_with_state(state(), connection::admit))
         .layer(from_fn_with_state(state(), measure))
         .with_state(state())
 }

@@ -3,15 +3,69 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Minimum average rate at which a client must read a finite response after the time limit of one
+/// write, in bytes per second.
+const MIN_RATE: u64 = 16 << 10;
+
+/// The time limits of a connection's writes.
+pub(crate) struct Pace {
+    /// Maximum time that a write waits for the client.
+    limit: Duration,
+    /// The progress of the current response, or `None` if the response is a stream of events.
+    response: Mutex<Option<Progress>>,
+}
+
+/// The progress of a response.
+struct Progress {
+    started: Instant,
+    /// Number of bytes that were sent.
+    sent: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(limit: Duration) -> Pace {
+        Pace { limit, response: Mutex::default() }
+    }
+
+    /// Starts to measure a response. The average rate of a response that is not finite is not
+    /// limited.
+    pub(crate) fn start(&self, is_finite: bool) {
+        let progress = is_finite.then(|| Progress { started: Instant::now(), sent: 0 });
+        *self.response() = progress;
+    }
+
+    fn add(&self, sent: usize) {
+        if let Some(progress) = &mut *self.response() {
+            progress.sent = progress.sent.saturating_add(sent as u64);
+        }
+    }
+
+    /// Returns the time at which a write fails that begins to wait now.
+    fn deadline(&self) -> Instant {
+        let latest = Instant::now() + self.limit;
+        match &*self.response() {
+            Some(Progress { started, sent }) => {
+                let permitted = Duration::from_millis(sent.saturating_mul(1_000) / MIN_RATE);
+                latest.min(*started + self.limit + permitted)
+            }
+            None => latest,
+        }
+    }
+
+    fn response(&self) -> MutexGuard<'_, Option<Progress>> {
+        self.response.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A shared TCP stream whose writes fail if the peer does not read in time. Writes before the first
 /// request are discarded, because the HTTP layer would send an error without a body.
@@ -19,7 +73,7 @@ use tokio::time::{Sleep, sleep};
 pub(crate) struct Wire {
     stream: Arc<TcpStream>,
     has_request: Arc<AtomicBool>,
-    limit: Duration,
+    pace: Arc<Pace>,
     /// The deadline of the pending write.
     overdue: Option<Pin<Box<Sleep>>>,
 }
@@ -28,22 +82,24 @@ impl Wire {
     pub(crate) fn new(
         stream: Arc<TcpStream>,
         has_request: Arc<AtomicBool>,
-        limit: Duration,
+        pace: Arc<Pace>,
     ) -> Self {
-        Wire { stream, has_request, limit, overdue: None }
+        Wire { stream, has_request, pace, overdue: None }
     }
 
-    /// Fails a pending write that exceeds the time limit.
-    fn in_time<T>(
+    /// Fails a pending write that exceeds a time limit.
+    fn in_time(
         &mut self,
         cx: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
             self.overdue = None;
-            return written;
+            self.pace.add(*written.as_ref().unwrap_or(&0));
+            return Poll::Ready(written);
         }
-        let overdue = self.overdue.get_or_insert_with(|| Box::pin(sleep(self.limit)));
+        let pace = &self.pace;
+        let overdue = self.overdue.get_or_insert_with(|| Box::pin(sleep_until(pace.deadline())));
         overdue.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -104,5 +160,37 @@ impl AsyncWrite for Wire {
             true => shutdown(&*self.stream, Shutdown::Write).map_err(io::Error::from),
             false => Ok(()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_a_little_from_time_to_time_is_disconnected() {
+        let limit = Duration::from_secs(60);
+        let pace = Pace::new(limit);
+        assert_eq!(pace.deadline() - Instant::now(), limit);
+        pace.start(true);
+        let started = Instant::now();
+        // A part of the response every 50 seconds, at less than the minimum rate.
+        for _ in 0..2 {
+            advance(Duration::from_secs(50)).await;
+            pace.add(64 << 10);
+        }
+        assert_eq!(pace.deadline(), started + limit + Duration::from_secs(8));
+        assert!(pace.deadline() < Instant::now());
+        // Faster clients wait at most as long as one write may.
+        pace.start(true);
+        pace.add(64 << 20);
+        assert_eq!(pace.deadline() - Instant::now(), limit);
+        // The rate of an event stream depends on the events.
+        pace.start(false);
+        pace.add(1);
+        advance(Duration::from_secs(3_600)).await;
+        assert_eq!(pace.deadline() - Instant::now(), limit);
     }
 }

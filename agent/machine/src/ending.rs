@@ -118,12 +118,16 @@ impl Ending {
         Self::stopped(format!("reached max_steps ({max_steps})"), Bound::Steps)
     }
 
-    pub(crate) fn out_of_tokens(bound: u64) -> Self {
-        Self::stopped(format!("reached max_tokens_total ({bound})"), Bound::Tokens)
+    /// `owner` is the agent of the run above that has this limit, or `None` if it is the run's own.
+    pub(crate) fn out_of_tokens(bound: u64, owner: Option<&str>) -> Self {
+        let of = of_owner(owner);
+        Self::stopped(format!("reached max_tokens_total ({bound}){of}"), Bound::Tokens)
     }
 
-    pub(crate) fn out_of_money(bound: Dollars) -> Self {
-        Self::stopped(format!("reached max_cost ({bound})"), Bound::Cost)
+    /// `owner` is the agent of the run above that has this limit, or `None` if it is the run's own.
+    pub(crate) fn out_of_money(bound: Dollars, owner: Option<&str>) -> Self {
+        let of = of_owner(owner);
+        Self::stopped(format!("reached max_cost ({bound}){of}"), Bound::Cost)
     }
 
     pub(crate) fn repeated(times: u32) -> Self {
@@ -140,6 +144,11 @@ impl Ending {
             message: format!("error: {}", message.strip_prefix("error: ").unwrap_or(message)),
         }
     }
+}
+
+/// Returns the end of a message about a limit, which names the owner of the limit.
+fn of_owner(owner: Option<&str>) -> String {
+    owner.map(|agent| format!(" of the agent `{agent}` above it")).unwrap_or_default()
 }
 
 /// A limit on a run.

@@ -200,6 +200,18 @@ impl Usage {
     pub fn total(&self) -> u64 {
         self.prompt.saturating_add(self.completion)
     }
+
+    /// Returns the part of this usage that exceeds `other`.
+    #[must_use]
+    pub fn beyond(&self, other: Self) -> Self {
+        let known = other.cost.unwrap_or_default();
+        Self {
+            prompt: self.prompt.saturating_sub(other.prompt),
+            completion: self.completion.saturating_sub(other.completion),
+            cached: self.cached.saturating_sub(other.cached),
+            cost: self.cost.map(|cost| Dollars(cost.0.saturating_sub(known.0))),
+        }
+    }
 }
 
 impl Add for Usage {

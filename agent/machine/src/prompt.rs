@@ -21,6 +21,7 @@ const PROGRAMS: &str = include_str!("../prompt/programs.md");
 const EXAMPLE: &str = include_str!("../prompt/example.md");
 const NATIVE: &str = include_str!("../prompt/native.md");
 const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
+const PLAIN: &str = include_str!("../prompt/plain.md");
 
 /// The program in the prompt's worked example. It takes a string and a word, and prints the number
 /// of lines in the string that contain the word.
@@ -50,20 +51,13 @@ pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
     {
         _ = writeln!(stable, "{preamble}\n");
     }
-    let (answering, example) = match parts.dialect {
-        Dialect::Text => (ANSWERING, EXAMPLE),
-        Dialect::Native => (NATIVE, NATIVE_EXAMPLE),
+    let (answering, sections) = match parts.dialect {
+        Dialect::Text => (ANSWERING, about_programs(parts, EXAMPLE)),
+        Dialect::Native => (NATIVE, about_programs(parts, NATIVE_EXAMPLE)),
+        Dialect::Plain => (PLAIN, Vec::new()),
     };
     stable.push_str(answering);
-    for section in [
-        format!("{PROGRAMS}{}", limits(&parts.limits)),
-        functions(&parts.capabilities),
-        codes(parts),
-        withheld(&parts.withheld),
-        example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
-        programs(parts.dialect, &parts.programs),
-        memory(&parts.memory),
-    ] {
+    for section in sections.into_iter().chain([memory(&parts.memory)]) {
         if !section.is_empty() {
             _ = write!(stable, "\n{section}");
         }
@@ -79,10 +73,22 @@ pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
     SystemPrompt { stable, rest }
 }
 
+/// Returns the sections about the language, the functions and the programs.
+fn about_programs(parts: &PromptParts, example: &str) -> Vec<String> {
+    vec![
+        format!("{PROGRAMS}{}", limits(&parts.limits)),
+        functions(&parts.capabilities),
+        codes(parts),
+        withheld(&parts.withheld),
+        example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
+        programs(parts.dialect, &parts.programs),
+    ]
+}
+
 fn volatile(parts: &PromptParts) -> String {
-    let steps = match parts.limits.max_steps {
-        0 => String::new(),
-        steps => format!("At most {steps} calls before the final answer.\n"),
+    let steps = match (parts.dialect, parts.limits.max_steps) {
+        (Dialect::Plain, _) | (_, 0) => String::new(),
+        (_, steps) => format!("At most {steps} calls before the final answer.\n"),
     };
     parts.volatile.iter().fold(steps, |lines, line| lines + line.trim() + "\n")
 }
@@ -146,7 +152,7 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
         }
     };
     match dialect {
-        Dialect::Text => {
+        Dialect::Text | Dialect::Plain => {
             list("Catalog programs (? may be left out)", built_in);
             list("Programs of this deployment", own);
         }

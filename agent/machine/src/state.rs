@@ -337,10 +337,23 @@ pub enum Input {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
     },
-    /// The tree of runs that contains this run has used up its token budget.
+    /// The run, or a run above it in its tree, has used up its tokens. The tokens of a run include
+    /// those of all runs below it.
     OutOfTokens {
         /// The limit.
         limit: u64,
+        /// The agent of the run above whose limit this is, or `None` if it is the run's own limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
+    },
+    /// The run, or a run above it in its tree, has reached its maximum cost. The cost of a run
+    /// includes that of all runs below it.
+    OutOfMoney {
+        /// The limit.
+        limit: Dollars,
+        /// The agent of the run above whose limit this is, or `None` if it is the run's own limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
     },
     /// The run reached its time limit.
     Expired {

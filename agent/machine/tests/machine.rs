@@ -10,8 +10,8 @@
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Completion, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer,
-    OnMaxSteps, Purpose, Settings, Setup, State, SystemPrompt, Usage, step,
+    Call, Completion, Dialect, Dollars, Effect, Execution, Failure, FunctionCall, Input,
+    ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State, SystemPrompt, Usage, step,
 };
 
 fn answer() -> impl Strategy<Value = Input> {
@@ -69,6 +69,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => Just(Input::Spent(Usage { completion: 7, ..Usage::default() })),
         1 => Just(Input::Cancel { reason: String::new() }),
         1 => Just(Input::Expired { limit_ms: 1 }),
+        1 => Just(Input::OutOfTokens { limit: 1, owner: None }),
     ]
 }
 
@@ -184,6 +185,22 @@ fn a_repaired_program_without_arguments_keeps_those_of_the_failed_one() {
     let (_, effects) = step(state, model("```wat\n(repaired)\n```"));
     let calls = vec![Call::Wat { body: "(repaired)".into(), args: vec!["a".into()] }];
     assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls }));
+}
+
+#[test]
+fn the_budget_of_a_run_above_ends_a_run_and_names_its_agent() {
+    let owner = || Some("boss".to_owned());
+    let tokens = Input::OutOfTokens { limit: 5, owner: owner() };
+    let cost = Input::OutOfMoney { limit: Dollars::from_nanos(1_000_000_000), owner: owner() };
+    for (input, limit) in [(tokens, "max_tokens_total (5)"), (cost, "max_cost ($1.00)")] {
+        let (state, _) = step(State::new(Setup::default()), Input::Begin { message: "go".into() });
+        let (state, effects) = step(state, input);
+        let Some(Effect::Finish(ending)) = effects.last() else { panic!("{effects:?}") };
+        let text = format!("stopped: reached {limit} of the agent `boss` above it");
+        assert_eq!((ending.text(), state.has_ended()), (text.as_str(), true));
+    }
+    let recorded: Input = serde_json::from_str(r#"{"out_of_tokens":{"limit":5}}"#).unwrap();
+    assert_eq!(recorded, Input::OutOfTokens { limit: 5, owner: None });
 }
 
 fn model(text: &str) -> Input {

@@ -42,6 +42,9 @@ struct Loaded {
     folders: Vec<AgentFolder>,
     traits: Traits,
     agents: BTreeMap<String, Arc<AgentSpec>>,
+    /// The names that several files of one folder declare, each with the problem. They name no
+    /// agent, unless a later folder declares one.
+    ambiguous: BTreeMap<String, AgentProblem>,
     problems: Vec<AgentProblem>,
     checked: Instant,
 }
@@ -60,7 +63,8 @@ impl Default for Agents {
 
 impl Agents {
     /// Reads the agents in the folders. An agent overrides any agent with the same name in an
-    /// earlier folder. Even the built-in agent can be overridden. A file that cannot be used is
+    /// earlier folder. Even the built-in agent can be overridden. If several files of one folder
+    /// declare the same name, there is no agent with this name. A file that cannot be used is
     /// listed in [`problems`](Agents::problems).
     #[must_use]
     pub fn open(folders: &[PathBuf]) -> Agents {
@@ -100,6 +104,7 @@ impl Agents {
     #[must_use]
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         let state = self.state();
+        state.agents.get(name)?;
         let declares = |folder: &AgentFolder| {
             let mut agents = folder.agents.declared();
             agents.find(|(_, agent)| agent.name == name).map(|(path, _)| path.to_owned())
@@ -152,6 +157,10 @@ impl Agents {
                 Err(why) => return Err(UnknownAgent::unresolved(reference, &why)),
             }
         }
+        if let Some(problem) = self.state().ambiguous.get(reference) {
+            tried.push(format!("the names ({problem})"));
+            return Err(UnknownAgent { reference: reference.to_owned(), tried, nearest: None });
+        }
         tried.push("the names".to_owned());
         if let Some(agent) = self.get(reference) {
             return Ok(agent);
@@ -192,41 +201,70 @@ impl Loaded {
         for folder in &folders {
             let each = folder.traits.declared();
             let named = by_name(each, "trait", |one| &one.name, &mut problems);
-            traits.extend(named.into_iter().map(|(name, (_, one))| (name, one.as_ref().clone())));
+            for (name, declared) in named {
+                match declared {
+                    Ok((_, one)) => _ = traits.insert(name, one.as_ref().clone()),
+                    Err(_) => _ = traits.remove(&name),
+                }
+            }
             problems.extend(folder.traits.problems().cloned());
         }
         let mut agents = BTreeMap::from([(DEFAULT_AGENT.to_owned(), Arc::default())]);
+        let mut ambiguous = BTreeMap::new();
         for folder in &folders {
             let each = folder.agents.declared();
-            for (name, (path, agent)) in by_name(each, "agent", |one| &one.name, &mut problems) {
+            for (name, declared) in by_name(each, "agent", |one| &one.name, &mut problems) {
+                let (path, agent) = match declared {
+                    Ok(declared) => declared,
+                    Err(problem) => {
+                        agents.remove(&name);
+                        ambiguous.insert(name, problem);
+                        continue;
+                    }
+                };
                 match agent.with_traits(&traits) {
-                    Ok(agent) => _ = agents.insert(name, Arc::new(agent)),
+                    Ok(agent) => {
+                        ambiguous.remove(&name);
+                        agents.insert(name, Arc::new(agent));
+                    }
                     Err(why) => problems.push(AgentProblem::new(path, why.to_string())),
                 }
             }
             problems.extend(folder.agents.problems().cloned());
         }
-        Loaded { folders, traits, agents, problems, checked: Instant::now() }
+        Loaded { folders, traits, agents, ambiguous, problems, checked: Instant::now() }
     }
 }
 
-/// Returns the declarations in a folder, keyed by name. If several files declare the same name, the
-/// first one is used, and the others are reported as problems.
+/// A declaration with the path of its file, or the problem with a name that several files of one
+/// folder declare.
+type Named<'a, T> = Result<(&'a Path, &'a Arc<T>), AgentProblem>;
+
+/// Returns the declarations in a folder, keyed by name. If several files declare the same name,
+/// none of them is used, because the order of the files must not decide which limits apply. Each
+/// file but the first is reported as a problem, which also names the first file.
 fn by_name<'a, T: 'a>(
     declared: impl Iterator<Item = (&'a Path, &'a Arc<T>)>,
     kind: &str,
     name: impl Fn(&T) -> &String,
     problems: &mut Vec<AgentProblem>,
-) -> BTreeMap<String, (&'a Path, &'a Arc<T>)> {
-    let mut named: BTreeMap<String, (&Path, &Arc<T>)> = BTreeMap::new();
+) -> BTreeMap<String, Named<'a, T>> {
+    let mut firsts: BTreeMap<&str, &Path> = BTreeMap::new();
+    let mut named: BTreeMap<String, Named<'a, T>> = BTreeMap::new();
     for (path, one) in declared {
         let name = name(one);
-        match named.get(name) {
-            Some((first, _)) => {
-                let message = format!("the {kind} `{name}` is also in {}", first.display());
-                problems.push(AgentProblem::new(path, message));
+        match firsts.get(name.as_str()) {
+            Some(first) => {
+                let first = first.display();
+                let message = format!("the {kind} `{name}` is also in {first}; neither is used");
+                let problem = AgentProblem::new(path, message);
+                problems.push(problem.clone());
+                named.insert(name.clone(), Err(problem));
             }
-            None => _ = named.insert(name.clone(), (path, one)),
+            None => {
+                firsts.insert(name, path);
+                named.insert(name.clone(), Ok((path, one)));
+            }
         }
     }
     named

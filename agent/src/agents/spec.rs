@@ -202,12 +202,16 @@ impl AgentSpec {
         self.name == DEFAULT_AGENT
     }
 
-    /// Adds the agent to a run request's data, so that the run has the same agent when it is
-    /// resumed. The data must be an object. The default agent is not added.
+    /// Sets the agent in a run request's data, so that the run has the same agent when it is
+    /// resumed. It replaces the agent that the data contains. The data must be an object. For the
+    /// default agent, the data contains none.
     pub fn write_to(&self, origin: &mut Json) {
+        let Json::Object(fields) = origin else { return };
+        // The order of the other fields is kept.
+        fields.shift_remove(ORIGIN);
         let agent = AgentSpec { examples: Vec::new(), ..self.clone() };
-        if let (false, Json::Object(fields), Ok(agent)) =
-            (agent == AgentSpec::default(), origin, serde_json::to_value(&agent))
+        if agent != AgentSpec::default()
+            && let Ok(agent) = serde_json::to_value(&agent)
         {
             fields.insert(ORIGIN.to_owned(), agent);
         }

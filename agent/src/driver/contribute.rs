@@ -39,6 +39,7 @@ impl Performer<'_> {
         let refused = match self.call(place, call, (programs, TIME)).await {
             Ok(CallState::Done(execution)) => return *execution,
             Ok(CallState::Pending(waiting)) => {
+                self.tree.waiting().end();
                 let asked: Vec<String> = waiting.into_iter().map(|one| one.question).collect();
                 format!(
                     "it needs an approval, for which the host does not wait here ({}); allow it \

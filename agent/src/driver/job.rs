@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use wattle_capability::agent::Agents;
 use wattle_machine::{Message, TraitPurpose};
 use wattle_rt::Grants;
 
 use crate::cancel::Cancel;
-use crate::delegates::{ChildRuns, DelegateNames, RunDelegates, RunTree};
+use crate::delegates::{ChildRuns, DelegateNames, RunDelegates};
 use crate::embed::Hooks;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::output::OutputSettings;
 use crate::settings::Settings;
 use crate::tenant::Tenant;
+use crate::tree::RunTree;
 
 /// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
@@ -55,8 +55,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// Allows the job to delegate to the agents listed in `settings`.
-    pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
+    /// Applies the budgets of `settings` to the job and to all runs below it, and allows the job to
+    /// delegate to the agents listed in `settings`.
+    pub(crate) fn in_tree(self, run: &str, settings: &Settings) -> Job {
+        let grants = Arc::new(self.tree.bind(settings, &self.grants));
+        Job { grants, ..self }.with_delegates(run, settings)
+    }
+
+    fn with_delegates(self, run: &str, settings: &Settings) -> Job {
         let may_build = settings.traits.iter().any(|one| one.purpose == TraitPurpose::Build);
         let may_ask = may_build || !settings.delegates.is_empty();
         let Some(runs) = self.children.as_ref().filter(|_| may_ask) else {
@@ -69,7 +75,6 @@ impl Job {
             tree: self.tree.clone(),
             children: Arc::clone(runs),
             cancel: self.cancel.clone(),
-            waits: AtomicBool::new(false),
         };
         let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
         Job { grants: Arc::new(grants), ..self }
@@ -89,7 +94,7 @@ impl Job {
             signer: None,
             cancel: Cancel::new(),
             meter: Meter::default(),
-            tree: RunTree::new(None),
+            tree: RunTree::default(),
             children: None,
             delegates: DelegateNames::default(),
             output: None,

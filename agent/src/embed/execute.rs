@@ -27,7 +27,7 @@ use super::stream::{CloseOnDrop, RunStream, StreamQueue};
 use super::tool::RunTools;
 use crate::bug::caught;
 use crate::cancel::Cancel;
-use crate::delegates::{DelegateNames, RunTree};
+use crate::delegates::DelegateNames;
 use crate::driver::{self, Job};
 use crate::error::StoreError;
 use crate::journal::{
@@ -39,6 +39,7 @@ use crate::report::Report;
 use crate::service::{AnswerError, record_all};
 use crate::store::{TenantStore, own_session};
 use crate::tenant::Tenant;
+use crate::tree::RunTree;
 use crate::wiring::Access;
 
 /// The cancellation reason that is recorded if the caller drops a run.
@@ -147,7 +148,7 @@ impl<T: Send + 'static> Execute<T> {
             handlers: self.handlers,
             stream: stream.clone(),
             gate,
-            tree: RunTree::new(self.agent.inner.settings.machine.max_tokens_total),
+            tree: RunTree::default(),
             narrowed: Policy::default(),
             asker: self.agent.inner.asker.clone(),
             store: self.agent.inner.store.clone(),

@@ -9,7 +9,7 @@ use wattle_capability::fs::Fs;
 use wattle_machine::{Artifact, Event, Input, Message, Setup, State, Usage};
 use wattle_rt::Grants;
 
-use super::budget::charge_ai;
+use super::budget;
 use super::tape::{HOST_NAMES, describe};
 use super::{
     Approval, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord, RunStart, RunSummary,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::bug::{BUG, Bug, caught};
 use crate::cancel::Cancel;
-use crate::delegates::{ChildRuns, DelegateNames, RunTree};
+use crate::delegates::{ChildRuns, DelegateNames};
 use crate::driver::{self, Job, Suspended};
 use crate::embed::Hooks;
 use crate::error::StoreError;
@@ -30,6 +30,7 @@ use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::trace::clip;
+use crate::tree::RunTree;
 
 /// The outcome of driving a journaled run.
 #[derive(Debug)]
@@ -110,7 +111,8 @@ pub(crate) async fn refuse(
     let input = Input::Failed(reason.clone());
     let (_, effects) = wattle_machine::step(wattle_machine::State::new(setup), input.clone());
     let events = Stamp::from(&id, sink, 1).number(events_of(&effects));
-    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None, &RunTree::new(None));
+    let tree = RunTree::default();
+    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None, &tree);
     recorder.record((Usage::default(), &input), &effects, &events, (1, Duration::ZERO)).await?;
     events.iter().for_each(|event| sink.emit(event));
     Ok(Report::failed(id, reason))
@@ -130,7 +132,8 @@ pub async fn run(
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<RunOutcome, StoreError> {
-    let job = Job { tenant: journal.tenant().clone(), ..job }.with_delegates(&id, settings);
+    let job = Job { tenant: journal.tenant().clone(), ..job }.in_tree(&id, settings);
+    job.tree.begin();
     host.mask_run(model, &job.grants).await;
     let setup = setup(host, model, settings, &job).await;
     let start = start(host, model, settings, &job, setup.clone(), origin);
@@ -266,7 +269,7 @@ pub(crate) async fn resume_locked(
         output: None,
         hooks: with.hooks,
     }
-    .with_delegates(run, &settings);
+    .in_tree(run, &settings);
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
         Arc::clone(journal),
@@ -276,7 +279,9 @@ pub(crate) async fn resume_locked(
         &job.tree,
     )
     .await?;
-    charge_ai(journal, (run, job.tree.root(run)), &job.grants).await?;
+    if !job.cancel.is_cancelled() {
+        budget::restore(journal, run, &job.tree, &job.grants).await?;
+    }
     Ok(drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await?)
 }
 

@@ -10,8 +10,8 @@ use wattle_machine::{Effect, Envelope, Input, Setup, State, Usage};
 use super::tape::{Mode, RunTape};
 use super::turn::EffectRecorder;
 use super::{RecordedCall, SharedJournal, Turn};
-use crate::delegates::RunTree;
 use crate::error::StoreError;
+use crate::tree::RunTree;
 
 /// A recorder of one run's turns.
 pub(crate) struct TurnRecorder {

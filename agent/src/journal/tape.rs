@@ -368,8 +368,7 @@ impl Tape for RunTape {
     }
 
     fn key(&self, path: &[u32], number: u32) -> String {
-        let path: Vec<String> = path.iter().map(u32::to_string).collect();
-        format!("{}/{}.{}/{}/{number}", self.run, self.turn, self.program, path.join("."))
+        call_key(&self.run, (self.turn, self.program), (path, number))
     }
 
     fn flush(&self) -> Flush<'_> {
@@ -394,6 +393,19 @@ impl Tape for RunTape {
     fn halted(&self) -> Option<Halt> {
         self.lock().halted.clone()
     }
+}
+
+/// Returns the key of a call of a run. `place` is the turn that started the program, and the index
+/// of the program in that turn.
+fn call_key(run: &str, place: (u32, u32), (path, number): (&[u32], u32)) -> String {
+    let path: Vec<String> = path.iter().map(u32::to_string).collect();
+    format!("{run}/{}.{}/{}/{number}", place.0, place.1, path.join("."))
+}
+
+/// Returns the key of the first change that a recorded call of a run makes.
+pub(super) fn first_change_key(run: &str, call: &RecordedCall) -> String {
+    let RecordedCall { turn, program, id, .. } = call;
+    format!("{}.1", call_key(run, (*turn, *program), (&id.path, id.number)))
 }
 
 /// Returns the time from the start of a call to the end of a later call.

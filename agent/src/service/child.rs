@@ -74,17 +74,13 @@ impl RunService {
     }
 
     async fn cancel_children(&self, store: &TenantStore, run: &str) {
-        let children = match children_of(store, run).await {
+        let children = match open_below(store, run).await {
             Ok(children) => children,
             Err(cause) => return tracing::error!(run, %cause, "failed to list child runs"),
         };
-        for child in children.into_iter().filter(|child| child.status != Status::Ended) {
-            let id = child.id.clone();
-            if self.live(store.tenant(), &id).is_some() {
-                continue;
-            }
-            if let Err(cause) = self.resume_cancelled(store, child, PARENT_ENDED).await {
-                tracing::error!(run = id, %cause, "failed to end a child run");
+        for child in children {
+            if let Err(cause) = self.cancel(store, &child.id, PARENT_ENDED).await {
+                tracing::error!(run = child.id, %cause, "failed to end a child run");
             }
         }
     }
@@ -239,6 +235,31 @@ impl ServiceChildren {
     }
 }
 
+/// Returns the runs below a run that have not ended. The run need not be the root of its tree.
+async fn open_below(store: &TenantStore, run: &str) -> Result<Vec<RunRecord>, StoreError> {
+    let parent = store.run(run).await?.and_then(|record| record.start.parent);
+    let root = parent.as_ref().map_or(run, |parent| parent.root.as_str());
+    let mut rest = Vec::new();
+    for status in [Status::Open, Status::Parked] {
+        let tree_of = Some(root.to_owned());
+        rest.extend(store.runs(RunFilter { tree_of, ..RunFilter::status(status) }).await?);
+    }
+    if parent.is_none() {
+        return Ok(rest);
+    }
+    let (mut below, mut above) = (Vec::new(), vec![run.to_owned()]);
+    while !above.is_empty() {
+        let is_child = |child: &mut RunRecord| {
+            child.start.parent.as_ref().is_some_and(|parent| above.contains(&parent.run))
+        };
+        let children: Vec<RunRecord> = rest.extract_if(.., is_child).collect();
+        above = children.iter().map(|child| child.id.clone()).collect();
+        below.extend(children);
+    }
+    Ok(below)
+}
+
+/// Returns all runs below a root run.
 async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, StoreError> {
     store.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
 }

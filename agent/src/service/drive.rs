@@ -15,7 +15,7 @@ use super::live::{LiveRun, Outcome};
 use super::queue::{Place, Position};
 use super::{RunHandle, RunService};
 use crate::cancel::Cancel;
-use crate::delegates::{DelegateNames, RunTree};
+use crate::delegates::DelegateNames;
 use crate::driver::Job;
 use crate::embed::Hooks;
 use crate::error::StoreError;
@@ -26,6 +26,7 @@ use crate::journal::{
 use crate::reload::CatalogDiff;
 use crate::report::Report;
 use crate::store::{TenantStore, own_session};
+use crate::tree::RunTree;
 
 /// The reason that is reported when a run is suspended because this process is stopping.
 const STOPPING: &str = "the process stops; the run goes on in the next one";
@@ -304,7 +305,6 @@ impl RunService {
         };
         let RunParts { host, model, settings, grants, meter, workdir, signer, .. } = parts;
         let RunParts { label, output, keeps_files, settle, .. } = parts;
-        let max_tokens = settings.machine.max_tokens_total;
         let files = shared_files(&grants);
         let job = Job {
             message,
@@ -317,7 +317,7 @@ impl RunService {
             signer,
             cancel: live.cancel.clone(),
             meter,
-            tree: lineage.tree.unwrap_or_else(|| RunTree::new(max_tokens)),
+            tree: lineage.tree.unwrap_or_default(),
             children: Some(self.children(store, &origin, &files)),
             delegates: DelegateNames::default(),
             output,
@@ -364,10 +364,10 @@ impl RunService {
             Ok(parts) => parts,
             Err(reason) => return failed(id, reason),
         };
-        let (origin, max_tokens) = (&run.start.origin, run.start.setup.settings.max_tokens_total);
+        let origin = &run.start.origin;
         let files = shared_files(&parts.grants);
         let above = run.start.parent.clone().filter(|_| live.cancel.is_cancelled());
-        let of_run = || above.map_or_else(|| RunTree::new(max_tokens), RunTree::ending);
+        let of_run = || above.map(RunTree::ending).unwrap_or_default();
         let with = ResumeOptions {
             tree: lineage.tree.unwrap_or_else(of_run),
             children: Some(self.children(store, origin, &files)),

@@ -18,8 +18,52 @@ pub struct SessionFiles {
     newest: i64,
 }
 
+impl SessionFiles {
+    /// Returns the number of the last delta, or 0 if there are no deltas.
+    #[must_use]
+    pub fn newest(&self) -> i64 {
+        self.newest
+    }
+}
+
+/// The deltas of a session's files, without their texts. They are loaded one at a time with
+/// [`TenantStore::next_session_delta`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionDeltas {
+    /// The number of each delta and the size of its stored text in bytes, in order.
+    deltas: Vec<(i64, u64)>,
+    /// The index of the delta that is loaded next.
+    next: usize,
+}
+
+impl SessionDeltas {
+    /// Returns the number of deltas.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.deltas.len()
+    }
+
+    /// Returns the number of the last delta, or 0 if there are no deltas.
+    #[must_use]
+    pub fn newest(&self) -> i64 {
+        self.deltas.last().map_or(0, |(number, _)| *number)
+    }
+
+    /// Returns the size of the largest delta, in bytes.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        self.deltas.iter().map(|(_, size)| *size).max().unwrap_or(0)
+    }
+
+    /// Returns the size of all deltas, in bytes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.deltas.iter().fold(0, |sum, (_, size)| sum.saturating_add(*size))
+    }
+}
+
 impl TenantStore {
-    /// Returns a session's files. An unknown session has none.
+    /// Returns a session's files, with the texts of all deltas. An unknown session has none.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -40,6 +84,58 @@ impl TenantStore {
         Ok(files)
     }
 
+    /// Returns the numbers and sizes of the deltas of a session's files. An unknown session has
+    /// none.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn session_deltas(&self, session: &str) -> Result<SessionDeltas, StoreError> {
+        let session = session.to_owned();
+        let deltas = self.read(move |transaction, (tenant, _)| {
+            // The size of an object's text is in the row of the object.
+            let query = "SELECT session_file.number,
+                            COALESCE(blob.bytes, CAST(OCTET_LENGTH(session_file.delta) AS BIGINT))
+                         FROM session_file
+                         LEFT JOIN blob ON blob.object = session_file.object
+                         WHERE session_file.tenant = ?1 AND session_file.session = ?2
+                         ORDER BY session_file.number";
+            transaction.query(query, params![tenant, session], |row| {
+                Ok((row.get(0)?, row.get::<i64>(1)?.max(0).cast_unsigned()))
+            })
+        });
+        Ok(SessionDeltas { deltas: deltas.await?, next: 0 })
+    }
+
+    /// Loads the next delta of a session's files, or returns `None` after the last one. If the last
+    /// delta was replaced in the meantime, continues with the current deltas, the first of which is
+    /// complete.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn next_session_delta(
+        &self,
+        session: &str,
+        files: &mut SessionDeltas,
+    ) -> Result<Option<String>, StoreError> {
+        while let Some(&(number, _)) = files.deltas.get(files.next) {
+            files.next += 1;
+            let session_id = session.to_owned();
+            let stored = self.read(move |transaction, (tenant, _)| {
+                let query = "SELECT delta, object FROM session_file
+                             WHERE tenant = ?1 AND session = ?2 AND number = ?3";
+                let row = transaction.first(query, params![tenant, session_id, number])?;
+                row.map(|row| StoredText::of_row(&row, "delta", "object")).transpose()
+            });
+            match stored.await? {
+                Some(stored) => return self.load_text(stored).await.map(Some),
+                // A later delta contains this one.
+                None if files.next < files.deltas.len() => {}
+                None => *files = self.session_deltas(session).await?,
+            }
+        }
+        Ok(None)
+    }
+
     /// Adds a delta to a session's files. Creates the session if it does not exist.
     ///
     /// # Errors
@@ -49,18 +145,18 @@ impl TenantStore {
         self.write(move |transaction, of| add_delta(transaction, of, &session, &delta)).await
     }
 
-    /// Replaces the deltas in `known` with `delta`, which is relative to an empty overlay, or
-    /// removes them if `delta` is `None`. Deltas that were added after `known` was read are kept.
+    /// Replaces the deltas up to the number `newest` with `delta`, which is relative to an empty
+    /// overlay, or removes them if `delta` is `None`. Later deltas are kept.
     ///
     /// # Errors
     /// If the store cannot be written.
     pub async fn replace_session_files(
         &self,
         session: &str,
-        known: &SessionFiles,
+        newest: i64,
         delta: Option<String>,
     ) -> Result<(), StoreError> {
-        let (session, newest) = (session.to_owned(), known.newest);
+        let session = session.to_owned();
         let delta = match delta {
             Some(delta) => Some(self.store_text(delta).await?),
             None => None,

@@ -1,4 +1,5 @@
-//! The removal of old data: ended runs and their events, and unused sessions.
+//! The removal of old data: ended runs and their events, unused sessions, and sessions that a
+//! killed process left over.
 //!
 //! A root run and its descendants form a tree. A tree is removed only if all its runs have ended,
 //! so that no child run loses the parent that waits for it. The age of a tree is the time since its
@@ -22,6 +23,9 @@ const BATCH: u64 = 200;
 const SLICE: Duration = Duration::from_millis(50);
 /// Pause between two transactions.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Time without use after which the own session of a run or a program that no longer exists is
+/// removed. No program outside a run takes that long.
+const ABANDONED: Duration = Duration::from_secs(3_600);
 /// Interval at which a server removes old data.
 const SWEEP: Duration = Duration::from_secs(600);
 /// The name of the lock that a process holds while it removes old data. The lock belongs to the
@@ -87,6 +91,16 @@ pub(super) const UNUSED: &str = "session.used < ?1 AND NOT EXISTS (
      AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.tenant = session.tenant
          AND (queue.session = session.id OR 'run/' || queue.id = session.id))";
 
+/// The condition for the own session of a run or a program, which ends with it. If a process is
+/// killed, such a session is left over.
+const OWN: &str = "session.id LIKE 'run/%'";
+
+/// Returns the condition for a session that can be removed: one that has not been used since ?1, or
+/// the own session of a run or a program that has not been used since ?2.
+fn removable() -> String {
+    format!("(({UNUSED}) OR ({OWN} AND {}))", UNUSED.replace("?1", "?2"))
+}
+
 impl Store {
     /// Sets the retention periods for ended runs and their events.
     #[must_use]
@@ -108,9 +122,9 @@ impl Store {
     }
 
     async fn prune_into(&self, pruned: &mut Pruned) -> Result<(), StoreError> {
-        let unused = cutoff(Some(self.ttl));
-        while let Some(at) = unused {
-            let count = self.write(move |transaction| prune_sessions(transaction, at)).await?;
+        let unused = cutoff(Some(self.ttl)).zip(cutoff(Some(ABANDONED)));
+        while let Some(unused) = unused {
+            let count = self.write(move |transaction| prune_sessions(transaction, unused)).await?;
             pruned.sessions += count;
             if count == 0 {
                 break;
@@ -146,7 +160,7 @@ impl Store {
     /// If the store cannot be read.
     pub async fn prunable(&self) -> Result<Pruned, StoreError> {
         let (runs, events) = (cutoff(self.retention.runs), cutoff(self.retention.events));
-        let unused = cutoff(Some(self.ttl));
+        let unused = cutoff(Some(self.ttl)).zip(cutoff(Some(ABANDONED)));
         let objects = match cutoff(Some(GRACE)) {
             Some(old) => self.unused_objects(old).await?,
             None => 0,
@@ -157,9 +171,9 @@ impl Store {
                 Ok(transaction.one(query, &params)?.get::<i64>(0)?.cast_unsigned())
             };
             let mut prunable = Pruned::default();
-            if let Some(at) = unused {
-                let query = format!("SELECT COUNT(*) FROM session WHERE {UNUSED}");
-                prunable.sessions = count(&query, &[at])?;
+            if let Some((at, abandoned)) = unused {
+                let query = format!("SELECT COUNT(*) FROM session WHERE {}", removable());
+                prunable.sessions = count(&query, &[at, abandoned])?;
             }
             if let Some(at) = runs {
                 prunable.runs = count(&COUNT_RUNS.replace("ENDED", ENDED), &[at])?;
@@ -229,12 +243,16 @@ pub(super) fn cutoff(kept: Option<Duration>) -> Option<i64> {
     Some(now().saturating_sub(kept))
 }
 
-fn prune_sessions(transaction: &mut Transaction<'_>, at: i64) -> Result<u64, Cause> {
+fn prune_sessions(
+    transaction: &mut Transaction<'_>,
+    (at, abandoned): (i64, i64),
+) -> Result<u64, Cause> {
     let delete = format!(
         "DELETE FROM session WHERE (tenant, id) IN (
-             SELECT tenant, id FROM session WHERE {UNUSED} LIMIT {BATCH})"
+             SELECT tenant, id FROM session WHERE {} LIMIT {BATCH})",
+        removable()
     );
-    Ok(transaction.execute(&delete, params![at])?)
+    Ok(transaction.execute(&delete, params![at, abandoned])?)
 }
 
 /// Removes at most `most` runs whose trees ended before `at`, for one tenant or for all tenants.
@@ -334,6 +352,57 @@ mod tests {
             Ok(())
         };
         store.db.run(Access::Write, fill).await.unwrap();
+    }
+
+    async fn removes_left_over_sessions(store: Store) {
+        let fill = |transaction: &mut Transaction<'_>| {
+            let (recent, old) = (now(), now() - 2 * 3_600_000);
+            for (id, used) in [
+                ("run/gone", old),
+                ("run/recent", recent),
+                ("run/open", old),
+                ("run/ended", old),
+                ("run/queued", old),
+                ("named", old),
+            ] {
+                transaction.execute(
+                    "INSERT INTO session (tenant, id, made, used) VALUES ('t', ?1, ?2, ?2)",
+                    params![id, used],
+                )?;
+            }
+            for (id, status) in [("open", "open"), ("ended", "ended")] {
+                transaction.execute(
+                    "INSERT INTO run (tenant, id, status, made, used, opening)
+                     VALUES ('t', ?1, ?2, ?3, ?3, '{}')",
+                    params![id, status, recent],
+                )?;
+            }
+            transaction.execute(
+                "INSERT INTO queue (tenant, id, made, message, origin)
+                 VALUES ('t', 'queued', ?1, '', '{}')",
+                params![recent],
+            )?;
+            Ok(())
+        };
+        store.db.run(Access::Write, fill).await.unwrap();
+        let expected = Pruned { sessions: 2, ..Pruned::default() };
+        assert_eq!(store.prunable().await.unwrap(), expected);
+        assert_eq!(store.prune().await.unwrap(), expected);
+        let left = |transaction: &mut Transaction<'_>| {
+            let query = "SELECT id FROM session WHERE tenant = ?1 ORDER BY id";
+            transaction.query(query, params!["t"], |row| row.get::<String>(0))
+        };
+        let left = store.db.run(Access::Read, left).await.unwrap();
+        assert_eq!(left, ["named", "run/open", "run/queued", "run/recent"]);
+    }
+
+    #[tokio::test]
+    async fn the_session_of_a_run_that_does_not_exist_is_removed() {
+        let day = Duration::from_secs(24 * 3_600);
+        removes_left_over_sessions(Store::in_memory(day).unwrap()).await;
+        if let Some(url) = wattle_cases::postgres::url() {
+            removes_left_over_sessions(Store::connect(&url, day).unwrap()).await;
+        }
     }
 
     async fn is_bounded(store: Store) {

@@ -15,14 +15,15 @@ use crate::error::{Cause, StoreError};
 const HISTORY_BYTES: usize = 100_000;
 
 /// A description of valid session ids, for error messages.
-pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`";
+pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`, except `.` and `..`";
 
 /// Returns true if a string is a valid session id, which can be used in headers, URLs and file
-/// names.
+/// names. Names of integrations and tokens follow the same rule. `.` and `..` are invalid, because
+/// clients resolve them as parts of a path.
 #[must_use]
 pub fn is_session_id(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    (1..=128).contains(&text.len()) && text.bytes().all(plain)
+    (1..=128).contains(&text.len()) && text.bytes().all(plain) && !matches!(text, "." | "..")
 }
 
 /// A session in a list.

@@ -155,7 +155,7 @@ const STEPS: &[(&str, Step)] = &[
     ("replace_session_files", |of| {
         async {
             let known = of.session_files("s").await.map_err(error)?;
-            of.replace_session_files("s", &known, Some("[]".into())).await.map_err(error)
+            of.replace_session_files("s", known.newest(), Some("[]".into())).await.map_err(error)
         }
         .boxed()
     }),

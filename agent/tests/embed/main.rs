@@ -10,6 +10,7 @@
 )]
 
 mod agents;
+mod budgets;
 mod cancelling;
 mod conversation;
 mod delegates;

@@ -10,6 +10,7 @@ use wattle_lang::Target;
 use crate::base::Base;
 use crate::entry::{Change, Entry, Stat};
 use crate::error::{ApplyError, FilesError};
+use crate::host_files::HostFiles;
 use crate::overlay::Overlay;
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
@@ -78,12 +79,21 @@ impl Files {
         check_inside(self.store.lock().tree(), path, intent)
     }
 
-    /// Opens the workdir at a host path as a base.
+    /// Opens the workdir at a host path as a base, without files of the host's own.
     ///
     /// # Errors
     /// If the folder does not exist or cannot be opened.
     pub fn open_base(path: &Path) -> Result<Base, FilesError> {
-        Base::open(path)
+        Base::open(path, HostFiles::default())
+    }
+
+    /// Opens the workdir at a host path as a base and protects the host's own files from runs that
+    /// use the base, and from the completion of changes that killed processes left unfinished.
+    ///
+    /// # Errors
+    /// If the folder does not exist or cannot be opened.
+    pub fn open_protected_base(path: &Path, files: HostFiles) -> Result<Base, FilesError> {
+        Base::open(path, files)
     }
 
     /// Reads a whole file.
@@ -279,9 +289,9 @@ impl Files {
     /// removed, not followed.
     ///
     /// # Errors
-    /// If the entry does not exist, if the folder contains more than
-    /// [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries or a non-UTF-8 name, or if the base does not
-    /// allow the removal.
+    /// If the entry does not exist, if the folder contains a repository, a project file, a name
+    /// that is not UTF-8 or more than [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries, or if the base
+    /// does not allow the removal.
     pub fn remove_all(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Tree, FinalLink::Keep, change::remove_all)
     }
@@ -292,7 +302,8 @@ impl Files {
     ///
     /// # Errors
     /// If `from` does not exist, the entry at `to` may not be replaced, the overlay is full, or the
-    /// base does not allow the change.
+    /// base does not allow the change. Also fails if a folder contains a repository, a project file
+    /// or more than [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {
         self.retry(from, |tree| {
             let source = self.resolve(tree, from, Target::Tree, FinalLink::Keep)?;

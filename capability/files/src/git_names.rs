@@ -11,6 +11,25 @@ const IGNORED: &[std::ops::RangeInclusive<char>] = &[
     '\u{feff}'..='\u{feff}',
 ];
 
+/// Names of entries in a repository: those that form its layout, and those that can change what
+/// `git` does.
+const NAMES: &[&str] = &[
+    "HEAD",
+    "objects",
+    "refs",
+    "commondir",
+    "gitdir",
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "modules",
+    "worktrees",
+    "packed-refs",
+    "reftable",
+    "shallow",
+];
+
 /// Returns true if a name in the path is [`REPOSITORY`], in any spelling.
 pub(crate) fn path_is_in_repository(path: &RunPath) -> bool {
     path.names().any(is_repository)
@@ -40,6 +59,34 @@ pub fn is_repository(name: &str) -> bool {
 /// ```
 pub fn has_repository_layout<E>(has: impl Fn(&str) -> Result<bool, E>) -> Result<bool, E> {
     Ok(has("HEAD")? && (has("commondir")? || (has("objects")? && has("refs")?)))
+}
+
+/// Returns true if a name, in any letter case, is one of the names of entries in a repository.
+pub(crate) fn is_repository_part(name: &str) -> bool {
+    NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Returns true if a folder on the path would have the layout of a repository once the path exists.
+/// `has` returns true if a folder contains an entry with the given name. It is asked only about
+/// folders for which the path has a name that is part of a repository.
+pub(crate) fn completes_layout<E>(
+    path: &RunPath,
+    has: impl Fn(&RunPath, &str) -> Result<bool, E>,
+) -> Result<bool, E> {
+    for step in path.steps() {
+        let Some((folder, name)) = step.split() else { continue };
+        if !is_repository_part(name) {
+            continue;
+        }
+        let has_part = |part: &str| match name.eq_ignore_ascii_case(part) {
+            true => Ok(true),
+            false => has(&folder, part),
+        };
+        if has_repository_layout(has_part)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

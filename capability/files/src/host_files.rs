@@ -1,7 +1,7 @@
 //! The host's own files. They may be in a workdir, but runs cannot change them, and some are hidden
 //! from runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -52,15 +52,17 @@ struct HostFile {
     what: String,
     /// If true, runs cannot see the file.
     hidden: bool,
+    /// The extensions of the files that the host loads from this folder. Empty if the whole folder
+    /// is protected even if it is the workdir.
+    loaded: Vec<String>,
 }
 
 impl HostFiles {
     /// Adds a file or a folder that runs can neither see nor change. `what` is its name in error
     /// messages, such as `the store`.
     #[must_use]
-    pub fn hide(mut self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
-        self.0.push(HostFile { path: path.into(), what: what.to_owned(), hidden: true });
-        self
+    pub fn hide(self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
+        self.add(path.into(), what, true, &[])
     }
 
     /// Adds an SQLite database and its auxiliary files, in the same way as [`HostFiles::hide`].
@@ -76,8 +78,42 @@ impl HostFiles {
 
     /// Adds a file or a folder that runs can read but not change.
     #[must_use]
-    pub fn protect(mut self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
-        self.0.push(HostFile { path: path.into(), what: what.to_owned(), hidden: false });
+    pub fn protect(self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
+        self.add(path.into(), what, false, &[])
+    }
+
+    /// Adds a folder from which the host loads the files with one of these extensions, but no files
+    /// in subfolders. Runs can read but not change the folder. If the workdir is this folder, only
+    /// the files that the host loads are protected, with the extension in any letter case.
+    ///
+    /// ```
+    /// use wattle_files::{Files, HostFiles, OVERLAY_LIMIT};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let workdir = dir.path();
+    /// let host = HostFiles::default().protect_folder(workdir, &["wat"], "a folder of programs");
+    /// let base = Files::open_protected_base(workdir, host)?;
+    /// let files = Files::overlay(Some(base), OVERLAY_LIMIT);
+    /// files.write("notes.txt", b"rain")?;
+    /// let refused = files.write("greet.wat", b"").unwrap_err();
+    /// assert_eq!(
+    ///     refused.to_string(),
+    ///     "write blocked: `greet.wat` is in a folder of programs, which only the host writes"
+    /// );
+    /// # Ok::<(), wattle_files::FilesError>(())
+    /// ```
+    #[must_use]
+    pub fn protect_folder(
+        self,
+        path: impl Into<PathBuf>,
+        extensions: &[&str],
+        what: &str,
+    ) -> HostFiles {
+        self.add(path.into(), what, false, extensions)
+    }
+
+    fn add(mut self, path: PathBuf, what: &str, hidden: bool, loaded: &[&str]) -> HostFiles {
+        let loaded = loaded.iter().map(|&extension| extension.to_owned()).collect();
+        self.0.push(HostFile { path, what: what.to_owned(), hidden, loaded });
         self
     }
 
@@ -115,6 +151,77 @@ struct Rule {
     paths: Vec<RunPath>,
     /// The entries in the base that determine where these paths lead; see [`Route::passed`].
     passed: Vec<RunPath>,
+    /// The relation of the workdir to the folder from which the host loads files. `None` if the
+    /// whole folder is protected.
+    loads: Option<LoadsFrom>,
+}
+
+/// A folder that is not below the workdir's root, and from which the host loads files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LoadsFrom {
+    /// The workdir itself.
+    Workdir,
+    /// A folder that contains the workdir.
+    AboveWorkdir,
+}
+
+impl Rule {
+    fn new(file: HostFile, top: &Path) -> Rule {
+        let Route { paths, passed } = Route::to(&file.path);
+        let loads = if file.loaded.is_empty() {
+            None
+        } else if paths.iter().any(|path| path == top) {
+            Some(LoadsFrom::Workdir)
+        } else {
+            paths.iter().any(|path| top.starts_with(path)).then_some(LoadsFrom::AboveWorkdir)
+        };
+        let (mut paths, mut passed) = (in_base(&paths, top), in_base(&passed, top));
+        if loads.is_some() {
+            paths.retain(|path| !path.is_top());
+        }
+        passed.retain(|path| !path.is_top());
+        Rule { file, paths, passed, loads }
+    }
+
+    /// Returns true if the rule applies to a path. The rule for a folder applies to everything in
+    /// it.
+    fn covers(&self, path: &RunPath) -> bool {
+        self.is_loaded(path) || self.paths.iter().any(|at| path.below(at).is_some())
+    }
+
+    /// Returns true if the host would load a file at this path because the workdir is a folder from
+    /// which it loads files.
+    fn is_loaded(&self, path: &RunPath) -> bool {
+        self.loads == Some(LoadsFrom::Workdir)
+            && path.depth() == 1
+            && self.has_loaded_extension(Path::new(path.as_str()))
+    }
+
+    fn has_loaded_extension(&self, path: &Path) -> bool {
+        path.extension().and_then(OsStr::to_str).is_some_and(|extension| {
+            self.file.loaded.iter().any(|loaded| loaded.eq_ignore_ascii_case(extension))
+        })
+    }
+
+    /// Adds the device and inode of each existing file that the rule protects. Includes the files
+    /// in a folder, because they may have hard links elsewhere.
+    fn add_inodes(&self, inodes: &mut Vec<(u64, u64)>) {
+        let entries = || std::fs::read_dir(&self.file.path).into_iter().flatten();
+        if self.loads.is_some() {
+            // Neither the workdir nor the other entries of the folder are protected.
+            let files = entries().flatten().filter(|entry| {
+                self.has_loaded_extension(&entry.path())
+                    && entry.file_type().is_ok_and(|kind| kind.is_file())
+            });
+            files.take(MAX_FOLDER_FILES).for_each(|entry| {
+                add_inode(&entry.path(), inodes);
+            });
+        } else if add_inode(&self.file.path, inodes) == Some(true) {
+            entries().take(MAX_FOLDER_FILES).flatten().for_each(|entry| {
+                add_inode(&entry.path(), inodes);
+            });
+        }
+    }
 }
 
 /// The reason why a run may not use an entry.
@@ -123,20 +230,18 @@ pub(crate) struct Refusal<'a> {
     pub(crate) name: &'a str,
     pub(crate) what: &'a str,
     pub(crate) hidden: bool,
+    /// If true, `what` is the folder that contains the entry, and not the entry itself.
+    pub(crate) in_folder: bool,
 }
 
 impl HostFileRules {
     pub(crate) fn new(files: HostFiles, top: &Path) -> HostFileRules {
-        let rules = files.0.into_iter().map(|file| {
-            let Route { paths, passed } = Route::to(&file.path);
-            Rule { file, paths: in_base(&paths, top), passed: in_base(&passed, top) }
-        });
-        HostFileRules { rules: rules.collect(), ..HostFileRules::default() }
+        let rules = files.0.into_iter().map(|file| Rule::new(file, top)).collect();
+        HostFileRules { rules, ..HostFileRules::default() }
     }
 
     /// Rereads the device and inode numbers of the hidden and protected files, unless they were
-    /// read a moment ago. Includes the files in hidden and protected folders, because they may have
-    /// hard links elsewhere.
+    /// read a moment ago.
     pub(crate) fn refresh(&mut self) {
         if self.rules.is_empty()
             || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL)
@@ -146,14 +251,9 @@ impl HostFileRules {
         self.refreshed = Some(Instant::now());
         self.hidden.clear();
         self.protected.clear();
-        for Rule { file, .. } in &self.rules {
-            let inodes = if file.hidden { &mut self.hidden } else { &mut self.protected };
-            let Some(is_folder) = add_inode(&file.path, inodes) else { continue };
-            if is_folder && let Ok(entries) = std::fs::read_dir(&file.path) {
-                entries.take(MAX_FOLDER_FILES).flatten().for_each(|entry| {
-                    add_inode(&entry.path(), inodes);
-                });
-            }
+        for rule in &self.rules {
+            let hidden = rule.file.hidden;
+            rule.add_inodes(if hidden { &mut self.hidden } else { &mut self.protected });
         }
     }
 
@@ -164,10 +264,7 @@ impl HostFileRules {
 
     /// Returns true if an entry is hidden because of its path.
     pub(crate) fn hides_path(&self, path: &RunPath) -> bool {
-        is_staging(path)
-            || self.rules.iter().any(|rule| {
-                rule.file.hidden && rule.paths.iter().any(|at| path.below(at).is_some())
-            })
+        is_staging(path) || self.rules.iter().any(|rule| rule.file.hidden && rule.covers(path))
     }
 
     /// Returns true if there are no rules for the host's own files.
@@ -184,24 +281,25 @@ impl HostFileRules {
                 name: path.as_str(),
                 what: "a folder for staged changes",
                 hidden: true,
+                in_folder: false,
             });
         }
-        let settings = |name: &str| name.eq_ignore_ascii_case(PROJECT_FILE);
-        if intent == Intent::Write && path.names().any(settings) {
-            return Some(Refusal { name: path.as_str(), what: "a project file", hidden: false });
+        if intent == Intent::Write && path.names().any(is_project_file) {
+            let name = path.as_str();
+            return Some(Refusal { name, what: "a project file", hidden: false, in_folder: false });
         }
         let alone = path.names().nth(1).is_none();
         let line = HOST_WRITTEN
             .iter()
             .find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
         if let Some((name, what)) = line {
-            return Some(Refusal { name, what, hidden: false });
+            return Some(Refusal { name, what, hidden: false, in_folder: false });
         }
-        let rule = self.rules.iter().find(|rule| {
-            (rule.file.hidden || intent == Intent::Write)
-                && rule.paths.iter().any(|at| path.below(at).is_some())
-        })?;
-        Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
+        let applies = |rule: &&Rule| rule.file.hidden || intent == Intent::Write;
+        let rule = self.rules.iter().filter(applies).find(|rule| rule.covers(path))?;
+        let name = if path.is_top() { "/" } else { path.as_str() };
+        let HostFile { what, hidden, .. } = &rule.file;
+        Some(Refusal { name, what, hidden: *hidden, in_folder: rule.is_loaded(path) })
     }
 
     /// Returns the path and the description of one of the host's files at or under `folder`, or
@@ -238,6 +336,11 @@ pub(crate) fn is_host_written(name: &str) -> bool {
     HOST_WRITTEN.iter().any(|(written, _)| *written == name)
 }
 
+/// Returns true if `name` is the name of a project file, in any letter case.
+pub(crate) fn is_project_file(name: &str) -> bool {
+    name.eq_ignore_ascii_case(PROJECT_FILE)
+}
+
 /// Returns true if a path is a staging path or is under one.
 pub(crate) fn is_staging(path: &RunPath) -> bool {
     path.names().any(|name| name.starts_with(STAGING_PREFIX))
@@ -252,14 +355,14 @@ fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     Some(meta.is_dir())
 }
 
-/// Returns the paths under the host folder `top`, relative to that folder. Omits all other paths
-/// and `top` itself.
+/// Returns the paths at and under the host folder `top`, relative to that folder. Omits all other
+/// paths.
 fn in_base(paths: &[PathBuf], top: &Path) -> Vec<RunPath> {
     let paths = paths.iter().filter_map(|path| {
         let path = path.strip_prefix(top).ok()?.to_str()?;
         RunPath::parse(&format!("/{path}")).ok()
     });
-    paths.filter(|path| !path.is_top()).collect()
+    paths.collect()
 }
 
 /// The route from the root of the host's file system to a file.

@@ -108,10 +108,11 @@ pub const LEDGER_FILE: &str = "_ledger.jsonl";
 /// Name of the Org outline of the runs, in the root of the workdir. Only the host writes it.
 pub const EVENTS_FILE: &str = "events.org";
 /// Name of a Git repository's folder. A run cannot write in any folder with this name, in any
-/// spelling, because the folder's content can make `git` start programs.
+/// spelling, because the folder's content can make `git` start programs. Nor can it move or remove
+/// a folder that contains one.
 pub const REPOSITORY: &str = ".git";
-/// Name of the project file. A run cannot write a file with this name in any folder, because
-/// project files configure later runs.
+/// Name of the project file. A run cannot write a file with this name in any folder, nor move or
+/// remove a folder that contains one, because project files configure later runs.
 pub const PROJECT_FILE: &str = "wattle.toml";
 /// Maximum number of entries in a listing, and in a folder that is moved or removed as a whole.
 pub const ENTRY_LIMIT: usize = 100_000;

@@ -46,7 +46,7 @@ impl Workdir {
     }
 
     fn runs(&self) -> [Files; 2] {
-        let open = || Files::open_base(&self.top()).unwrap().protecting(self.host.clone());
+        let open = || Files::open_protected_base(&self.top(), self.host.clone()).unwrap();
         [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())]
     }
 }
@@ -124,7 +124,7 @@ fn another_name_of_the_store_does_not_help() {
     // The same store, protected by the path of a link to it.
     let other = HostFiles::default().hide_database(top.join("soft"), "the store");
     let files =
-        Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
+        Files::overlay(Some(Files::open_protected_base(&top, other).unwrap()), OVERLAY_LIMIT);
     assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
 }
 
@@ -165,7 +165,7 @@ fn a_link_on_the_path_of_a_protected_file_cannot_be_replaced() {
         .hide(top.join("sub/up/keys"), "the folder of keys")
         .protect(top.join("sub/whole/dangling/tools"), "a folder of programs");
     let before = tree(&top);
-    let open = || Files::open_base(&top).unwrap().protecting(host.clone());
+    let open = || Files::open_protected_base(&top, host.clone()).unwrap();
     for files in [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())] {
         for entry in ["data", "second", "sub/up", "sub", "a/deep", "a", "sub/whole", "dangling"] {
             assert_pinned(&files, entry);
@@ -186,7 +186,7 @@ fn no_file_is_created_at_a_path_whose_link_vanished() {
     std::fs::create_dir(top.join("real")).unwrap();
     symlink("real", top.join("data")).unwrap();
     let host = HostFiles::default().hide_database(top.join("data/s.db"), "the store");
-    let files = Files::write_through(Files::open_base(top).unwrap().protecting(host));
+    let files = Files::write_through(Files::open_protected_base(top, host).unwrap());
     std::fs::remove_file(top.join("data")).unwrap();
     let refused = files.write("data/s.db", b"FORGED").unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Denied);
@@ -198,7 +198,7 @@ fn a_run_creates_no_link_on_the_path_of_a_protected_file() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path();
     let host = HostFiles::default().protect(top.join("a/b/tools"), "a folder of programs");
-    let open = || Files::open_base(top).unwrap().protecting(host.clone());
+    let open = || Files::open_protected_base(top, host.clone()).unwrap();
     for files in [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())] {
         files.write("evil/b/tools/greet.wat", b"FORGED").unwrap();
         for link in ["a", "a/b", "a/b/tools"] {
@@ -330,4 +330,148 @@ fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
         let _ = std::fs::remove_file(top.join("data/notes.txt.wattle-saved"));
         let _ = std::fs::remove_file(top.join("data/store.db.wattle-saved"));
     }
+}
+
+/// Forges a staging folder with one record, opens the workdir, and returns the messages about it.
+fn open_with_record(top: &std::path::Path, host: &HostFiles, record: &str) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let staging = top.join(".wattle-tmp-evil");
+    std::fs::create_dir(&staging).unwrap();
+    std::fs::write(staging.join("0"), "evil").unwrap();
+    std::fs::write(staging.join("plan"), format!("[{record}]")).unwrap();
+    std::fs::set_permissions(&staging, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let base = Files::open_protected_base(top, host.clone()).unwrap();
+    base.recovered().to_vec()
+}
+
+#[test]
+fn a_forged_record_replaces_no_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    symlink("good", top.join("current")).unwrap();
+    let record =
+        r#"{"path":"/current","staged":"/.wattle-tmp-evil/0","own":{"Link":"good"},"old":"Other"}"#;
+    let messages = open_with_record(top, &HostFiles::default(), record);
+    assert!(messages[0].contains("is saved as `current.wattle-saved`"), "{messages:?}");
+    assert_eq!(std::fs::read_link(top.join("current")).unwrap(), std::path::Path::new("good"));
+    assert!(!top.join(".wattle-tmp-evil").exists());
+}
+
+#[test]
+fn a_forged_record_of_a_change_that_no_run_could_make_is_left_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Workdir::new();
+    let top = place.top();
+    for folder in ["e/objects", "e/refs", "tools", ".wattle-tmp-other"] {
+        std::fs::create_dir_all(top.join(folder)).unwrap();
+    }
+    let other = top.join(".wattle-tmp-other");
+    std::fs::write(other.join("0"), "another process's").unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let host = place.host.clone().protect_folder(top.join("tools"), &["wat"], "programs");
+    let before = tree(&top);
+    for (path, staged) in [
+        ("sub/WATTLE.toml", ".wattle-tmp-evil/0"),
+        ("events.org", ".wattle-tmp-evil/0"),
+        ("tools/evil.wat", ".wattle-tmp-evil/0"),
+        ("data/keys/new", ".wattle-tmp-evil/0"),
+        ("data/store.db-journal", ".wattle-tmp-evil/0"),
+        ("e/HEAD", ".wattle-tmp-evil/0"),
+        ("sub/.git", ".wattle-tmp-evil/0"),
+        ("/", ".wattle-tmp-evil/0"),
+        ("new", ".wattle-tmp-other/0"),
+        ("new", ".wattle-tmp-evil/deep/0"),
+    ] {
+        let record = format!(r#"{{"path":"{path}","staged":"{staged}","own":null,"old":"Other"}}"#);
+        let messages = open_with_record(&top, &host, &record);
+        assert!(messages[0].contains("that no run could have made"), "{path}: {messages:?}");
+        let staging = top.join(".wattle-tmp-evil");
+        assert_eq!(std::fs::read_to_string(staging.join("0")).unwrap(), "evil", "{path}");
+        std::fs::remove_dir_all(&staging).unwrap();
+        assert_eq!(tree(&top), before, "{path} {staged}");
+    }
+}
+
+#[test]
+fn a_workdir_from_which_the_host_loads_files_takes_no_such_files_from_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("work");
+    std::fs::create_dir(&top).unwrap();
+    symlink("work", dir.path().join("alias")).unwrap();
+    for (name, text) in [("a.wat", "(ret 1)"), ("clerk.toml", "name"), ("notes.txt", "n")] {
+        std::fs::write(top.join(name), text).unwrap();
+    }
+    let before = tree(&top);
+    for written in [top.clone(), dir.path().join("alias"), top.join("../work/.")] {
+        let host = HostFiles::default()
+            .protect_folder(&written, &["wat"], "a folder of programs")
+            .protect_folder(&written, &["toml"], "a folder of agents")
+            .protect_folder(written.join("traits"), &["toml"], "a folder of traits");
+        let open = || Files::open_protected_base(&top, host.clone()).unwrap();
+        for files in [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())] {
+            files.write("spare/x.toml", b"x").unwrap();
+            for path in ["a.wat", "b.wat", "B.WAT", "c.toml", "traits", "traits/x.toml"] {
+                for refused in [
+                    files.write(path, b"x"),
+                    files.mkdir(path),
+                    files.symlink("/spare", path),
+                    files.rename("notes.txt", path),
+                    files.rename("spare", path),
+                    files.remove_all(path),
+                ] {
+                    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Denied, "{path}");
+                }
+            }
+            assert!(
+                files.rename("a.wat", "a.txt").is_err() && files.append("a.wat", b"x").is_err()
+            );
+            let words = files.write("b.wat", b"x").unwrap_err().to_string();
+            assert!(words.contains("`b.wat` is in a folder of programs"), "{words}");
+            files.mkdir("/").unwrap();
+            files.write("notes.txt", b"changed").unwrap();
+            files.write("notes.txt", b"n").unwrap();
+            files.write("sub/b.wat", b"x").unwrap();
+            files.remove_all("sub").unwrap();
+            files.remove_all("spare").unwrap();
+            files.apply().unwrap();
+        }
+        assert_eq!(tree(&top), before);
+    }
+}
+
+#[test]
+fn a_folder_of_programs_is_protected_as_a_whole_below_the_workdir_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("work");
+    std::fs::create_dir_all(top.join("tools")).unwrap();
+    std::fs::write(top.join("a.wat"), "(ret 1)").unwrap();
+    let host = HostFiles::default()
+        .protect_folder(dir.path(), &["wat"], "a folder of programs")
+        .protect_folder(top.join("tools"), &["wat"], "a folder of programs");
+    let open = || Files::open_protected_base(&top, host.clone()).unwrap();
+    for files in [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())] {
+        for path in ["tools/a.wat", "tools/readme", "tools/sub/x"] {
+            assert_eq!(files.write(path, b"x").unwrap_err().kind(), ErrorKind::Denied, "{path}");
+        }
+        files.mkdir("/").unwrap();
+        files.write("a.wat", b"x").unwrap();
+        files.write("b.wat", b"x").unwrap();
+    }
+}
+
+#[test]
+fn a_workdir_that_is_a_folder_of_the_host_is_neither_read_nor_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = HostFiles::default().hide(dir.path(), "the folder of keys");
+    let base = Files::open_protected_base(dir.path(), host).unwrap();
+    let files = Files::write_through(base);
+    for refused in [files.read("later").map(drop), files.write("later", b"x")] {
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("is the folder of keys, which belongs to the host"), "{words}");
+    }
+    let host = HostFiles::default().protect(dir.path(), "the folder of settings");
+    let base = Files::open_protected_base(dir.path(), host).unwrap();
+    let files = Files::write_through(base);
+    assert!(files.list("/").unwrap().is_empty());
+    assert_eq!(files.write("later", b"x").unwrap_err().kind(), ErrorKind::Denied);
 }

@@ -38,7 +38,7 @@ pub(super) struct Call<'a> {
 pub(super) struct ProcessOutput {
     /// The exit code, or `None` if a signal ended the process.
     pub(super) code: Option<i32>,
-    /// The standard output, which is complete.
+    /// The complete standard output.
     pub(super) out: String,
     /// The first [`MAX_OUTPUT`] bytes of the standard error.
     pub(super) err: String,

@@ -22,18 +22,13 @@ impl Query {
     /// Parses the words of a query. Returns `None` if the query has no words.
     #[must_use]
     pub fn read(text: &str) -> Option<Query> {
-        let mut words: Vec<String> = Vec::new();
-        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            if !words.iter().any(|known| known == word) {
-                words.push(word.to_owned());
-            }
+        let words = || text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let matters = |word: &&str| !STOP_WORDS.contains(&word.to_lowercase().as_str());
+        let mut chosen = distinct(words().filter(matters));
+        if chosen.is_empty() {
+            chosen = distinct(words());
         }
-        let matters = |word: &String| !STOP_WORDS.contains(&word.to_lowercase().as_str());
-        if words.iter().any(matters) {
-            words.retain(matters);
-        }
-        words.truncate(MAX_WORDS);
-        let terms: Vec<String> = words.iter().flat_map(|word| terms(word)).collect();
+        let terms: Vec<String> = chosen.into_iter().flat_map(terms).collect();
         (!terms.is_empty()).then(|| Query(terms.join(" OR ")))
     }
 
@@ -42,6 +37,20 @@ impl Query {
     pub fn expression(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns the first [`MAX_WORDS`] distinct words, in order.
+fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for word in words {
+        if !found.contains(&word) {
+            found.push(word);
+        }
+        if found.len() == MAX_WORDS {
+            break;
+        }
+    }
+    found
 }
 
 /// Returns the index terms for a word of a query: the word itself, a term for all words that start
@@ -177,6 +186,18 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// A quadratic search for duplicates among the words of this query would take minutes.
+    #[test]
+    fn a_query_of_any_length_has_at_most_48_words() {
+        let text: String = (0..1_000_000).map(|number| format!("w{number} the ")).collect();
+        let query = Query::read(&text).unwrap();
+        let words = query.expression().split(" OR ").filter(|term| !term.ends_with('*'));
+        let words: Vec<&str> = words.collect();
+        assert_eq!((words.len(), words[47]), (48, "\"w47\""));
+        let stop_words = "the of ".repeat(1_000_000);
+        assert_eq!(Query::read(&stop_words).unwrap().expression(), "\"the\" OR \"of\"");
     }
 
     #[test]

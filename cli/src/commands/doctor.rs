@@ -14,7 +14,7 @@ use crate::config::{Config, Layer, Origin, SearchEngine, SecretEntry, StoreLocat
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
-use crate::setup::{self, Setup, variable};
+use crate::setup::{self, Setup, host_files, variable};
 use crate::walls::{self, Needs, Walls};
 use crate::{threads, trusted};
 
@@ -122,7 +122,8 @@ async fn catalog(setup: &Setup) -> Found {
 /// Checks that the workdir is readable.
 fn root(setup: &Setup) -> Found {
     let root = &setup.config.root.value;
-    let listed = Files::open_base(root).and_then(|base| Files::overlay(Some(base), 0).list("/"));
+    let listed = Files::open_protected_base(root, host_files(&setup.config))
+        .and_then(|base| Files::overlay(Some(base), 0).list("/"));
     let entries =
         listed.map_err(|error| wrong(error, "name another directory with `--root DIR`"))?;
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))

@@ -228,7 +228,8 @@ keys! {
     /// If true, the first request of a run lists the files and folders in the workdir, and shows
     /// the first lines of the files that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off);
-    /// Maximum number of steps of a run. By default, each command has its own limit.
+    /// Maximum number of steps of a run. By default, each command has its own limit. A request to
+    /// the server may ask for fewer steps, but not for more.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
     /// Maximum duration of a run.
     timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
@@ -250,7 +251,7 @@ keys! {
     limits_cpu as "limits.cpu" "WATTLE_LIMITS_CPU": Span = |_| Span(AccountLimits::default().cpu), Class::Narrows(class::at_most);
     /// Maximum size of the data that a run receives from the network, in MiB.
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
-    /// Maximum memory of all runs in the process, in MiB.
+    /// Maximum memory of all runs and requests in the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
     /// Maximum number of runs that a server drives at the same time. Further runs are queued.
     serve_runs as "serve.runs" "WATTLE_SERVE_RUNS": NonZeroU32 = |_| budget(64), Class::Never;

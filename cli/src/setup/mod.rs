@@ -294,10 +294,10 @@ impl Setup {
 
     fn base_files(&self) -> Result<Base, Fault> {
         let root = &self.config.root.value;
-        let base =
-            Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
+        let base = Files::open_protected_base(root, host_files(&self.config))
+            .map_err(|error| Fault::configuration(error.to_string()))?;
         base.recovered().iter().for_each(|note| output::warn(note));
-        Ok(base.protecting(host_files(&self.config)))
+        Ok(base)
     }
 
     /// Opens the configured session or returns `None` if none is configured.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use wattle_agent::agents::TRAITS_FOLDER;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::HostFiles;
 use wattle_agent::ledger::Keys;
@@ -16,6 +17,7 @@ use wattle_agent::{
 use crate::config::{BlobLocation, Config, Places, StoreLocation};
 use crate::fault::Fault;
 use crate::output;
+use crate::trust;
 
 use super::models::{NamedEndpoint, endpoint};
 use super::remote::{mask_key, variable};
@@ -215,16 +217,18 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     let places = Places::of_user();
     let mut files = HostFiles::default();
     for folder in &config.catalog.value {
-        files = files.protect(folder, "a folder of programs");
+        files = files.protect_folder(folder, &[trust::PROGRAM], "a folder of programs");
     }
     for folder in &config.agents.value {
-        files = files.protect(folder, "a folder of agents");
+        let traits = folder.join(TRAITS_FOLDER);
+        files = files.protect_folder(folder, &[trust::AGENT], "a folder of agents");
+        files = files.protect_folder(traits, &[trust::AGENT], "a folder of traits");
     }
     if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
         files = files.protect(folder, "the folder of the user's settings");
     }
-    if let Some(trust) = &places.trust {
-        files = files.hide(trust, "the list of trusted folders");
+    if let Some(list) = &places.trust {
+        files = files.hide(list, "the list of trusted folders");
     }
     if let Some(state) = &places.state {
         files = files.hide(state, "the folder of the token and of histories");

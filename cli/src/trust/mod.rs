@@ -15,7 +15,7 @@ use crate::config::{File, Places, Project, Request};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, WARN, paint};
 
-pub(crate) use pins::Pins;
+pub(crate) use pins::{AGENT, PROGRAM, Pins};
 pub(crate) use record::{Record, Records};
 
 /// The state of a folder's project file.

@@ -18,9 +18,9 @@ const MOST_FILES: usize = 2_000;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The extension of programs.
-const PROGRAM: &str = "wat";
+pub(crate) const PROGRAM: &str = "wat";
 /// The extension of agents and traits.
-const AGENT: &str = "toml";
+pub(crate) const AGENT: &str = "toml";
 
 /// The hashes of a project's files, keyed by the file names that messages show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::format::Row;
@@ -30,7 +31,7 @@ impl Place {
         self.0.path().join(path)
     }
 
-    /// Creates the files and links that a row defines.
+    /// Creates the files, links and private folders that a row defines.
     pub(crate) fn fill(&self, row: &Row, values: &Values) {
         for (folder, files) in [("work", &row.files), ("home", &row.home)] {
             for (path, text) in files {
@@ -43,6 +44,10 @@ impl Place {
             let path = self.at("work").join(values.text(path));
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(values.text(target), path).unwrap();
+        }
+        for path in &row.private {
+            let path = self.at("work").join(values.text(path));
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
         }
     }
 

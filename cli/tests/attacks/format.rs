@@ -32,6 +32,9 @@ pub(crate) struct Row {
     /// Symbolic links in the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
+    /// Folders in the workdir that only their owner can access.
+    #[serde(default)]
+    pub(crate) private: Vec<String>,
     /// Pages of a web server on the loopback interface.
     #[serde(default)]
     pub(crate) page: Vec<Page>,

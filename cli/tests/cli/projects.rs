@@ -417,3 +417,40 @@ fn a_run_writes_neither_project_files_nor_catalog_folders() {
             && !place.work().join("WATTLE.toml").exists()
     );
 }
+
+#[test]
+fn a_run_adds_no_programs_and_no_agents_if_their_folder_is_the_workdir() {
+    const PROGRAM: &str = ";;; name = \"a\"\n;;; description = \"A\"\n(ret \"a\")\n";
+    let place = Place::new();
+    place.write("wattle.toml", "catalog = [\".\"]\nagents = [\".\"]\n");
+    place.write("a.wat", PROGRAM);
+    place.write("clerk.toml", "name = \"clerk\"\n");
+    place.wattle(["trust"]).run().code(0);
+    let lines = [
+        "echo x > b.wat",
+        "echo x > B.WAT",
+        "echo x > other && mv other b.wat",
+        "ln -s nowhere b.wat",
+        "echo x >> a.wat",
+        "rm a.wat",
+        "mv a.wat a.txt",
+        "cp clerk.toml b.toml",
+        "mv clerk.toml c.txt",
+        "mkdir traits && echo x > traits/x.toml",
+        "mkdir -p folder && echo x > folder/x.toml && mv folder traits",
+        "ln -s folder traits",
+    ];
+    for line in lines {
+        for how in ["--write", "--apply"] {
+            place.wattle(["shell", how, "-c", line]).run();
+            assert_eq!(place.read("a.wat"), PROGRAM, "{line} {how}");
+            assert_eq!(place.read("clerk.toml"), "name = \"clerk\"\n", "{line} {how}");
+            for name in ["b.wat", "B.WAT", "b.toml", "traits"] {
+                let there = place.work().join(name).symlink_metadata().is_ok();
+                assert!(!there, "{name}: {line} {how}");
+            }
+        }
+    }
+    place.wattle(["shell", "--write", "-c", "echo rain > notes.txt"]).run().code(0);
+    assert_eq!(place.read("notes.txt"), "rain\n");
+}

@@ -125,10 +125,22 @@ impl Runtime {
         &self.inner.limits
     }
 
+    /// Returns the account of the process.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.inner.account
+    }
+
     /// Opens an account for a run, under the account of the process.
     #[must_use]
     pub fn open_account(&self) -> Account {
         self.inner.account.open_run(self.inner.limits.run.clone())
+    }
+
+    /// Opens an account for a child run of the run with the account `above`.
+    #[must_use]
+    pub fn open_child_account(&self, above: &Account) -> Account {
+        above.open_child(self.inner.limits.run.clone())
     }
 
     /// Returns the number of compiled programs in the cache.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use wattle_agent::Scope;
@@ -12,6 +12,7 @@ use super::NOT_FOUND;
 use super::files::download;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
+use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
@@ -188,7 +189,7 @@ async fn run(
         return Err(ApiError::not_found("program", &name));
     }
     let call = Call::Catalog { name, args };
-    perform(&shared, &caller, session_id, &call).await.map(Json)
+    perform(&shared, &caller, session_id, call).await.map(Json)
 }
 
 fn program(entry: &Entry) -> Program {

@@ -90,7 +90,8 @@ async fn chat(
     let exec = exec.unwrap_or(false);
     let granted = shared.app.may_trust(caller.store.tenant()) && exec;
     let agent = choose(&shared, agent.as_deref(), &context).await?;
-    let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, STEPS) };
+    let steps = shared.app.steps(STEPS);
+    let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, steps) };
     let new = NewRun::new(message, session_id, origin);
     let (run, session) = start_now(&shared, &caller, new).await?;
     let guard = (on_disconnect == OnDisconnect::Cancel)

@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
@@ -16,10 +16,12 @@ use wattle_agent::Scope;
 use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
 
 use super::NOT_FOUND;
+use crate::archive::Archive;
 use crate::body::read_bytes;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -84,7 +86,7 @@ async fn open(shared: &Shared, caller: &Caller, session: &str) -> Result<Files, 
     let is_known =
         SessionId::new(session.to_owned()).is_some() && caller.store.has_session(session).await?;
     match is_known {
-        true => Ok(shared.app.files(&caller.store, session).await?),
+        true => shared.app.files_for(caller, session).await,
         false => Err(ApiError::not_found("session", session)),
     }
 }
@@ -116,9 +118,12 @@ pub(super) async fn write_all<'a>(
     shared: &Shared,
     caller: &Caller,
     session: &str,
-    all: impl Iterator<Item = (&'a str, &'a [u8])>,
+    all: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
 ) -> Result<(), ApiError> {
-    let files = shared.app.files(&caller.store, session).await?;
+    let files = shared.app.files_for(caller, session).await?;
+    // The files in memory, and their text and its stored form, which are a third larger.
+    let size = all.clone().fold(0_usize, |sum, (_, bytes)| sum.saturating_add(bytes.len()));
+    caller.memory.hold(size.saturating_mul(4))?;
     for (path, bytes) in all {
         files.write(path, bytes)?;
     }
@@ -191,31 +196,10 @@ async fn archive(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let files = open(&shared, &caller, &id).await?;
-    let bytes =
-        tokio::task::spawn_blocking(move || pack(&files)).await.map_err(ApiError::internal)??;
+    let archive = Archive::new(open(&shared, &caller, &id).await?, caller.memory)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/x-tar")),
         (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
     ];
-    Ok((headers, Body::from(bytes)).into_response())
-}
-
-/// Packs the changed files of a session into a tar archive. Omits removed files.
-fn pack(files: &Files) -> Result<Vec<u8>, ApiError> {
-    let mut archive = tar::Builder::new(Vec::new());
-    for change in files.changes()? {
-        if change.kind == ChangeKind::Deleted || change.entry != EntryKind::File {
-            continue;
-        }
-        let bytes = files.read(&change.path)?;
-        let modified = files.stat(&change.path).ok().and_then(|stat| stat.modified);
-        let seconds = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let mut head = tar::Header::new_gnu();
-        head.set_size(bytes.len() as u64);
-        head.set_mode(0o644);
-        head.set_mtime(seconds.map_or(0, |since| since.as_secs()));
-        archive.append_data(&mut head, &change.path, &*bytes).map_err(ApiError::internal)?;
-    }
-    archive.into_inner().map_err(ApiError::internal)
+    Ok((headers, archive.into_body()).into_response())
 }

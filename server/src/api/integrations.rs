@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{delete, get, post};
@@ -23,6 +23,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::origin::RunOrigin;
+use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
@@ -221,7 +222,8 @@ async fn send(
     };
     let system = integration.system_prompt;
     let agent = choose(shared, integration.agent.as_deref(), &BTreeMap::new()).await?;
-    let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, STEPS) };
+    let steps = shared.app.steps(STEPS);
+    let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, steps) };
     queue(shared, caller, NewRun::new(message, session, origin)).await
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -19,6 +19,7 @@ use crate::error::ApiError;
 use crate::metrics::RunCounts;
 use crate::openapi;
 use crate::operator::SettingLine;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 

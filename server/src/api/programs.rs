@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use wattle_agent::catalog::Fixtures;
 use wattle_agent::machine::{Call, Completion, Execution};
 use wattle_agent::rt::{Diagnostic, Severity};
@@ -19,6 +20,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
 use crate::origin::RunOrigin;
+use crate::quota::Kind;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -208,14 +210,21 @@ async fn exec(
         (Some(_), Some(_)) => {
             Err(ApiError::invalid_field("`fixtures`: a program with fixtures uses no session"))
         }
-        (Some(fixtures), None) => rehearse(&shared, fixtures.into(), &call).await.map(Json),
-        (None, session_id) => perform(&shared, &caller, session_id, &call).await.map(Json),
+        (Some(fixtures), None) => {
+            rehearse(&shared, &caller, fixtures.into(), &call).await.map(Json)
+        }
+        (None, session_id) => perform(&shared, &caller, session_id, call).await.map(Json),
     }
 }
 
 /// Runs a program in the environment of its fixtures.
-async fn rehearse(shared: &Shared, fixtures: Fixtures, call: &Call) -> Result<Performed, ApiError> {
-    let _slot = shared.programs.try_acquire().map_err(|_| ApiError::too_many_programs())?;
+async fn rehearse(
+    shared: &Shared,
+    caller: &Caller,
+    fixtures: Fixtures,
+    call: &Call,
+) -> Result<Performed, ApiError> {
+    let _slot = shared.quotas.acquire(Kind::Program, caller)?;
     let scene = Scene::new(&fixtures).await;
     let scene = scene.map_err(|why| ApiError::invalid_field(format!("`fixtures`: {why}")))?;
     let host = shared.app.host();
@@ -225,35 +234,64 @@ async fn rehearse(shared: &Shared, fixtures: Fixtures, call: &Call) -> Result<Pe
 }
 
 /// Runs a program with the grants of a plain run. If a session is given, changes to its files are
-/// kept.
+/// kept. If the client disconnects, the program is ended.
 pub(super) async fn perform(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     caller: &Caller,
     session: Option<SessionId>,
-    call: &Call,
+    call: Call,
 ) -> Result<Performed, ApiError> {
-    let _slot = shared.programs.try_acquire().map_err(|_| ApiError::too_many_programs())?;
-    let parts = shared.app.tenant(caller.store.tenant()).map_err(ApiError::internal)?;
+    let slot = shared.quotas.acquire(Kind::Program, caller)?;
+    let disconnected = CancellationToken::new();
+    let _guard = disconnected.clone().drop_guard();
+    let (of, caller) = (Arc::clone(shared), caller.clone());
+    let execution = async move {
+        let _slot = slot;
+        let session = session.as_ref().map(|session| session.0.as_str());
+        execute(&of, &caller, session, &call, &disconnected).await
+    };
+    // If the client disconnects, the guard is dropped, and nobody waits for the result.
+    shared.finish(execution).await?.ok_or_else(ApiError::stopping)
+}
+
+/// Runs a program until it ends or the client disconnects, and settles its session in either case:
+/// keeps the changes to the files of the given session, or removes the session that was created for
+/// the program. Returns `None` if the client disconnected.
+async fn execute(
+    shared: &Shared,
+    caller: &Caller,
+    session: Option<&str>,
+    call: &Call,
+    disconnected: &CancellationToken,
+) -> Result<Option<Performed>, ApiError> {
+    let store = &caller.store;
+    let parts = shared.app.tenant(store.tenant()).map_err(ApiError::internal)?;
     let own = own_session(&ulid::Ulid::generate().to_string());
-    let session = session.map(|session| session.0);
-    let state = session.as_deref().unwrap_or(&own);
-    let files = Arc::new(shared.app.files(&caller.store, state).await?);
+    let state = session.unwrap_or(&own);
+    let files = Arc::new(shared.app.files_for(caller, state).await?);
     let agent = shared.app.agent_parts(&RunOrigin::default()).map_err(ApiError::internal)?;
     let grants = {
         let asked = (shared.app.model(), &Meter::default());
         shared.app.grants(&agent, &parts, state, Arc::clone(&files), None, asked)
     };
-    let host = shared.app.host();
-    let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
-    match &session {
+    let (host, catalog) = (shared.app.host(), shared.app.host().catalog());
+    let execution = tokio::select! {
+        biased;
+        execution = wattle_agent::perform(host.runtime(), &catalog, &grants, call) => {
+            Some(execution)
+        }
+        () = disconnected.cancelled() => None,
+    };
+    match session {
         Some(session) => {
             if let Some(delta) = files.take_delta() {
-                caller.store.add_session_files(session, delta).await?;
+                store.add_session_files(session, delta).await?;
             }
         }
-        None => drop(caller.store.remove(&own).await?),
+        None => drop(store.remove(&own).await?),
     }
-    Ok(performed(&execution.map_err(ApiError::internal)?))
+    let execution = execution.transpose().map_err(ApiError::internal)?;
+    Ok(execution.as_ref().map(performed))
 }
 
 fn performed(execution: &Execution) -> Performed {

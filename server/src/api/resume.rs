@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use schemars::JsonSchema;
@@ -20,6 +20,8 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::MessageText;
 use crate::origin::RunOrigin;
+use crate::path::Path;
+use crate::quota::Kind;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -174,9 +176,10 @@ async fn replay(
     Path(id): Path<String>,
 ) -> Result<Json<Replayed>, ApiError> {
     let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
+    let _slot = shared.quotas.acquire(Kind::Program, &caller)?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
     let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
-    let origin = RunOrigin::of_agent(&agent, None, STEPS);
+    let origin = RunOrigin::of_agent(&agent, None, shared.app.steps(STEPS));
     let parts = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
     let report = journal::replay(&parts.host, &journal, &record, 0).await?;
     let difference = report.difference.map(|(step, differs)| ReplayDifference {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -28,6 +28,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::origin::{OutputOrigin, RunOrigin};
+use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
@@ -98,7 +99,8 @@ struct RunBody {
     /// Values for the agent's tools, traits and memory. They are never sent to a model.
     #[serde(default)]
     context: BTreeMap<String, String>,
-    /// Maximum number of steps. Default: the agent's limit, or 40.
+    /// Maximum number of steps. A value above the server's own limit has the effect of that limit.
+    /// Default: the agent's limit or the server's, or 40 if there is none.
     #[schemars(range(min = 1, max = 10_000))]
     max_steps: Option<u32>,
     /// Maximum duration, in milliseconds.
@@ -270,7 +272,7 @@ async fn start(
         timeout_ms: body.timeout_ms,
         model: body.model,
         output,
-        ..RunOrigin::of_agent(&agent, body.max_steps, STEPS)
+        ..RunOrigin::of_agent(&agent, body.max_steps, shared.app.steps(STEPS))
     };
     let new = NewRun::new(body.prompt, Some(session), origin);
     let new = NewRun { priority: body.priority, ..new };

@@ -8,7 +8,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::{post, put};
 use schemars::JsonSchema;
@@ -20,6 +20,8 @@ use super::{INVALID, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::path::Path;
+use crate::quota::Kind;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -163,11 +165,11 @@ async fn save(
 
 async fn test(
     State(shared): State<Arc<Shared>>,
-    _: Caller,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<Tested>, ApiError> {
     let TestBody { body } = read_json(request, &shared.limits).await?;
-    let _slot = shared.programs.try_acquire().map_err(|_| ApiError::too_many_programs())?;
+    let _slot = shared.quotas.acquire(Kind::Program, &caller)?;
     let file = Origin::File(PathBuf::from("program.wat"));
     let entry = Entry::parse(&body, file).map_err(|why| invalid(&why))?;
     let host = shared.app.host();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
@@ -15,10 +15,12 @@ use wattle_agent::{ExportedSession, Scope, SessionLine};
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
 use super::{INVALID, NOT_FOUND, NOT_JSON};
+use crate::app::delta_cost;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
+use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
@@ -217,13 +219,19 @@ async fn fork(
     let ForkBody { id: new } = read_json(request, &shared.limits).await?;
     let exported = exported(&caller, &id).await?;
     let new = new.unwrap_or_else(SessionId::generate).0;
-    if !caller.store.import(&new, ExportedSession { id: new.clone(), ..exported }).await? {
-        return Err(ApiError::taken("session", &new));
-    }
-    for delta in caller.store.session_files(&id).await?.deltas {
-        caller.store.add_session_files(&new, delta).await?;
-    }
-    Ok((StatusCode::CREATED, Json(Forked { id: new })))
+    let copy = async move {
+        if !caller.store.import(&new, ExportedSession { id: new.clone(), ..exported }).await? {
+            return Err(ApiError::taken("session", &new));
+        }
+        let mut files = caller.store.session_deltas(&id).await?;
+        let _memory = caller.memory.charge(delta_cost(files.largest()))?;
+        while let Some(delta) = caller.store.next_session_delta(&id, &mut files).await? {
+            caller.store.add_session_files(&new, delta).await?;
+        }
+        Ok(new)
+    };
+    let id = shared.finish(copy).await?;
+    Ok((StatusCode::CREATED, Json(Forked { id })))
 }
 
 async fn export(

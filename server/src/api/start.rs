@@ -7,7 +7,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
 use crate::origin::RunOrigin;
-use crate::quota::RunSlot;
+use crate::quota::{Kind, Slot};
 use crate::state::Shared;
 
 /// A run to start.
@@ -48,10 +48,20 @@ pub(crate) async fn start_now(
     run: NewRun,
 ) -> Result<(String, String), ApiError> {
     let (request, session) = run.request();
+    Ok((start_request(shared, caller, request).await?, session))
+}
+
+/// Starts a run whose client waits for the answer. Returns the run's id. Fails if the server is
+/// full.
+pub(crate) async fn start_request(
+    shared: &Shared,
+    caller: &Caller,
+    request: RunRequest,
+) -> Result<String, ApiError> {
     let slot = slot(shared, caller)?;
     let run = shared.service.start(&caller.store, request).await?;
     shared.metrics.run_started();
-    Ok((held(run, slot), session))
+    Ok(held(run, slot))
 }
 
 /// Starts a run in the background, or queues it if the server is full. Returns the ids of the run
@@ -71,19 +81,17 @@ pub(crate) async fn queue(
     Ok((id, session))
 }
 
-/// Acquires a run slot for the caller's token. Returns `None` if the token's runs are not limited.
-pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Option<RunSlot>, ApiError> {
-    caller.limited.map(|key| shared.quotas.slot(key)).transpose()
+/// Acquires a run slot for the caller's token.
+pub(super) fn slot(shared: &Shared, caller: &Caller) -> Result<Slot, ApiError> {
+    shared.quotas.acquire(Kind::Run, caller)
 }
 
 /// Returns the run's id immediately and holds the slot until the run is no longer active.
-pub(super) fn held(run: RunHandle, slot: Option<RunSlot>) -> String {
+pub(super) fn held(run: RunHandle, slot: Slot) -> String {
     let id = run.id.clone();
-    if let Some(slot) = slot {
-        tokio::spawn(async move {
-            run.outcome().await;
-            drop(slot);
-        });
-    }
+    tokio::spawn(async move {
+        run.outcome().await;
+        drop(slot);
+    });
     id
 }

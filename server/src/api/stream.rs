@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header;
 use axum::response::Response;
 use axum::routing::get;
@@ -17,6 +17,7 @@ use super::{INVALID, NOT_FOUND};
 use crate::caller::Caller;
 use crate::connection::Seat;
 use crate::error::ApiError;
+use crate::path::Path;
 use crate::query::Query;
 use crate::route::Route;
 use crate::state::Shared;
@@ -107,13 +108,13 @@ async fn stream(
         return Ok(sse(events, heartbeat, stopping, None));
     }
     let (mut parts, _) = request.into_parts();
-    // The socket counts as a connection for as long as it is open.
-    let seat = parts.extensions.get::<Seat>().cloned();
+    // The socket counts as a connection and as a stream for as long as it is open.
+    let held = (parts.extensions.get::<Seat>().cloned(), caller.stream);
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
         .await
         .map_err(|rejection| ApiError::bad_upgrade(&rejection.body_text()))?;
     Ok(upgrade.max_message_size(1 << 10).on_upgrade(async move |socket| {
-        let _seat = seat;
+        let _held = held;
         websocket(socket, events, shared.stopping.clone(), shared.limits.write_time).await;
     }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 use crate::token::Token;

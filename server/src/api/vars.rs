@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
@@ -17,6 +17,7 @@ use super::NOT_FOUND;
 use crate::body::read_bytes;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 

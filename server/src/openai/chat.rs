@@ -18,7 +18,7 @@ use wattle_agent::machine::Usage;
 
 use super::conversation::{ClientMessage, Conversation};
 use super::format::ChatFormat;
-use super::{Asked, Completion, Ended, Piece, check_model, direct, start};
+use super::{Asked, Completion, Ended, Piece, check_model, start, task};
 use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
@@ -41,6 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .body::<ChatBody>()
         .json::<ChatCompletion>(200, "The answer, or a stream of its pieces.")
+        .streams()
         .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL, FAILED]),
     ]
 }
@@ -167,38 +168,31 @@ async fn complete(
     let streamed = body.stream.unwrap_or(false);
     let with_usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
     let head = Head { model: body.model, created: wattle_agent::now_ms() / 1_000, with_usage };
-    if output.is_none() && direct::is_hidden(&conversation) {
-        let (text, usage) = direct::answer(&shared, &conversation).await?;
-        let id = format!("chatcmpl-{}", ulid::Ulid::generate());
-        let ended = Ended { text, usage, stop: Some(wattle_agent::machine::Stop::Answered) };
-        return Ok(match streamed {
-            true => {
-                let frames = [head.chunk(&id, json!({"role": "assistant"}), None)]
-                    .into_iter()
-                    .chain(head.last(&id, &ended));
-                Sse::new(stream::iter(frames.map(Ok::<_, Infallible>))).into_response()
-            }
-            false => Json(head.whole(id, &ended)).into_response(),
-        });
-    }
-    let session = match given {
-        Some(session) => session,
-        None => conversation.session(&caller).await?,
+    let run = if output.is_none() && task::is_task(&conversation) {
+        task::start(&shared, &caller, &head.model, &conversation).await?
+    } else {
+        let session = match given {
+            Some(session) => session,
+            None => conversation.session(&caller).await?,
+        };
+        let asked = Asked {
+            model: head.model.clone(),
+            message: conversation.message.clone(),
+            session: Some(session),
+            system: conversation.system.clone(),
+            output,
+        };
+        start(&shared, &caller, asked).await?
     };
-    let asked = Asked {
-        model: head.model.clone(),
-        message: conversation.message.clone(),
-        session: Some(session),
-        system: conversation.system.clone(),
-        output,
-    };
-    let run = start(&shared, &caller, asked).await?;
-    let session = HeaderValue::from_str(&run.session).map_err(ApiError::internal)?;
+    let session = run.session.as_deref().map(HeaderValue::from_str);
+    let session = session.transpose().map_err(ApiError::internal)?;
     let mut response = match streamed {
         true => streaming(&shared, caller, conversation, head, run),
         false => whole(caller, conversation, &head, run).await?.into_response(),
     };
-    response.headers_mut().insert(SESSION, session);
+    if let Some(session) = session {
+        response.headers_mut().insert(SESSION, session);
+    }
     Ok(response)
 }
 
@@ -226,7 +220,9 @@ async fn whole(
     if ended.stop.is_none() {
         return Err(ApiError::model_failed(&ended.text));
     }
-    conversation.remember(&caller, &run.session, &ended.text).await?;
+    if let Some(session) = &run.session {
+        conversation.remember(&caller, session, &ended.text).await?;
+    }
     Ok(Json(head.whole(format!("chatcmpl-{}", run.run), &ended)))
 }
 
@@ -283,12 +279,12 @@ impl Chunks {
             }
             Ok(Piece::End(ended)) => {
                 self.is_over = true;
-                if let Some((caller, conversation)) = self.rest.take() {
-                    let session = &self.run.session;
-                    if conversation.remember(&caller, session, &ended.text).await.is_err() {
-                        // The next request will begin a new session with the client's messages.
-                        tracing::warn!(session, "failed to remember a conversation");
-                    }
+                if let (Some((caller, conversation)), Some(session)) =
+                    (self.rest.take(), self.run.session.as_deref())
+                    && conversation.remember(&caller, session, &ended.text).await.is_err()
+                {
+                    // The next request will begin a new session with the client's messages.
+                    tracing::warn!(session, "failed to remember a conversation");
                 }
                 self.ready = self.head.last(&self.id, &ended).collect();
                 self.ready.pop_front()

@@ -5,10 +5,10 @@
 
 mod chat;
 mod conversation;
-mod direct;
 mod format;
 mod models;
 mod responses;
+mod task;
 
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ fn check_model(shared: &Shared, name: &str) -> Result<(), ApiError> {
 /// A run whose answer a client is waiting for.
 struct Completion {
     run: String,
-    session: String,
+    /// The run's session, or `None` if the run belongs to no session.
+    session: Option<String>,
     follower: Follower,
     guard: CancelOnDrop,
 }
@@ -74,11 +75,10 @@ async fn start(
 ) -> Result<Completion, ApiError> {
     let Asked { model, message, session, system, output } = asked;
     let agent = models::agent(shared, &model).await?;
-    let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, STEPS) };
+    let steps = shared.app.steps(STEPS);
+    let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, steps) };
     let (run, session) = start_now(shared, caller, NewRun::new(message, session, origin)).await?;
-    let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
-    let follower = shared.service.follow(&caller.store, &run, 0);
-    Ok(Completion { run, session, follower, guard })
+    Ok(Completion::of(shared, caller, run, Some(session)))
 }
 
 /// An update on a completion.
@@ -110,6 +110,14 @@ impl Ended {
 }
 
 impl Completion {
+    /// Follows a run that was just started. If the completion is dropped before the run ends, the
+    /// run is cancelled.
+    fn of(shared: &Shared, caller: &Caller, run: String, session: Option<String>) -> Completion {
+        let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
+        let follower = shared.service.follow(&caller.store, &run, 0);
+        Completion { run, session, follower, guard }
+    }
+
     /// Returns the next update. No update follows the end of the run.
     async fn next(&mut self) -> Result<Piece, ApiError> {
         loop {

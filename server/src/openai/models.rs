@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use crate::api::NOT_FOUND;
 use crate::api::agents::choose;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 

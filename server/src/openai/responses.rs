@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -26,6 +26,7 @@ use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::SessionId;
+use crate::path::Path;
 use crate::route::Route;
 use crate::state::Shared;
 
@@ -43,6 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .body::<ResponseBody>()
         .json::<ResponseView>(200, "The response, or a stream of its events.")
+        .streams()
         .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL, FAILED]),
         Route::new("GET", "/v1/responses/{id}", Scope::Read, get(show), "Returns a response.")
             .json::<ResponseView>(200, "The response.")

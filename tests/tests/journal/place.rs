@@ -199,7 +199,7 @@ impl Place {
             workdir: Some(self.workdir().to_owned()),
             signer: None,
             meter: Meter::default(),
-            tree: RunTree::new(None),
+            tree: RunTree::default(),
             children: None,
             delegates: Default::default(),
             cancel: Cancel::new(),
@@ -242,7 +242,7 @@ impl Place {
             hooks: Hooks::default(),
             settings: self.settings.clone(),
             meter: Meter::default(),
-            tree: RunTree::new(None),
+            tree: RunTree::default(),
             children: None,
             answers: answers
                 .iter()

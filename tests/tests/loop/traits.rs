@@ -366,8 +366,9 @@ fn traits_of_files_are_problems_if_they_are_invalid() {
     assert!(all.contains("the trait `good` is also in"), "{all}");
     assert!(all.contains("bad.toml:2: unknown key `tool`; did you mean `tools`?"), "{all}");
     assert!(all.contains("a.toml: the agent `a`: there is no trait `missing`"), "{all}");
-    assert_eq!(problems.len(), 3, "{all}");
-    assert!(house.agents.get("b").is_some() && house.agents.get("a").is_none());
+    assert!(all.contains("b.toml: the agent `b`: there is no trait `good`"), "{all}");
+    assert_eq!(problems.len(), 4, "{all}");
+    assert!(house.agents.get("a").is_none() && house.agents.get("b").is_none());
 }
 
 /// Returns the length of two strings' common prefix as a fraction of the second string's length.

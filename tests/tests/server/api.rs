@@ -125,6 +125,10 @@ async fn an_invalid_request_names_the_field() {
             "`model`: unknown; this server has `puppet`",
         ),
         ("POST /api/run", r#"{"prompt":"m","session_id":"a b"}"#, "`session_id`: a session id is"),
+        ("POST /api/run", r#"{"prompt":"m","session_id":"."}"#, "except `.` and `..`"),
+        ("POST /api/integrations", r#"{"name":".."}"#, "`name`: a session id is"),
+        ("POST /api/tokens", r#"{"name":"..","scope":"read"}"#, "`name`: a session id is"),
+        ("POST /api/sessions/none/fork", r#"{"id":".."}"#, "`id`: a session id is"),
         ("POST /api/run", r#"{"prompt":"m","step":1}"#, "`step`: unknown field"),
         ("POST /api/run", r#"{"prompt":"m","files":{"../x":"y"}}"#, "outside the run's folder"),
         ("GET /api/runs?limit=0", "", "`limit` is 1 to 500"),
@@ -153,6 +157,28 @@ async fn an_invalid_request_names_the_field() {
         world.api(line, "").await.refused(404, "not_found");
     }
     world.no_question();
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_utf8_is_an_error_on_every_route() {
+    let world = World::new().await;
+    let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
+    let mut lines = vec!["GET /page/%ff".to_owned()];
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let parts = path.split('/').map(|part| if part.starts_with('{') { "%ff" } else { part });
+        let parts: Vec<&str> = parts.collect();
+        if parts.contains(&"%ff") {
+            let methods = operations.as_object().unwrap().keys();
+            lines.extend(
+                methods.map(|method| format!("{} {}", method.to_uppercase(), parts.join("/"))),
+            );
+        }
+    }
+    assert!(lines.len() > 30, "{lines:?}");
+    for line in lines {
+        let message = world.api(&line, "").await.refused(400, "bad_request");
+        assert!(message.ends_with("in the path is not UTF-8"), "{line}: {message}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::client::NEVER;
-use crate::world::{TOKEN, World, bare, message, post};
+use crate::world::{TOKEN, World, api, bare, message, post};
 
 #[tokio::test]
 async fn bodies_are_limited() {
@@ -117,16 +117,25 @@ async fn waiting_messages_of_a_session_are_limited() {
 #[tokio::test]
 async fn connections_are_limited() {
     let world = World::with(|settings| settings.limits.connections = 2).await;
-    let health = bare("GET /healthz", &["Host: localhost"]);
+    let [page, health] = ["GET /", "GET /healthz"].map(|line| bare(line, &["Host: localhost"]));
     let (mut first, mut second) = (world.client().await, world.client().await);
-    for client in [&mut first, &mut second] {
-        client.send(&health).await;
-        assert_eq!(client.answer().await.head.status, 200);
+    first.send(api(TOKEN, "POST /api/tokens", r#"{"name":"n","scope":"admin"}"#)).await;
+    let token = first.answer().await.json()["token"].as_str().unwrap().to_owned();
+    second.send(&health).await;
+    assert_eq!(second.answer().await.head.status, 200);
+    world.ask(&page).await.refused(503, "overloaded");
+    world.ask(api(&token, "GET /api/runs", "")).await.refused(503, "overloaded");
+    // Some connections are reserved for the server's state and for the server's own token.
+    for path in ["/healthz", "/readyz"] {
+        let answer = world.ask(bare(&format!("GET {path}"), &["Host: localhost"])).await;
+        assert_eq!(answer.head.status, 200);
+        assert_eq!(answer.head.get("connection"), Some("close"));
     }
-    world.ask(&health).await.refused(503, "overloaded");
+    assert_eq!(world.ask(api(&token, "GET /metrics", "")).await.head.status, 200);
+    assert_eq!(world.api("GET /api/runs", "").await.head.status, 200);
     drop(first);
     // The slot of a closed connection is free again.
-    while world.ask(&health).await.head.status != 200 {}
+    while world.ask(&page).await.head.status != 200 {}
 }
 
 #[tokio::test]
@@ -164,8 +173,8 @@ async fn a_client_that_does_not_read_is_disconnected() {
     let mut client = world.chat(&message("talk", "s")).await;
     // The answer is larger than the operating system's buffers for a connection.
     world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(5_000));
-    let health = bare("GET /healthz", &["Host: localhost"]);
-    let freed = async { while world.ask(&health).await.head.status != 200 {} };
+    let page = bare("GET /", &["Host: localhost"]);
+    let freed = async { while world.ask(&page).await.head.status != 200 {} };
     tokio::time::timeout(NEVER, freed).await.expect("the connection stays open");
     assert!(!client.rest().await.ends_with(b"0\r\n\r\n"));
 }

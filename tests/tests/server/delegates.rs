@@ -193,6 +193,28 @@ async fn only_declared_agents_can_be_asked_and_not_too_deep() {
 }
 
 #[tokio::test]
+async fn the_built_in_agent_is_asked_as_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let boss =
+        "name = \"boss\"\nprompt = \"You are the boss.\"\ndelegates = [{ id = \"default\" }]\n";
+    std::fs::write(folder.path().join("boss.toml"), boss).unwrap();
+    let (agents, store) = (Agents::open(&[folder.path().to_owned()]), store());
+    let parts = TenantParts::new(store.clone());
+    let world = World::of(parts, |app| app.with_agents(agents), |_| {}).await;
+    let mut office = Office::of(world, store);
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_default\", \"Count.\")");
+    let question = office.world.question().await;
+    let prompt = &question.messages[0].content;
+    assert!(!prompt.contains("You are the boss.") && !prompt.contains("ask_default"), "{prompt}");
+    question.respond("3");
+    office.asked("boss").await.respond("done");
+    office.world.until(&run, "done").await;
+    let children = office.children(&run).await;
+    assert_eq!((children.len(), &children[0]["agent"]), (1, &json!("default")));
+}
+
+#[tokio::test]
 async fn the_rules_of_an_agent_hold_for_those_that_it_asks() {
     let mut office = office("[policy]\ndeny = [\"write:*\"]\n", Policy::default()).await;
     let run = office.boss().await;

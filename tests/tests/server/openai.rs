@@ -1,12 +1,19 @@
 //! Tests the routes for clients of the OpenAI API.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
+use wattle_agent::Settings;
+use wattle_agent::moderation::{MessageFilter, Moderation, OnFailure, Patterns};
 
 use crate::api::wat;
 use crate::client::Frame;
 use crate::world::{TOKEN, World, api};
 
 const CHAT: &str = "POST /v1/chat/completions";
+/// The message of a request that a chat page sends without a user's action.
+const TASK: &str = "### Task:\nGenerate a title.";
 
 fn user(text: &str) -> Json {
     json!({"role": "user", "content": text})
@@ -99,32 +106,99 @@ async fn a_streamed_completion_has_progress_the_answer_and_usage() {
 async fn a_client_that_disconnects_cancels_its_completion() {
     let mut world = World::new().await;
     for stream in [true, false] {
-        let body = json!({"model": "wattle", "messages": [user("go")], "stream": stream});
-        let mut client = world.client().await;
-        client.send(api(TOKEN, CHAT, &body.to_string())).await;
-        let question = world.question().await;
-        drop(client);
-        question.abandoned().await;
+        for message in ["go", TASK] {
+            let body = json!({"model": "wattle", "messages": [user(message)], "stream": stream});
+            let mut client = world.client().await;
+            client.send(api(TOKEN, CHAT, &body.to_string())).await;
+            let question = world.question().await;
+            drop(client);
+            question.abandoned().await;
+        }
     }
 }
 
 #[tokio::test]
-async fn a_hidden_request_of_a_chat_page_starts_no_run() {
+async fn a_task_of_a_chat_page_is_a_run_with_one_request_and_without_programs() {
     let mut world = World::new().await;
-    let asked = tokio::spawn({
-        let request = api(TOKEN, CHAT, &chat(&[user("### Task:\nGenerate a title.")]));
-        let address = world.address;
-        async move {
-            let mut client = crate::client::Client::connect(address).await;
-            client.send(request).await;
-            client.answer().await
-        }
-    });
+    for answer in ["{\"title\": \"A title\"}".to_owned(), wat(r#"(kv.set "n" "7")"#)] {
+        let mut client = world.client().await;
+        client.send(api(TOKEN, CHAT, &chat(&[user(TASK)]))).await;
+        let question = world.question().await;
+        assert_eq!((question.messages.len(), question.last()), (2, TASK));
+        assert!(!question.messages[0].content.contains("ToolCall"), "{:?}", question.messages);
+        question.say(&answer);
+        let answered = client.answer().await;
+        assert_eq!(answered.head.get("x-session-id"), None);
+        let json = answered.json();
+        let choice = &json["choices"][0];
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&Json::from(answer), &"stop".into())
+        );
+    }
+    world.no_question();
+    let runs = world.runs().await;
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        let run = world.until(run, "done").await;
+        assert_eq!(
+            (&run["session_id"], &run["steps"], &run["prompt"]),
+            (&Json::Null, &0.into(), &TASK.into())
+        );
+    }
+    assert_eq!(world.api("GET /api/sessions", "").await.json()["sessions"], json!([]));
+
+    // A message of a longer conversation is an ordinary one.
+    let history = [user("hello"), json!({"role": "assistant", "content": "hi"}), user(TASK)];
+    let mut client = world.client().await;
+    client.send(api(TOKEN, CHAT, &chat(&history))).await;
     let question = world.question().await;
-    assert_eq!(question.messages.len(), 1, "no prompt of an agent");
-    question.say("A title");
-    assert_eq!(asked.await.unwrap().json()["choices"][0]["message"]["content"], "A title");
-    assert_eq!(world.api("GET /api/runs", "").await.json()["runs"], json!([]));
+    assert_eq!(question.messages.len(), 4);
+    question.respond("done");
+    assert!(client.answer().await.head.get("x-session-id").is_some());
+}
+
+#[tokio::test]
+async fn a_task_of_a_chat_page_is_streamed() {
+    let mut world = World::new().await;
+    let body = json!({"model": "wattle", "messages": [user(TASK)], "stream": true});
+    let mut client = world.client().await;
+    client.send(api(TOKEN, CHAT, &body.to_string())).await;
+    assert_eq!(client.head().await.status, 200);
+    world.question().await.say("A title");
+    let mut content = String::new();
+    while let Some(text) = client.data().await.filter(|text| text != "[DONE]") {
+        let chunk: Json = serde_json::from_str(&text).unwrap();
+        content += chunk["choices"][0]["delta"]["content"].as_str().unwrap_or_default();
+    }
+    assert_eq!(content, "A title");
+}
+
+#[tokio::test]
+async fn a_task_of_a_chat_page_passes_the_content_guard() {
+    let patterns = Patterns::new([("secret plan", "plans")]).unwrap();
+    let filters: Vec<Arc<dyn MessageFilter>> = vec![Arc::new(patterns)];
+    let moderation = Moderation::new(filters, BTreeMap::new(), OnFailure::Close);
+    let settings = Settings { moderation: Some(moderation), ..Settings::default() };
+    let mut world = World::with_settings(settings).await;
+    let task = format!("{TASK} The conversation is about a secret plan.");
+    let answer = world.api(CHAT, &chat(&[user(&task)])).await.json();
+    assert_eq!(answer["choices"][0]["finish_reason"], "content_filter", "{answer}");
+    world.no_question();
+    world.until(&world.runs().await[0], "blocked").await;
+}
+
+#[tokio::test]
+async fn a_task_of_a_chat_page_counts_as_a_run() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    let run = world.start(&json!({"prompt": "busy"})).await;
+    let question = world.question().await;
+    world.api(CHAT, &chat(&[user(TASK)])).await.refused(503, "overloaded");
+    question.respond("done");
+    world.until(&run, "done").await;
+    assert_eq!(world.api("POST /admin/drain", "").await.head.status, 202);
+    world.api(CHAT, &chat(&[user(TASK)])).await.refused(503, "stopping");
+    world.no_question();
 }
 
 #[tokio::test]
@@ -208,6 +282,15 @@ async fn what_cannot_be_honoured_is_an_error() {
     });
     world.question().await.fail();
     failing.await.unwrap().refused(502, "run_failed");
+}
+
+impl World {
+    /// Returns the ids of the runs, newest first.
+    async fn runs(&self) -> Vec<String> {
+        let list = self.api("GET /api/runs", "").await.json();
+        let runs = list["runs"].as_array().unwrap();
+        runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    }
 }
 
 impl crate::client::Client {

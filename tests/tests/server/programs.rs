@@ -1,13 +1,14 @@
 //! Tests programs that clients test and save, and the settings shown to administrators.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::catalog::Folders;
 use wattle_server::{App, Operator, SettingLine, TenantParts};
 
 use crate::tenants::two_tenants;
-use crate::world::{World, api, store};
+use crate::world::{TOKEN, World, api, store};
 
 async fn exec(world: &World, body: Json) -> Json {
     let answer = world.api("POST /api/exec", &body.to_string()).await;
@@ -50,6 +51,68 @@ async fn a_program_with_fixtures_sees_them_and_nothing_else() {
         let why = why.refused(422, "invalid_field");
         assert!(why.contains("fixtures"), "{why}");
     }
+}
+
+/// A program that changes its session and then waits for the model.
+const WAITING: &str =
+    r#"(kv.set "n" "7") (fs.write "a.txt" "x") (out (ai.assist "text" "task" 0))"#;
+
+/// Runs [`WAITING`] and disconnects while it waits.
+async fn disconnect(world: &mut World, session: Option<&str>) {
+    let body = json!({"body": WAITING, "session_id": session}).to_string();
+    let mut client = world.client().await;
+    client.send(api(TOKEN, "POST /api/exec", &body)).await;
+    let question = world.question().await;
+    drop(client);
+    question.abandoned().await;
+}
+
+#[tokio::test]
+async fn a_program_whose_client_disconnects_leaves_no_session() {
+    let store = store();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    disconnect(&mut world, None).await;
+    let sessions = async || store.file().stats().await.unwrap().sessions;
+    for _ in 0..1_000 {
+        if sessions().await == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(sessions().await, 0);
+}
+
+#[tokio::test]
+async fn a_session_keeps_all_changes_of_a_program_whose_client_disconnects() {
+    let mut world = World::new().await;
+    disconnect(&mut world, Some("s")).await;
+    let body = json!({
+        "body": r#"(out (kv.get "n")) (out (fs.read "a.txt"))"#, "session_id": "s",
+    });
+    let mut last = Json::Null;
+    for _ in 0..1_000 {
+        last = exec(&world, body.clone()).await;
+        if last["success"] == true {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(last["output"], "7\nx", "{last}");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_settles_the_sessions_of_programs() {
+    let store = store();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let body = json!({"body": WAITING}).to_string();
+    let mut client = world.client().await;
+    client.send(api(TOKEN, "POST /api/exec", &body)).await;
+    let question = world.question().await;
+    world.shutdown.cancel();
+    drop(client);
+    question.abandoned().await;
+    world.ended().await;
+    assert_eq!(store.file().stats().await.unwrap().sessions, 0);
 }
 
 /// Returns a catalog program that has an example with the given expected result.

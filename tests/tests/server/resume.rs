@@ -126,6 +126,29 @@ async fn child_runs_that_outlived_the_run_at_the_top_are_ended() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_run_in_the_middle_ends_the_runs_below_it() {
+    let store = store();
+    left_open(&store, "top", "a", "serve").await;
+    let below = |run: &str| Some(ParentRun { run: run.to_owned(), root: "top".to_owned() });
+    for (run, parent) in [("middle", "top"), ("beside", "top"), ("leaf", "middle")] {
+        left_open_below(&store, run, "", "serve", below(parent)).await;
+    }
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let question = world.question().await;
+    world.api("DELETE /api/run/middle", "").await;
+    let ended = async |run: &str| store.run(run).await.unwrap().unwrap().status == Status::Ended;
+    tokio::time::timeout(Duration::from_secs(30), async {
+        while !(ended("middle").await && ended("leaf").await) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(!ended("top").await && !ended("beside").await);
+    question.respond("done");
+}
+
+#[tokio::test]
 async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() {
     let store = store();
     for (id, session) in [("poison", "a"), ("good", "b")] {

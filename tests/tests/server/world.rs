@@ -114,10 +114,16 @@ impl Model for Puppet {
     }
 }
 
-/// Returns the server's app with the given model.
-fn app(model: Arc<dyn Model>, parts: TenantParts, folders: Folders) -> App {
-    let host = Host::new(Bounds::default(), folders, Egress::new(Policy::default())).unwrap();
-    App::new(host, model, Settings::default(), parts)
+/// Returns the server's app with the given model and settings.
+fn app(
+    model: Arc<dyn Model>,
+    settings: Settings,
+    parts: TenantParts,
+    folders: Folders,
+    bounds: Bounds,
+) -> App {
+    let host = Host::new(bounds, folders, Egress::new(Policy::default())).unwrap();
+    App::new(host, model, settings, parts)
 }
 
 impl World {
@@ -161,14 +167,37 @@ impl World {
         make: impl FnOnce(App) -> App,
         change: impl FnOnce(&mut ServerSettings),
     ) -> World {
+        let app = |model| make(app(model, Settings::default(), parts, folders, Bounds::default()));
+        World::start_server(app, change).await
+    }
+
+    /// Starts a server with an empty store whose runs have the given settings.
+    pub(crate) async fn with_settings(settings: Settings) -> World {
+        let (parts, folders) = (TenantParts::new(store()), Folders::from(Catalog::default()));
+        let app = |model| app(model, settings, parts, folders, Bounds::default());
+        World::start_server(app, |_| {}).await
+    }
+
+    /// Starts a server with an empty store, whose process may use this much memory, in bytes.
+    pub(crate) async fn with_memory(process_memory: usize) -> World {
+        let bounds = Bounds { process_memory, ..Bounds::default() };
+        let folders = Folders::from(Catalog::default());
+        let app =
+            |model| app(model, Settings::default(), TenantParts::new(store()), folders, bounds);
+        World::start_server(app, |_| {}).await
+    }
+
+    /// Starts a server. `app` creates the app with the given model.
+    async fn start_server(
+        app: impl FnOnce(Arc<dyn Model>) -> App,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> World {
         let mut settings =
             ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (sender, questions) = mpsc::unbounded_channel();
-        let server = Server::bind(settings, make(app(Arc::new(Puppet(sender)), parts, folders)))
-            .await
-            .unwrap();
+        let server = Server::bind(settings, app(Arc::new(Puppet(sender)))).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }

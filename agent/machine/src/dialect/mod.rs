@@ -2,16 +2,18 @@
 //!
 //! In the *text* dialect, the answer's text contains a call, and the observation is the next user
 //! message. In the *native* dialect, the model calls the functions offered to it, and each call
-//! gets a message with its result. The agent's loop depends on neither dialect: it calls
-//! [`Dialect::read`] to get an answer's intent, and [`Dialect::observation`] to get an
-//! observation's messages.
+//! gets a message with its result. In the *plain* dialect, the model calls nothing: its answer is
+//! the final answer. The agent's loop depends on no dialect: it calls [`Dialect::read`] to get an
+//! answer's intent, and [`Dialect::observation`] to get an observation's messages.
 //!
-//! Each dialect also reads answers in the other dialect, because models mix them up.
+//! The text dialect and the native dialect also read answers in each other's form, because models
+//! mix them up.
 
 mod arguments;
 mod json;
 mod leaked;
 mod native;
+mod plain;
 mod text;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,8 @@ pub enum Dialect {
     Text,
     /// Calls are made through the provider's native function calling.
     Native,
+    /// There are no calls: the text of an answer is the final answer, whatever it looks like.
+    Plain,
 }
 
 /// The placeholder that replaces a failed program in the model's own answer. The program itself is
@@ -128,6 +132,7 @@ impl Dialect {
         match self {
             Self::Text => text::read(answer, context),
             Self::Native => native::read(answer, context),
+            Self::Plain => plain::read(answer),
         }
     }
 
@@ -141,7 +146,7 @@ impl Dialect {
         notes: &[String],
     ) -> Vec<Message> {
         match self {
-            Self::Text => text::observation(nonce, step, answer, outputs, notes),
+            Self::Text | Self::Plain => text::observation(nonce, step, answer, outputs, notes),
             Self::Native => native::observation(nonce, step, answer, outputs, notes),
         }
     }
@@ -180,17 +185,19 @@ impl Dialect {
         programs: &[ProgramFunction],
     ) -> Message {
         match self {
-            Self::Text => text::rewrite_calls(answer, planned),
+            Self::Text | Self::Plain => text::rewrite_calls(answer, planned),
             Self::Native => native::rewrite_calls(answer, planned, programs),
         }
     }
 
-    /// Translates the messages of a conversation to this dialect. In the text dialect, function
-    /// calls become text, because an endpoint rejects messages with function calls if the request
-    /// offers no functions.
+    /// Translates the messages of a conversation to this dialect. Except in the native dialect,
+    /// function calls become text, because an endpoint rejects messages with function calls if the
+    /// request offers no functions.
     pub(crate) fn translate(self, conversation: Vec<Message>) -> Vec<Message> {
         match self {
-            Self::Text => conversation.into_iter().map(text::without_functions).collect(),
+            Self::Text | Self::Plain => {
+                conversation.into_iter().map(text::without_functions).collect()
+            }
             Self::Native => conversation,
         }
     }
@@ -198,7 +205,7 @@ impl Dialect {
     /// Returns the syntax for running an inline program, as shown in requests to the model.
     pub(crate) fn wat(self) -> &'static str {
         match self {
-            Self::Text => "ToolCall::Wat(…)",
+            Self::Text | Self::Plain => "ToolCall::Wat(…)",
             Self::Native => "the function `wat`",
         }
     }
@@ -206,7 +213,7 @@ impl Dialect {
     /// Returns the syntax of a fix, as shown in requests to the model.
     pub(crate) fn fix(self) -> &'static str {
         match self {
-            Self::Text => "ToolCall::Fix(\"old text\", \"new text\", …)",
+            Self::Text | Self::Plain => "ToolCall::Fix(\"old text\", \"new text\", …)",
             Self::Native => "the function `fix`",
         }
     }
@@ -215,7 +222,7 @@ impl Dialect {
     pub(crate) fn last_answer(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Response(\"\"\"…\"\"\")",
-            Self::Native => "plain text and without a function call",
+            Self::Native | Self::Plain => "plain text and without a function call",
         }
     }
 
@@ -230,6 +237,7 @@ impl Dialect {
                 "Your answer was empty. Call a function, or `done` with the final answer if you \
                  have what you need."
             }
+            Self::Plain => "Your answer was empty. Answer the user's message.",
         }
     }
 }

@@ -56,8 +56,11 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (phase, Input::Expired { limit_ms }) => {
             state.abort_pending_calls(&phase, Ending::expired(limit_ms))
         }
-        (phase, Input::OutOfTokens { limit }) => {
-            state.abort_pending_calls(&phase, Ending::out_of_tokens(limit))
+        (phase, Input::OutOfTokens { limit, owner }) => {
+            state.abort_pending_calls(&phase, Ending::out_of_tokens(limit, owner.as_deref()))
+        }
+        (phase, Input::OutOfMoney { limit, owner }) => {
+            state.abort_pending_calls(&phase, Ending::out_of_money(limit, owner.as_deref()))
         }
         (phase, Input::Failed(message)) => {
             state.abort_pending_calls(&phase, Ending::failed(&message))
@@ -279,7 +282,8 @@ impl State {
             .settings
             .max_cost
             .filter(|bound| self.usage.cost.is_some_and(|cost| cost >= *bound));
-        tokens.map(Ending::out_of_tokens).or_else(|| cost.map(Ending::out_of_money))
+        let out_of_tokens = tokens.map(|bound| Ending::out_of_tokens(bound, None));
+        out_of_tokens.or_else(|| cost.map(|bound| Ending::out_of_money(bound, None)))
     }
 
     fn thinking(&self, thought: Option<&str>) -> Vec<Effect> {

@@ -94,10 +94,44 @@ async fn large_files_are_objects_and_small_ones_are_not() {
         assert_eq!(fixture.objects().len(), 1, "equal texts share an object");
         let files = of.session_files("s").await.unwrap();
         assert_eq!(files.deltas, ["[\"small\"]".to_owned(), large('a')]);
-        of.replace_session_files("s", &files, Some(large('b'))).await.unwrap();
+        of.replace_session_files("s", files.newest(), Some(large('b'))).await.unwrap();
         assert_eq!(of.session_files("s").await.unwrap().deltas, [large('b')]);
         assert_eq!(of.session_files("other").await.unwrap().deltas, [large('a')]);
         assert_eq!(fixture.problems().await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn deltas_are_loaded_one_at_a_time_and_their_sizes_are_known_before() {
+    for fixture in Fixture::each() {
+        let of = &fixture.of;
+        assert_eq!(of.session_deltas("s").await.unwrap().count(), 0);
+        for text in ["\"small\"".to_owned(), large('a'), large('b')] {
+            of.add_session_files("s", text).await.unwrap();
+        }
+        let mut deltas = of.session_deltas("s").await.unwrap();
+        assert_eq!(deltas.count(), 3);
+        assert!(deltas.largest() >= INLINE as u64, "{deltas:?}");
+        assert!(deltas.total() > 2 * INLINE as u64, "{deltas:?}");
+        let first = of.next_session_delta("s", &mut deltas).await.unwrap();
+        assert_eq!(first.as_deref(), Some("\"small\""));
+        // All deltas are merged before the others are loaded.
+        of.replace_session_files("s", deltas.newest(), Some(large('m'))).await.unwrap();
+        of.add_session_files("s", large('n')).await.unwrap();
+        let mut rest = Vec::new();
+        while let Some(text) = of.next_session_delta("s", &mut deltas).await.unwrap() {
+            rest.push(text);
+        }
+        assert_eq!(rest, [large('m')], "the merged delta has the number of the last one");
+        // All deltas are merged, including one that the list does not contain.
+        let mut old = of.session_deltas("s").await.unwrap();
+        of.add_session_files("s", large('o')).await.unwrap();
+        let newest = of.session_deltas("s").await.unwrap().newest();
+        of.replace_session_files("s", newest, Some(large('p'))).await.unwrap();
+        let found = of.next_session_delta("s", &mut old).await.unwrap();
+        assert_eq!(found, Some(large('p')));
+        assert_eq!(old.newest(), newest);
+        assert_eq!(of.next_session_delta("s", &mut old).await.unwrap(), None);
     }
 }
 
@@ -126,12 +160,14 @@ async fn an_object_is_removed_once_no_row_refers_to_it() {
         of.add_session_files("s", large('a')).await.unwrap();
         fixture.execute("DELETE FROM run").await;
         assert_eq!((fixture.sweep().await, fixture.sweep().await), (0, 0));
-        of.replace_session_files("s", &of.session_files("s").await.unwrap(), None).await.unwrap();
+        let newest = of.session_deltas("s").await.unwrap().newest();
+        of.replace_session_files("s", newest, None).await.unwrap();
         assert_eq!(fixture.store.prune().await.unwrap().objects, 0, "it was used just now");
         assert_eq!((fixture.sweep().await, fixture.objects().len()), (0, 1), "the first time");
         of.add_session_files("s", large('a')).await.unwrap();
         assert_eq!((fixture.sweep().await, fixture.objects().len()), (0, 1), "it is used again");
-        of.replace_session_files("s", &of.session_files("s").await.unwrap(), None).await.unwrap();
+        let newest = of.session_deltas("s").await.unwrap().newest();
+        of.replace_session_files("s", newest, None).await.unwrap();
         fixture.sweep().await;
         assert_eq!(fixture.store.unused_objects(i64::MAX).await.unwrap(), 1);
         assert_eq!((fixture.sweep().await, fixture.objects().len()), (1, 0));
@@ -240,7 +276,7 @@ async fn no_sweep_removes_an_object_that_a_row_refers_to() {
                     }
                     let files = fixture.of.session_files(&session).await.unwrap();
                     assert_eq!(files.deltas, [text]);
-                    fixture.of.replace_session_files(&session, &files, None).await.unwrap();
+                    fixture.of.replace_session_files(&session, files.newest(), None).await.unwrap();
                 }
                 fixture.of.add_session_files(&session, large('z')).await
             })

@@ -87,16 +87,14 @@ pub(crate) struct Child {
 }
 
 impl Base {
-    /// Opens a folder and completes the changes in it that killed processes left unfinished.
-    pub(crate) fn open(path: &Path) -> Result<Base, FilesError> {
+    /// Opens a folder, protects the host's own files in it from runs, and completes the changes in
+    /// it that killed processes left unfinished.
+    pub(crate) fn open(path: &Path, files: HostFiles) -> Result<Base, FilesError> {
         let open = || -> io::Result<Base> {
             let top = std::fs::canonicalize(path)?;
-            Ok(Base {
-                jail: Jail::open(&top)?,
-                top,
-                host_files: HostFileRules::default(),
-                recovered: Vec::new(),
-            })
+            let mut host_files = HostFileRules::new(files, &top);
+            host_files.refresh();
+            Ok(Base { jail: Jail::open(&top)?, top, host_files, recovered: Vec::new() })
         };
         let mut base = open().map_err(|cause| FilesError::open_base(path, cause))?;
         base.recovered = base.recover();
@@ -108,14 +106,6 @@ impl Base {
     #[must_use]
     pub fn recovered(&self) -> &[String] {
         &self.recovered
-    }
-
-    /// Protects the host's own files from runs that use this base.
-    #[must_use]
-    pub fn protecting(mut self, files: HostFiles) -> Base {
-        self.host_files = HostFileRules::new(files, &self.top);
-        self.host_files.refresh();
-        self
     }
 
     /// Returns an error if the path names one of the host's own files that a run may not use for
@@ -132,8 +122,8 @@ impl Base {
         if changes
             && self.meta(path).ok().flatten().is_some_and(|meta| self.host_files.protects(&meta))
         {
-            let refusal =
-                Refusal { name: path.as_str(), what: "a file of the host's own", hidden: false };
+            let (name, what) = (path.as_str(), "a file of the host's own");
+            let refusal = Refusal { name, what, hidden: false, in_folder: false };
             return Err(FilesError::host_file(intent, &refusal));
         }
         Ok(())

@@ -9,8 +9,9 @@ use super::primitives::{Disk, MAX_COMPARED};
 use super::staging::staging_path;
 use super::write::{INHERITED_MODE, set_mode};
 use super::{Base, EntryInfo};
+use crate::git_names::{completes_layout, path_is_in_repository};
 use crate::jail::{NO_SIDE_EFFECTS, is_absent, regular_file_meta};
-use crate::path::RunPath;
+use crate::path::{Intent, RunPath};
 use crate::stamp::{CurrentEntry, FileStamp};
 
 impl Disk for Base {
@@ -65,6 +66,20 @@ impl Disk for Base {
         let mut data = Vec::new();
         std::fs::File::from(file).take(MAX_READ).read_to_end(&mut data)?;
         Ok(data)
+    }
+
+    fn permits_runs(&self, path: &RunPath) -> io::Result<bool> {
+        if path_is_in_repository(path) || self.check_host_files(path, Intent::Write).is_err() {
+            return Ok(false);
+        }
+        let has = |folder: &RunPath, part: &str| -> io::Result<bool> {
+            let part = folder.join(part).map_err(|_| Errno::NAMETOOLONG)?;
+            match self.jail.meta(&part) {
+                Err(cause) if is_absent(&cause) => Ok(false),
+                meta => meta.map(|_| true),
+            }
+        };
+        Ok(!completes_layout(path, has)?)
     }
 
     fn check_writable(&self, path: &RunPath) -> io::Result<()> {

@@ -24,6 +24,9 @@ pub(crate) trait Disk {
     fn names(&self, path: &RunPath) -> io::Result<Vec<String>>;
     /// Reads one of the host's own small files.
     fn read(&self, path: &RunPath) -> io::Result<Vec<u8>>;
+    /// Returns true if the rules for runs permit a change of the entry at `path`: it is none of the
+    /// host's own files, and neither in a repository nor a part that would complete one.
+    fn permits_runs(&self, path: &RunPath) -> io::Result<bool>;
     /// Checks that a file is writable.
     fn check_writable(&self, path: &RunPath) -> io::Result<()>;
     /// Returns a staging path for the entry that will be moved to `path`. Both paths are on the

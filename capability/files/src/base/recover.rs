@@ -3,6 +3,12 @@
 //!
 //! A *record* of each such change is written to disk before the change starts. A process that finds
 //! the records of a killed process uses them to complete that process's changes.
+//!
+//! A workdir may come with a staging folder whose records are forged. Nothing in a record proves
+//! who wrote it: a move changes the status-change time of an entry, and the other properties of an
+//! entry can be set or guessed. So the completion of another process's records replaces and removes
+//! nothing outside of staging paths. It only creates entries at unused paths to which runs may
+//! write. A staging folder with any other record is left as it is.
 
 use std::io;
 
@@ -12,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use super::Base;
 use super::primitives::Disk;
 use crate::error::FilesError;
-use crate::git_names::path_is_in_repository;
 use crate::host_files::{STAGING_PREFIX, is_staging};
 use crate::path::RunPath;
 use crate::printable::printable;
@@ -55,6 +60,14 @@ pub(crate) enum OldEntry {
     Other,
 }
 
+/// The process that wrote a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    ThisProcess,
+    /// A killed process, or whoever created the workdir.
+    Unknown,
+}
+
 /// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -62,8 +75,8 @@ pub(crate) enum Outcome {
     Done,
     /// The entry that another process wrote to the path has been restored there.
     Restored,
-    /// The entry that another process wrote could not be restored, because its path is now
-    /// occupied. It was saved at this path instead.
+    /// The entry that another process wrote could not be restored, because its path is occupied. It
+    /// was saved at this path instead.
     Saved(RunPath),
 }
 
@@ -120,7 +133,7 @@ impl Record {
     }
 
     /// Completes or undoes the change, regardless of where it was interrupted.
-    pub(crate) fn complete(&self, disk: &impl Disk) -> io::Result<Outcome> {
+    pub(crate) fn complete(&self, disk: &impl Disk, origin: Origin) -> io::Result<Outcome> {
         let gone = with_suffix(&self.staged, "-gone")?;
         if disk.current(&gone)? != CurrentEntry::Absent {
             remove_all(disk, &gone)?;
@@ -136,7 +149,7 @@ impl Record {
             discard(disk, &self.staged, &state)?;
             Outcome::Done
         } else {
-            self.restore(disk)?
+            self.restore(disk, origin)?
         };
         Ok(if set_aside == Outcome::Done { outcome } else { set_aside })
     }
@@ -157,8 +170,9 @@ impl Record {
     }
 
     /// Moves an entry that another process wrote from the staging path back to its original path.
-    fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
-        if !self.is_new(disk, &self.path)? {
+    /// Replaces the run's entry there only if this process created it.
+    fn restore(&self, disk: &impl Disk, origin: Origin) -> io::Result<Outcome> {
+        if origin == Origin::Unknown || !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);
         }
         disk.exchange(&self.staged, &self.path)?;
@@ -241,14 +255,22 @@ pub(crate) fn write_records(
 }
 
 /// Completes all changes in a staging folder and removes the folder. Returns messages for the user.
-pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<String>> {
+/// Fails without any change if a record of unknown origin is not sound.
+pub(crate) fn finish(
+    disk: &impl Disk,
+    folder: &RunPath,
+    origin: Origin,
+) -> io::Result<Vec<String>> {
     let plan = folder.join(PLAN).map_err(|_| Errno::NAMETOOLONG)?;
     let mut notes = Vec::new();
     if disk.current(&plan)? != CurrentEntry::Absent {
         let records: Vec<Record> =
             serde_json::from_slice(&disk.read(&plan)?).map_err(io::Error::other)?;
-        for record in records.iter().filter(|record| record.is_sound()) {
-            match record.complete(disk)? {
+        if origin == Origin::Unknown {
+            records.iter().try_for_each(|record| record.check(disk, folder))?;
+        }
+        for record in &records {
+            match record.complete(disk, origin)? {
                 Outcome::Done => {}
                 // The killed process had not started this change. Nobody else changed the entry, so
                 // applying the changes again succeeds.
@@ -266,8 +288,7 @@ pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<Strin
     for name in disk.names(folder)? {
         let path = folder.join(&name).map_err(|_| Errno::NAMETOOLONG)?;
         match disk.current(&path)? {
-            // The link points to a staging path on another file system.
-            CurrentEntry::Link(target) if name.starts_with('b') => {
+            CurrentEntry::Link(target) if is_registration(&name) => {
                 let target = RunPath::parse(&format!("/{target}")).map_err(|_| Errno::INVAL)?;
                 if is_staging(&target) && disk.current(&target)? != CurrentEntry::Absent {
                     disk.unlink(&target)?;
@@ -282,11 +303,42 @@ pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<Strin
 }
 
 impl Record {
-    /// Returns true if this program could have written the record. A staging folder that came with
-    /// a workdir may contain anything.
-    fn is_sound(&self) -> bool {
-        is_staging(&self.staged) && !is_staging(&self.path) && !path_is_in_repository(&self.path)
+    /// Checks that this program could have written the record for a change by a run. A staging
+    /// folder that came with a workdir may contain anything.
+    fn check(&self, disk: &impl Disk, folder: &RunPath) -> io::Result<()> {
+        let is_sound = !self.path.is_top()
+            && !is_staging(&self.path)
+            && (self.staged.parent().as_ref() == Some(folder)
+                || is_registered(disk, folder, &self.staged)?)
+            && disk.permits_runs(&self.path)?;
+        if is_sound {
+            return Ok(());
+        }
+        let path = printable(&self.path);
+        Err(io::Error::other(format!("they include one of `{path}` that no run could have made")))
     }
+}
+
+/// Returns true if a link in a staging folder points to a staging path on another file system.
+fn is_registered(disk: &impl Disk, folder: &RunPath, staged: &RunPath) -> io::Result<bool> {
+    if !is_staging(staged) {
+        return Ok(false);
+    }
+    for name in disk.names(folder)?.iter().filter(|name| is_registration(name)) {
+        let link = folder.join(name).map_err(|_| Errno::NAMETOOLONG)?;
+        if let CurrentEntry::Link(target) = disk.current(&link)?
+            && RunPath::parse(&format!("/{target}")).as_ref() == Ok(staged)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns true if an entry with this name in a staging folder is a link to a staging path on
+/// another file system.
+fn is_registration(name: &str) -> bool {
+    name.starts_with('b')
 }
 
 impl Base {
@@ -296,7 +348,7 @@ impl Base {
         let mut notes = Vec::new();
         for path in self.abandoned_folders().unwrap_or_default() {
             if let Ok(Some(_lock)) = self.lock_staging_folder(&path) {
-                match finish(self, &path) {
+                match finish(self, &path, Origin::Unknown) {
                     Ok(messages) => notes.extend(messages),
                     Err(cause) => notes.push(FilesError::not_recovered(&path, cause).to_string()),
                 }

@@ -15,7 +15,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Base, recover};
+use super::Base;
+use super::recover::{self, Origin};
 use crate::host_files::STAGING_PREFIX;
 use crate::jail::{Meta, NO_SIDE_EFFECTS, is_absent, meta_at};
 use crate::path::RunPath;
@@ -120,7 +121,7 @@ pub(crate) fn staging_path(
 impl Drop for StagingFolder<'_> {
     // If the removal fails, the next process that opens the workdir removes the remaining entries.
     fn drop(&mut self) {
-        let _ = recover::finish(self.base, &self.path);
+        let _ = recover::finish(self.base, &self.path, Origin::ThisProcess);
     }
 }
 

@@ -27,6 +27,23 @@ impl Base {
         })
     }
 
+    /// Returns the entries of a folder, sorted by name, or `None` if there are more than `max`.
+    pub(crate) fn children(
+        &self,
+        path: &RunPath,
+        max: usize,
+        intent: Intent,
+    ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError> {
+        let listed =
+            self.list(path, max, |_| true).map_err(|cause| FilesError::io(intent, path, cause))?;
+        Ok(listed.map(|listed| {
+            let mut children: Vec<(String, EntryInfo)> =
+                listed.into_iter().map(|child| (child.name, child.entry)).collect();
+            children.sort_by(|a, b| a.0.cmp(&b.0));
+            children
+        }))
+    }
+
     /// Hashes a folder and everything in it.
     pub(crate) fn tree_hash(&self, path: &RunPath) -> Result<blake3::Hash, FilesError> {
         Ok(hash(path, &self.walk(path)?))

@@ -34,10 +34,11 @@ impl FilesError {
     }
 
     pub(crate) fn host_file(intent: Intent, refusal: &Refusal<'_>) -> FilesError {
-        let Refusal { name, what, hidden } = refusal;
+        let Refusal { name, what, hidden, in_folder } = refusal;
         let whose =
             if *hidden { "which belongs to the host" } else { "which only the host writes" };
-        let text = format!("{} blocked: `{}` is {what}, {whose}", intent.verb(), printable(name));
+        let is = if *in_folder { "is in" } else { "is" };
+        let text = format!("{} blocked: `{}` {is} {what}, {whose}", intent.verb(), printable(name));
         FilesError::new(ErrorKind::Denied, text)
     }
 

@@ -41,8 +41,8 @@ impl FilesError {
 
     pub(crate) fn saved(path: &RunPath, name: &RunPath) -> FilesError {
         let text = format!(
-            "somebody else changed `{}` more than once during the update: that version is saved \
-             as `{}`; compare the two",
+            "somebody else changed `{}` during the update: that version is saved as `{}`; compare \
+             the two",
             printable(path),
             printable(name)
         );

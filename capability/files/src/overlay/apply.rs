@@ -17,25 +17,26 @@ use super::Overlay;
 use super::layer::{Content, Layer};
 use super::plan::{Action, Step, plan};
 use crate::base::primitives::Disk;
-use crate::base::recover::{NewEntry, OldEntry, Outcome, Record, write_records};
+use crate::base::recover::{NewEntry, OldEntry, Origin, Outcome, Record, write_records};
 use crate::entry::{Change, ChangeKind, EntryKind};
 use crate::error::{ApplyError, FilesError};
 use crate::jail::is_absent;
 use crate::path::{Intent, RunPath};
 use crate::stamp::{CurrentEntry, FileStamp, Stamp};
-use crate::tree::repository::completes_layout;
+use crate::tree::resolve::check_access;
+use crate::tree::{Tree, contents};
 
 impl Overlay {
     /// Applies all changes and returns them.
     pub(crate) fn apply(&mut self) -> Result<Vec<Change>, ApplyError> {
         let all_failed =
             |reason| ApplyError { done: Vec::new(), failed: vec![(unknown_change(), reason)] };
+        self.refresh();
         let steps = plan(&self.layer, self.base.as_ref()).map_err(all_failed)?;
         if steps.is_empty() {
             self.layer.clear();
             return Ok(Vec::new());
         }
-        let refused = self.refused_paths(&steps);
         let Some(base) = &self.base else {
             let failed =
                 steps.into_iter().map(|step| (step.change, FilesError::no_base())).collect();
@@ -45,7 +46,7 @@ impl Overlay {
         let staging = base.staging_folder(&first);
         let staging =
             staging.map_err(|cause| all_failed(FilesError::io(Intent::Write, &first, cause)))?;
-        let results = apply_steps(base, staging.path(), steps, &refused);
+        let results = apply_steps(base, staging.path(), steps, |step| self.check_step(step));
         drop(staging);
         self.reads.clear();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
@@ -77,14 +78,15 @@ impl Overlay {
         Err(ApplyError { done, failed })
     }
 
-    /// Returns the paths that the run may no longer write. Another process has since created other
-    /// parts of a repository, and writing the path would complete the repository's layout.
-    fn refused_paths(&self, steps: &[Step]) -> BTreeSet<RunPath> {
-        let created = steps
-            .iter()
-            .filter(|step| !matches!(step.action, Action::Remove))
-            .map(|step| &step.path);
-        created.filter(|path| !matches!(completes_layout(self, path), Ok(false))).cloned().collect()
+    /// Checks that a step changes none of the host's own files, no project file and no repository.
+    /// The run's operations were checked by the same rules, but another process may have created
+    /// parts of a repository since then, and a restored overlay may contain anything.
+    fn check_step(&self, step: &Step) -> Result<(), FilesError> {
+        check_access(self, &step.path, Intent::Write)?;
+        match (&self.base, &step.action) {
+            (Some(base), Action::Remove) => contents::check_in_base(base, &step.path),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -116,19 +118,23 @@ struct Job {
 
 /// Applies steps in three groups: first those that remove nothing, then those that replace an entry
 /// with one of a different type, and finally those that only remove. The last two groups are
-/// applied only if everything before them succeeded. `staging` is an empty staging folder. Returns
-/// each step with its result.
+/// applied only if everything before them succeeded. `staging` is an empty staging folder. A step
+/// for which `check` returns an error is not applied. Returns each step with its result.
 pub(super) fn apply_steps(
     disk: &impl Disk,
     staging: &RunPath,
     steps: Vec<Step>,
-    refused: &BTreeSet<RunPath>,
+    check: impl Fn(&Step) -> Result<(), FilesError>,
 ) -> Vec<(Step, Result<(), FilesError>)> {
     let mut jobs = prepare(disk, staging, steps);
-    for job in jobs.iter_mut().filter(|job| refused.contains(&job.step.path)) {
-        job.refused = Some(FilesError::repository(&job.step.path));
+    for job in &mut jobs {
+        if let Err(reason) = check(&job.step) {
+            job.refused = Some(reason);
+        }
     }
-    let records: Vec<&Record> = jobs.iter().filter_map(|job| job.record.as_ref()).collect();
+    // A refused step has no record: the process that completes the records would not trust it.
+    let applied = jobs.iter().filter(|job| job.refused.is_none());
+    let records: Vec<&Record> = applied.filter_map(|job| job.record.as_ref()).collect();
     if !records.is_empty()
         && let Err(cause) = write_records(disk, staging, &records)
     {
@@ -299,7 +305,8 @@ impl Step {
             return Err(if gone { self.conflict(disk) } else { io(cause) });
         }
         // A disk error may be temporary, so the completion is attempted twice.
-        match record.complete(disk).or_else(|_| record.complete(disk)).map_err(io)? {
+        let complete = || record.complete(disk, Origin::ThisProcess);
+        match complete().or_else(|_| complete()).map_err(io)? {
             Outcome::Done => Ok(()),
             Outcome::Restored => Err(self.conflict(disk)),
             Outcome::Saved(name) => Err(FilesError::saved(&self.path, &name)),

@@ -3,6 +3,7 @@
 
 use std::time::SystemTime;
 
+use super::contents;
 use super::lookup::{check_parents, missing, similar_names};
 use super::{Edit, OpenFile, Tree};
 use crate::base::EntryInfo;
@@ -113,10 +114,11 @@ pub(crate) fn remove(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesErr
 /// Removes an entry and everything in it.
 pub(crate) fn remove_all(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
     let entry = check_removable(tree, path, "removed")?;
+    contents::check_removal(tree, path, &entry)?;
     tree.remove_all(path, &entry)
 }
 
-/// Checks that an entry may be moved. Returns the entry.
+/// Checks that an entry may be moved, apart from what it contains. Returns the entry.
 pub(crate) fn check_movable(tree: &dyn Tree, from: &RunPath) -> Result<EntryInfo, FilesError> {
     check_removable(tree, from, "moved")
 }
@@ -163,6 +165,9 @@ pub(crate) fn rename(
         }
         EntryInfo::File { .. } | EntryInfo::Link(_) => {}
         EntryInfo::Other(what) => return Err(FilesError::special(Intent::Write, to, what)),
+    }
+    if is_folder {
+        contents::check_move(tree, from, to)?;
     }
     tree.rename(from, to)
 }

@@ -5,9 +5,10 @@
 //! are the same for an overlay and for a write-through tree.
 
 pub(crate) mod change;
+pub(crate) mod contents;
 pub(crate) mod lookup;
 pub(crate) mod open_paths;
-pub(crate) mod repository;
+mod repository;
 pub(crate) mod resolve;
 
 use std::fs::File;

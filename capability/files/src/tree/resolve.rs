@@ -120,7 +120,11 @@ pub(crate) fn check_names_file(
 
 /// Denies access to the host's own files, and denies writes to repositories. A run that could edit
 /// its own trace would make the trace worthless.
-fn check_access(tree: &dyn Tree, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
+pub(crate) fn check_access(
+    tree: &dyn Tree,
+    path: &RunPath,
+    intent: Intent,
+) -> Result<(), FilesError> {
     if let Some(base) = tree.base() {
         base.check_host_files(path, intent)?;
     } else if let Some(refusal) = HostFileRules::default().refusal(path, intent) {

@@ -92,16 +92,7 @@ impl Tree for WriteThrough {
         max: usize,
         intent: Intent,
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError> {
-        let listed = self
-            .base
-            .list(path, max, |_| true)
-            .map_err(|cause| FilesError::io(intent, path, cause))?;
-        Ok(listed.map(|listed| {
-            let mut children: Vec<(String, EntryInfo)> =
-                listed.into_iter().map(|child| (child.name, child.entry)).collect();
-            children.sort_by(|a, b| a.0.cmp(&b.0));
-            children
-        }))
+        self.base.children(path, max, intent)
     }
 
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError> {

@@ -10,8 +10,8 @@ pub(crate) struct Pasted {
 /// Maximum number of lines to read.
 const MAX_LINES: usize = 200;
 
-/// Returns the language of a program that is certainly written in another language: at least one
-/// line belongs to that language, and no line starts with a form.
+/// Detects a program that is clearly written in another language. Returns the language and the first
+/// line that shows it, or `None` if no line does or if any line starts with a form.
 pub(crate) fn language(source: &str) -> Option<Pasted> {
     let mut at = 0;
     let mut found = None;

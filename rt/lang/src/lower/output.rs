@@ -45,7 +45,7 @@ pub(super) enum Kind<'s> {
     List(Cow<'s, str>, Vec<Wat<'s>>),
     /// `(words… items…)`, in which the words are printed unchanged from the source.
     Instruction(Nodes, Vec<Wat<'s>>),
-    /// Words that are printed unchanged.
+    /// Text that is printed unchanged.
     Words(Cow<'s, str>),
     /// Source nodes that are printed unchanged: atoms and (possibly nested) lists.
     Source(Nodes),
@@ -100,7 +100,7 @@ impl<'s> Wat<'s> {
         matches!(self.kind, Kind::Source(own) if own == nodes)
     }
 
-    /// Creates words that are printed unchanged.
+    /// Creates a piece of WAT from text that is printed unchanged, such as a name.
     pub(crate) fn words(from: NodeId, words: impl Into<Cow<'s, str>>) -> Wat<'s> {
         Wat::new(from, Kind::Words(words.into()))
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::apply::apply_steps;
 use super::layer::Content;
 use super::plan::{Action, Step};
-use crate::base::recover::finish;
+use crate::base::recover::{Origin, finish};
 use crate::entry::{Change, ChangeKind, EntryKind};
 use crate::error::FilesError;
 use crate::path::RunPath;
@@ -116,8 +116,8 @@ type Results = Vec<(Step, Result<(), FilesError>)>;
 fn run(world: &World, steps: Vec<Step>, events: Vec<(usize, Event)>) -> (World, Results, usize) {
     let fake = FakeDisk(RefCell::new(World { events, ..world.clone() }));
     let staging = path(STAGING);
-    let results = apply_steps(&fake, &staging, steps, &BTreeSet::new());
-    let mut recovered = finish(&fake, &staging);
+    let results = apply_steps(&fake, &staging, steps, |_| Ok(()));
+    let mut recovered = finish(&fake, &staging, Origin::ThisProcess);
     let steps = fake.0.borrow().step;
     // If the recovery is interrupted too, later processes continue it.
     for _ in 0..4 {
@@ -125,7 +125,7 @@ fn run(world: &World, steps: Vec<Step>, events: Vec<(usize, Event)>) -> (World, 
         if recovered.is_ok() || !fake.0.borrow().nodes.contains_key(STAGING) {
             break;
         }
-        recovered = finish(&fake, &staging);
+        recovered = finish(&fake, &staging, Origin::Unknown);
     }
     (fake.0.into_inner(), results, steps)
 }

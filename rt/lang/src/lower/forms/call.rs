@@ -231,8 +231,8 @@ pub(crate) fn host_call<'s>(
     Ok((Wat::list(list, name, converted), *signature))
 }
 
-/// Returns true if two functions have the same name and number of parameters, such as `map.incr`
-/// and `map.incr/f64`.
+/// Returns true if two functions are overloads with the same number of parameters, such as
+/// `map.incr` and `map.incr/f64`: forms call both by the same name.
 fn is_variant(one: &Signature, other: &Signature) -> bool {
     one.module == other.module
         && one.form() == other.form()

@@ -1,0 +1,285 @@
+//! The tree of runs that a run belongs to: its budgets, and what its runs have used of them.
+//!
+//! Each run of a tree is a node. What a run uses is charged to its node and to those of all runs
+//! above it, so that the limits of a run apply to the run and to everything below it together.
+
+mod budget;
+mod restore;
+mod waiting;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+use wattle_capability::ai::{Ai, AiUse};
+use wattle_capability::image::{Image, ImageUse};
+use wattle_machine::Usage;
+use wattle_rt::{Account, Code, Failure, Grants, Runtime};
+
+use crate::journal::ParentRun;
+use crate::meter::Meter;
+use crate::settings::Settings;
+use budget::{Budget, OverBudget};
+pub(crate) use restore::{RecordedRun, RecordedUse};
+use waiting::Waiting;
+
+/// Maximum depth of a child run. The run that a person or a client started has depth 0.
+pub(crate) const MAX_DEPTH: usize = 3;
+
+/// Maximum number of child runs in one tree.
+const MAX_CHILDREN: usize = 256;
+
+/// A run's view of its tree. The tree consists of the run that a person or a client started, its
+/// child runs, and their child runs. The default value is the view of a root run.
+#[derive(Clone, Default)]
+pub struct RunTree {
+    /// The depth of the run in its tree; 0 for the root run.
+    pub(crate) depth: usize,
+    /// The parent run and the root run, or `None` if the run is itself the root.
+    above: Option<ParentRun>,
+    node: Arc<Node>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The nodes of the child runs, by run id. A run's budget changes only while this is locked.
+    children: Mutex<HashMap<String, Arc<Node>>>,
+    /// A signal that a request to a model has ended.
+    released: Notify,
+    images: ImageUse,
+    /// The lock that a run of the tree holds while it records a turn.
+    recording: tokio::sync::Mutex<()>,
+}
+
+/// A run of the tree.
+#[derive(Default)]
+struct Node {
+    above: Option<Arc<Node>>,
+    budget: Mutex<Budget>,
+    ai: AiUse,
+    account: OnceLock<Account>,
+    /// The usage of ended child runs that is not yet part of the run's own usage.
+    child_usage: Meter,
+    waiting: Waiting,
+}
+
+impl Node {
+    fn below(above: &Arc<Node>) -> Node {
+        Node { above: Some(Arc::clone(above)), ai: above.ai.child(), ..Node::default() }
+    }
+
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns this node and those above it, the nearest first.
+    fn runs(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(self), |node| node.above.as_deref())
+    }
+
+    fn charge(&self, usage: Usage) {
+        self.budget().own += usage;
+        self.runs().for_each(|node| node.budget().used += usage);
+    }
+
+    /// Returns the first limit that is used up, in the order from the run to the root.
+    fn over_budget(&self) -> Option<OverBudget> {
+        self.runs().enumerate().find_map(|(level, node)| {
+            let budget = node.budget();
+            let limit = budget.reached()?;
+            Some(OverBudget { limit, owner: (level > 0).then(|| budget.agent.clone()) })
+        })
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Node>>> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunTree {
+    /// Creates the tree for a child run that is resumed only so that it can end. No parent run
+    /// waits for it.
+    pub(crate) fn ending(above: ParentRun) -> RunTree {
+        RunTree { depth: MAX_DEPTH, above: Some(above), ..RunTree::default() }
+    }
+
+    /// Returns the id of the root run. `own` is the id of this run.
+    pub(crate) fn root<'a>(&'a self, own: &'a str) -> &'a str {
+        self.above.as_ref().map_or(own, |above| above.root.as_str())
+    }
+
+    /// Returns the parent run and the root run, or `None` if the run is itself the root.
+    pub(crate) fn parent(&self) -> Option<ParentRun> {
+        self.above.clone()
+    }
+
+    /// Returns true if the run is the root of its tree.
+    pub(crate) fn is_top(&self) -> bool {
+        self.above.is_none()
+    }
+
+    /// Locks the tree for recording a turn. No other run of the tree can record one until the guard
+    /// is dropped.
+    pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.shared.recording.lock().await
+    }
+
+    /// Sets the limits of the run. Returns its grants, with the counters of the tree.
+    pub(crate) fn bind(&self, settings: &Settings, grants: &Grants) -> Grants {
+        {
+            let _nodes = self.shared.lock();
+            let mut budget = self.node.budget();
+            budget.agent.clone_from(&settings.agent);
+            budget.max_tokens = settings.machine.max_tokens_total;
+            budget.max_cost = settings.machine.max_cost;
+        }
+        let grants = match grants.config::<Ai>() {
+            Some(ai) => grants.clone().with(ai.counted_by(&self.node.ai)),
+            None => grants.clone(),
+        };
+        match grants.config::<Image>() {
+            Some(image) => grants.with(image.counted_by(&self.shared.images)),
+            None => grants,
+        }
+    }
+
+    /// Returns the account of the run. It is `own` if the run has an account already. Otherwise it
+    /// is a new account below that of the parent run.
+    pub(crate) fn account(&self, runtime: &Runtime, own: Option<&Account>) -> Account {
+        let above = || self.node.above.as_ref().and_then(|above| above.account.get());
+        let open = || match (own, above()) {
+            (Some(own), _) => own.clone(),
+            (None, Some(above)) => runtime.open_child_account(above),
+            (None, None) => runtime.open_account(),
+        };
+        self.node.account.get_or_init(open).clone()
+    }
+
+    /// Charges the usage of the run's programs.
+    pub(crate) fn charge(&self, usage: Usage) {
+        let _nodes = self.shared.lock();
+        self.node.charge(usage);
+    }
+
+    /// Returns true if the usage of the run must be added to that of its parent, which is the case
+    /// once.
+    pub(crate) fn report(&self) -> bool {
+        let _nodes = self.shared.lock();
+        !std::mem::replace(&mut self.node.budget().is_reported, true)
+    }
+
+    /// Charges what is missing if the run and the runs below it have used `total`, of which this
+    /// process may know only a part.
+    pub(crate) fn charge_up_to(&self, total: Usage) {
+        let _nodes = self.shared.lock();
+        let known = self.node.budget().used;
+        self.node.charge(total.beyond(known));
+    }
+
+    /// Returns the limit of the run or of a run above it that is used up, if there is one.
+    pub(crate) fn over_budget(&self) -> Option<OverBudget> {
+        let _nodes = self.shared.lock();
+        self.node.over_budget()
+    }
+
+    /// Waits until the run may send a request to its model. While the requests of several child
+    /// runs are under way, another one must fit what is left of each limit above it, if it uses as
+    /// much as the largest one so far. Before the first one has ended, there is no other one.
+    ///
+    /// # Errors
+    /// If a limit of the run or of a run above it is used up.
+    pub(crate) async fn admit(&self) -> Result<Admission<'_>, OverBudget> {
+        loop {
+            let mut released = pin!(self.shared.released.notified());
+            released.as_mut().enable();
+            {
+                let _nodes = self.shared.lock();
+                if let Some(over) = self.node.over_budget() {
+                    return Err(over);
+                }
+                if self.node.runs().all(|node| node.budget().has_room()) {
+                    self.node.runs().for_each(|node| node.budget().begin());
+                    return Ok(Admission(self));
+                }
+            }
+            released.await;
+        }
+    }
+
+    /// Returns the usage of ended child runs that is not yet part of the run's own usage.
+    pub(crate) fn child_usage(&self) -> &Meter {
+        &self.node.child_usage
+    }
+
+    /// Returns the child runs that outlive their program because the run waits for a person.
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.node.waiting
+    }
+
+    /// Returns the view of the tree for the child run `id` of the run `own`. Fails if `id` is a new
+    /// run, and the tree's limit on depth, child runs, tokens or cost is reached.
+    pub(crate) fn child(&self, own: &str, id: &str) -> Result<RunTree, Failure> {
+        if self.depth >= MAX_DEPTH {
+            let reason = format!(
+                "agents may ask agents {MAX_DEPTH} levels deep, and this run is at that depth"
+            );
+            return Err(Failure::new(Code::EBOUND, reason));
+        }
+        let mut children = self.shared.lock();
+        let node = match children.get(id) {
+            Some(node) => Arc::clone(node),
+            None if children.len() >= MAX_CHILDREN => {
+                let reason =
+                    format!("the task has asked other agents {MAX_CHILDREN} times already");
+                return Err(Failure::new(Code::EBOUND, reason));
+            }
+            None => {
+                if let Some(over) = self.node.over_budget() {
+                    let reason = format!("no agent can be asked any more: {over}");
+                    return Err(Failure::new(Code::EBUDGET, reason));
+                }
+                let node = Arc::new(Node::below(&self.node));
+                children.insert(id.to_owned(), Arc::clone(&node));
+                node
+            }
+        };
+        drop(children);
+        let above = Some(ParentRun { run: own.to_owned(), root: self.root(own).to_owned() });
+        Ok(RunTree { depth: self.depth + 1, above, node, shared: Arc::clone(&self.shared) })
+    }
+}
+
+impl fmt::Debug for RunTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RunTree");
+        shown.field("depth", &self.depth).field("above", &self.above).finish_non_exhaustive()
+    }
+}
+
+/// A guard for a request that a run of the tree sends to its model. Dropping it ends the request.
+pub(crate) struct Admission<'a>(&'a RunTree);
+
+impl Admission<'_> {
+    /// Charges the usage of the request.
+    pub(crate) fn charge(&self, usage: Usage) {
+        let _nodes = self.0.shared.lock();
+        self.0.node.charge(usage);
+        // A run's own requests are never concurrent with those of its child runs.
+        self.0.node.runs().skip(1).for_each(|node| node.budget().learn(usage));
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        {
+            let _nodes = self.0.shared.lock();
+            self.0.node.runs().for_each(|node| node.budget().finish());
+        }
+        self.0.shared.released.notify_waiters();
+    }
+}

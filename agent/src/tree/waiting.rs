@@ -1,0 +1,82 @@
+//! The child runs that go on although the program that asked them has ended.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::cancel::Cancel;
+
+/// The reason for cancelling a child run whose program has ended.
+const PROGRAM_ENDED: &str = "the program that asked the agent has ended";
+
+/// The child runs of a run whose programs ended while another child run waited for a person.
+///
+/// If the run waits, too, it is suspended, and its repeated calls find the child runs again. If it
+/// goes on instead, nobody asks for them any more, and they are cancelled.
+#[derive(Default)]
+pub(crate) struct Waiting(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// If true, a child run waits for a person.
+    is_waiting: bool,
+    /// The handles of the child runs whose programs have ended since.
+    left: Vec<Cancel>,
+}
+
+impl Waiting {
+    /// Records that a child run waits for a person.
+    pub(crate) fn begin(&self) {
+        self.lock().is_waiting = true;
+    }
+
+    /// Cancels a child run whose program has ended, unless it is not yet known whether the run is
+    /// suspended.
+    pub(crate) fn leave(&self, child: Cancel) {
+        let mut state = self.lock();
+        if state.is_waiting {
+            state.left.push(child);
+            return;
+        }
+        drop(state);
+        child.cancel(PROGRAM_ENDED);
+    }
+
+    /// Keeps the child runs, because the run is suspended.
+    pub(crate) fn keep(&self) {
+        *self.lock() = State::default();
+    }
+
+    /// Cancels the child runs, because the run goes on without them.
+    pub(crate) fn end(&self) {
+        let State { left, .. } = std::mem::take(&mut *self.lock());
+        left.iter().for_each(|child| child.cancel(PROGRAM_ENDED));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_run_is_cancelled_unless_its_run_is_suspended() {
+        let waiting = Waiting::default();
+        let children: Vec<Cancel> = (0..4).map(|_| Cancel::new()).collect();
+        let cancelled = || children.iter().map(Cancel::is_cancelled).collect::<Vec<_>>();
+        waiting.leave(children[0].clone());
+        waiting.begin();
+        waiting.leave(children[1].clone());
+        assert_eq!(cancelled(), [true, false, false, false]);
+        waiting.end();
+        waiting.leave(children[2].clone());
+        assert_eq!(cancelled(), [true, true, true, false]);
+        assert_eq!(children[1].reason(), PROGRAM_ENDED);
+        waiting.begin();
+        waiting.leave(children[3].clone());
+        waiting.keep();
+        waiting.end();
+        assert_eq!(cancelled(), [true, true, true, false]);
+    }
+}

@@ -1,0 +1,267 @@
+//! The memory of requests and responses, charged to accounts.
+//!
+//! Each tenant has one account for the bodies and the files of all its requests. A request holds
+//! its memory until its handler has returned, and a response holds its body until the client has
+//! received it. Bodies of at most [`FREE`] bytes are not charged, so that small requests succeed
+//! even if the accounts are full.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use wattle_agent::Tenant;
+use wattle_agent::rt::{Account, AccountLimits, MemoryCharge, Runtime};
+
+use crate::error::ApiError;
+use crate::quota::Slot;
+
+/// Maximum size of a body that is not charged, in bytes.
+pub(crate) const FREE: usize = 64 << 10;
+
+/// Maximum size of the parts in which a body is passed to the HTTP layer, in bytes. The HTTP layer
+/// copies each part, and requests another one only if it holds few bytes.
+pub(crate) const PART: usize = 64 << 10;
+
+/// Maximum number of tenants whose accounts are kept. If there are more, unused accounts are
+/// dropped.
+const MAX_TENANTS: usize = 10_000;
+
+/// The accounts for the memory of requests, under the account of the process.
+///
+/// All requests of the tenants together may hold half of the process's memory, and those of one
+/// tenant a quarter. Requests with the server's own token have an account of their own, which the
+/// requests of tenants cannot fill.
+pub(crate) struct Accounts {
+    own: Account,
+    all: Account,
+    tenants: Mutex<HashMap<Tenant, Account>>,
+    /// Maximum memory of the process, in bytes.
+    memory: usize,
+}
+
+/// The memory that a request holds. Clones share it, and dropping the last clone releases it.
+#[derive(Clone)]
+pub(crate) struct RequestMemory {
+    account: Account,
+    /// Maximum memory of the account, in bytes.
+    limit: usize,
+    held: Arc<Mutex<Vec<MemoryCharge>>>,
+}
+
+/// A response body that holds resources until it has been sent.
+struct HeldBody {
+    body: Body,
+    /// The rest of the body's current frame.
+    rest: Bytes,
+    /// Maximum size of the frames, in bytes.
+    part: usize,
+    _memory: Option<MemoryCharge>,
+    _stream: Option<Arc<Slot>>,
+}
+
+impl Accounts {
+    pub(crate) fn new(runtime: &Runtime) -> Accounts {
+        Accounts::under(runtime.account(), runtime.limits().process_memory)
+    }
+
+    /// Opens the accounts under the account of a process with `memory` bytes.
+    pub(crate) fn under(process: &Account, memory: usize) -> Accounts {
+        let open = || process.open_run(limit(memory / 2));
+        Accounts { own: open(), all: open(), tenants: Mutex::default(), memory }
+    }
+
+    /// Opens the memory of a request with the server's own token.
+    pub(crate) fn own(&self) -> RequestMemory {
+        RequestMemory::new(self.own.clone(), self.memory / 2)
+    }
+
+    /// Opens the memory of a tenant's request.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> RequestMemory {
+        let most = self.memory / 4;
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if tenants.len() >= MAX_TENANTS {
+            tenants.retain(|_, account| account.held() > 0);
+        }
+        let open = || self.all.open_run(limit(most));
+        let account = tenants.entry(tenant.clone()).or_insert_with(open).clone();
+        RequestMemory::new(account, most)
+    }
+}
+
+/// Returns the limits of an account that only holds memory.
+fn limit(memory: usize) -> AccountLimits {
+    AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX }
+}
+
+impl RequestMemory {
+    fn new(account: Account, limit: usize) -> RequestMemory {
+        RequestMemory { account, limit, held: Arc::default() }
+    }
+
+    /// Holds memory until the request is over. Does not charge [`FREE`] or fewer bytes.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), ApiError> {
+        let charge = self.charge(bytes)?;
+        self.keep(charge, bytes)
+    }
+
+    /// Holds memory until the returned charge is dropped. Does not charge [`FREE`] or fewer bytes.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<MemoryCharge, ApiError> {
+        match bytes {
+            ..=FREE => Ok(self.account.nothing()),
+            _ if bytes > self.limit => Err(ApiError::needs_too_much(bytes, self.limit)),
+            _ => self.account.hold(bytes).map_err(|_| ApiError::no_memory()),
+        }
+    }
+
+    /// Changes a charge to this number of bytes, and holds it until the request is over.
+    pub(crate) fn keep(&self, mut charge: MemoryCharge, bytes: usize) -> Result<(), ApiError> {
+        if bytes <= FREE {
+            return Ok(());
+        }
+        charge.shrink_to(bytes);
+        let missing = bytes.saturating_sub(charge.used());
+        charge.grow(missing).map_err(|_| ApiError::no_memory())?;
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(charge);
+        Ok(())
+    }
+
+    /// Returns a response that holds its memory, if its size is known, and otherwise `stream`,
+    /// until it has been sent. If there is not enough memory, returns an error instead.
+    /// `is_repeatable` is true if the client may repeat the request without another effect.
+    pub(crate) fn respond(
+        &self,
+        response: Response,
+        stream: Option<Arc<Slot>>,
+        is_repeatable: bool,
+    ) -> Response {
+        let size = response.body().size_hint().exact();
+        let (memory, stream, part) = match size.map(usize::try_from) {
+            Some(Ok(..=FREE)) => return response,
+            Some(size) => match self.charge(size.unwrap_or(usize::MAX)) {
+                Ok(charge) => (Some(charge), None, PART),
+                Err(error) if is_repeatable => return error.into_response(),
+                Err(error) => return error.after_effect().into_response(),
+            },
+            None if stream.is_none() => return response,
+            None => (None, stream, usize::MAX),
+        };
+        response.map(|body| {
+            Body::new(HeldBody { body, rest: Bytes::new(), part, _memory: memory, _stream: stream })
+        })
+    }
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                ended => return Poll::Ready(ended),
+            }
+        }
+        let part = self.part.min(self.rest.len());
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(part)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower().saturating_add(rest));
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn of_process(process: usize) -> Accounts {
+        Accounts::under(&Account::of_process(process), process)
+    }
+
+    fn tenant(name: &str) -> Tenant {
+        Tenant::new(name).unwrap()
+    }
+
+    #[test]
+    fn the_requests_of_a_tenant_share_an_account() {
+        let accounts = of_process(16 << 20);
+        let (one, other) = (accounts.of_tenant(&tenant("a")), accounts.of_tenant(&tenant("a")));
+        one.hold(3 << 20).unwrap();
+        other.hold(2 << 20).unwrap_err();
+        other.hold(FREE).unwrap();
+        accounts.of_tenant(&tenant("b")).hold(3 << 20).unwrap();
+        drop(one);
+        other.hold(2 << 20).unwrap();
+        let charge = other.charge(2 << 20).unwrap();
+        other.keep(charge, 1 << 20).unwrap();
+        other.hold(2 << 20).unwrap_err();
+        other.hold(1 << 20).unwrap();
+    }
+
+    #[test]
+    fn all_tenants_together_leave_memory_to_the_servers_own_token() {
+        let accounts = of_process(16 << 20);
+        let names = ["a", "b", "c"].map(tenant);
+        let all = names.each_ref().map(|name| accounts.of_tenant(name));
+        for memory in all.iter().take(2) {
+            memory.hold(4 << 20).unwrap();
+        }
+        let error = format!("{:?}", all[2].hold(4 << 20).unwrap_err());
+        assert!(error.contains("overloaded"), "{error}");
+        let error = format!("{:?}", all[2].hold(5 << 20).unwrap_err());
+        assert!(error.contains("413"), "{error}");
+        accounts.own().hold(8 << 20).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_large_body_holds_its_memory_until_it_has_been_sent() {
+        let accounts = of_process(16 << 20);
+        let memory = accounts.of_tenant(&tenant("a"));
+        let text: Vec<u8> = (0..3 * PART + 5).map(|at| (at % 251) as u8).collect();
+        let response = memory.respond(Body::from(text.clone()).into_response(), None, true);
+        assert!(memory.account.held() >= text.len());
+        let mut body = response.into_body();
+        assert_eq!(body.size_hint().exact(), Some(text.len() as u64));
+        let mut found = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let data = frame.unwrap().into_data().unwrap();
+            assert!(data.len() <= PART);
+            found.extend_from_slice(&data);
+            assert_eq!(body.size_hint().exact(), Some((text.len() - found.len()) as u64));
+        }
+        assert_eq!(found, text);
+        drop(body);
+        assert_eq!(memory.account.held(), 0);
+        let small = memory.respond(Body::from("small").into_response(), None, true);
+        assert_eq!(memory.account.held(), 0);
+        drop(small);
+        let _all = memory.charge(4 << 20).unwrap();
+        let refused = memory.respond(Body::from(text).into_response(), None, true);
+        assert_eq!(refused.status(), 503);
+    }
+}

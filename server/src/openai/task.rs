@@ -1,0 +1,47 @@
+//! Requests that chat pages send without a user's action, for example to generate a title. Each one
+//! is a run with exactly one request to the model: without programs, without a session and without
+//! the agent's prompt.
+
+use wattle_agent::journal::Priority;
+use wattle_agent::service::RunRequest;
+
+use super::conversation::Conversation;
+use super::{Completion, STEPS, models};
+use crate::api::start::start_request;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::origin::RunOrigin;
+use crate::state::Shared;
+
+/// The prefix of requests that chat pages send without a user's action.
+const TASK: &str = "### Task:";
+
+/// Returns true if a chat page sent the request without a user's action, for example to show a
+/// title, tags or suggestions. Such a request contains the conversation in its only message.
+pub(super) fn is_task(conversation: &Conversation) -> bool {
+    conversation.earlier.is_empty() && conversation.message.0.trim_start().starts_with(TASK)
+}
+
+/// Starts the run of such a request. `model` is a name that `GET /v1/models` lists.
+pub(super) async fn start(
+    shared: &Shared,
+    caller: &Caller,
+    model: &str,
+    conversation: &Conversation,
+) -> Result<Completion, ApiError> {
+    let agent = models::agent(shared, model).await?;
+    let steps = shared.app.steps(STEPS);
+    let origin = RunOrigin {
+        system: conversation.system.clone(),
+        plain: true,
+        ..RunOrigin::of_agent(&agent, None, steps)
+    };
+    let request = RunRequest {
+        message: conversation.message.0.clone(),
+        session: None,
+        origin: origin.json(),
+        priority: Priority::default(),
+    };
+    let run = start_request(shared, caller, request).await?;
+    Ok(Completion::of(shared, caller, run, None))
+}
