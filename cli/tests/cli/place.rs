@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use wattle_cases::guests::SharedGuests;
+
 /// The home folder and the workdir of one test. They are removed when the test ends.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
@@ -31,6 +33,17 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
+/// Returns the compiled guests that tests share.
+fn guests() -> SharedGuests {
+    SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR"))
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        guests().keep(&self.home());
+    }
+}
+
 impl Place {
     /// Creates the home folder and the workdir.
     pub(crate) fn new() -> Place {
@@ -38,6 +51,7 @@ impl Place {
         for name in ["home", "work"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
+        guests().lend(&dir.path().join("home"));
         Place { dir, store: wattle_cases::postgres::url_if_switched() }
     }
 
@@ -64,7 +78,7 @@ impl Place {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
 
-    /// Returns all files under the test's folders, with their contents.
+    /// Returns all files under the test's folders except compiled guests, with their contents.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let (mut folders, mut files) = (vec![self.dir.path().to_owned()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -72,6 +86,7 @@ impl Place {
                 let path = entry.unwrap().path();
                 match path.is_dir() {
                     true => folders.push(path),
+                    false if SharedGuests::is_guest(&path) => {}
                     false => files.push((path.clone(), std::fs::read(path).unwrap())),
                 }
             }

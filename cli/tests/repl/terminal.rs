@@ -6,6 +6,7 @@ use std::process::Command;
 use rexpect::process::WaitStatus;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
+use wattle_cases::guests::SharedGuests;
 
 /// Maximum time to wait for an expected string, in milliseconds.
 const NEVER: u64 = 30_000;
@@ -19,10 +20,17 @@ pub(crate) struct Place(tempfile::TempDir);
 /// A session in a terminal.
 pub(crate) struct Terminal(PtySession);
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR")).keep(self.0.path());
+    }
+}
+
 impl Place {
     pub(crate) fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
+        SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR")).lend(dir.path());
         Place(dir)
     }
 

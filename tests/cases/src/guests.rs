@@ -1,0 +1,64 @@
+//! Compiled guests that tests share: the shell's commands, and the parsers of pages and filters.
+//!
+//! Each test of the binary has a home folder of its own, and with it an empty cache. Compiling the
+//! guests in every such folder would take most of the time of the tests.
+
+use std::path::{Path, PathBuf};
+
+/// The names of the guests, which begin the names of their compiled files.
+const GUESTS: [&str; 3] = ["commands-", "jq-", "pages-"];
+
+/// The folder in which tests share compiled guests. The name of a compiled file contains the hashes
+/// of the guest, the engine and its settings, so that no test gets another version.
+pub struct SharedGuests(PathBuf);
+
+impl SharedGuests {
+    /// Returns the shared folder in `target`, the folder that cargo provides for files of tests.
+    #[must_use]
+    pub fn in_folder(target: &str) -> SharedGuests {
+        SharedGuests(Path::new(target).join("guests"))
+    }
+
+    /// Adds the shared files to the cache in a home folder.
+    pub fn lend(&self, home: &Path) {
+        share(&self.0, &cache(home));
+    }
+
+    /// Shares the files that commands with this home folder have compiled.
+    pub fn keep(&self, home: &Path) {
+        share(&cache(home), &self.0);
+    }
+
+    /// Returns true if the path is that of a compiled guest.
+    #[must_use]
+    pub fn is_guest(path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| GUESTS.iter().any(|guest| name.starts_with(guest)))
+            && path.parent().is_some_and(|folder| folder.ends_with(".cache/wattle"))
+    }
+}
+
+fn cache(home: &Path) -> PathBuf {
+    home.join(".cache/wattle")
+}
+
+/// Links or copies the compiled guests of a folder into another. A guest that cannot be shared is
+/// compiled again.
+fn share(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        // The name of an incomplete file has an extension.
+        let is_guest =
+            |name: &str| GUESTS.iter().any(|guest| name.starts_with(guest)) && !name.contains('.');
+        if !name.to_str().is_some_and(is_guest) || to.join(&name).exists() {
+            continue;
+        }
+        let _ = std::fs::create_dir_all(to);
+        if std::fs::hard_link(entry.path(), to.join(&name)).is_err() {
+            // The folders are on different file systems. No test sees an incomplete copy.
+            let draft = to.join(format!("{}.{}", name.display(), std::process::id()));
+            let _ = std::fs::copy(entry.path(), &draft)
+                .and_then(|_| std::fs::rename(&draft, to.join(&name)));
+        }
+    }
+}
