@@ -118,6 +118,21 @@ impl RunTree {
         self.above.clone()
     }
 
+    /// Returns the root run's view of the tree, or `None` if the tree does not contain that run.
+    pub(crate) fn top(&self) -> Option<RunTree> {
+        let mut node = &self.node;
+        for _ in 0..self.depth {
+            node = node.above.as_ref()?;
+        }
+        let (node, shared) = (Arc::clone(node), Arc::clone(&self.shared));
+        Some(RunTree { depth: 0, above: None, node, shared })
+    }
+
+    /// Returns true if this process no longer drives the parent run, although it has not ended.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.node.above.as_ref().is_some_and(|above| above.waiting.is_abandoned())
+    }
+
     /// Returns true if the run is the root of its tree.
     pub(crate) fn is_top(&self) -> bool {
         self.above.is_none()
@@ -129,8 +144,10 @@ impl RunTree {
         self.shared.recording.lock().await
     }
 
-    /// Sets the limits of the run. Returns its grants, with the counters of the tree.
+    /// Sets the limits of a run that begins or is resumed. Returns its grants, with the counters of
+    /// the tree.
     pub(crate) fn bind(&self, settings: &Settings, grants: &Grants) -> Grants {
+        self.node.waiting.resume();
         {
             let _nodes = self.shared.lock();
             let mut budget = self.node.budget();
@@ -240,7 +257,7 @@ impl RunTree {
             }
             None => {
                 if let Some(over) = self.node.over_budget() {
-                    let reason = format!("no agent can be asked any more: {over}");
+                    let reason = format!("no more agents can be asked: the run {over}");
                     return Err(Failure::new(Code::EBUDGET, reason));
                 }
                 let node = Arc::new(Node::below(&self.node));
@@ -281,5 +298,25 @@ impl Drop for Admission<'_> {
             self.0.node.runs().for_each(|node| node.budget().finish());
         }
         self.0.shared.released.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_run_is_found_from_its_child_runs() {
+        let tree = RunTree::default();
+        let leaf = tree.child("top", "middle").unwrap().child("middle", "leaf").unwrap();
+        leaf.charge(Usage { prompt: 5, ..Usage::default() });
+        let top = leaf.top().unwrap();
+        assert!(top.is_top() && Arc::ptr_eq(&top.node, &tree.node));
+        assert_eq!(top.node.budget().used.prompt, 5);
+        let above = ParentRun { run: "middle".to_owned(), root: "top".to_owned() };
+        assert!(RunTree::ending(above).top().is_none());
+        assert!(!leaf.is_orphan());
+        tree.child("top", "middle").unwrap().waiting().abandon();
+        assert!(leaf.is_orphan());
     }
 }

@@ -192,6 +192,62 @@ async fn a_name_that_two_files_of_one_folder_declare_names_no_agent() {
 }
 
 #[tokio::test]
+async fn an_agent_whose_file_cannot_be_used_is_replaced_by_no_other() {
+    let policy = "[policy]\ndeny = [\"http\"]";
+    let files = |name: &str| {
+        [
+            ("a.toml", format!("name = \"{name}\"\ntraits = [\"twice\"]\n{policy}")),
+            ("a.toml", format!("name = \"{name}\"\ntraits = [\"missing\"]\n{policy}")),
+            ("a.toml", format!("name = \"{name}\"\ntraits = [\"broken\"]\n{policy}")),
+            ("a.toml", format!("name = \"{name}\"\npromt = \"x\"\n{policy}")),
+            ("a.toml", format!("name = \"{name}\"\n[policy]\ndeny = [\"\"]")),
+            // The text is not TOML, but one of its lines names the agent.
+            ("a.toml", format!("name = \"{name}\"\nprompt = \"x\n{policy}")),
+            // Nothing but the file's own name names the agent.
+            (&*format!("{name}.toml"), format!("name = \"{name}\n{policy}")),
+            (&*format!("{name}.toml"), format!("name = \"An agent\"\n{policy}")),
+        ]
+        .map(|(file, text)| (file.to_owned(), text))
+    };
+    let early = tempfile::tempdir().unwrap();
+    write(early.path(), "clerk.toml", "name = \"clerk\"\ntitle = \"Early\"");
+    for name in ["default", "clerk"] {
+        for (file, text) in files(name) {
+            let (late, last) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            std::fs::create_dir(late.path().join("traits")).unwrap();
+            for trait_file in ["traits/one.toml", "traits/two.toml"] {
+                write(late.path(), trait_file, "name = \"twice\"\nprompt = \"Be strict.\"");
+            }
+            write(late.path(), "traits/broken.toml", "name = \"broken\"\ntool = []");
+            write(late.path(), &file, &text);
+            let folders = [early.path().to_owned(), late.path().to_owned()];
+            let agents = Agents::open(&folders);
+            assert!(agents.get(name).is_none() && agents.path(name).is_none(), "{text}");
+            assert!(agents.is_declared(name), "{text}");
+            let error = agents.load(name).await.unwrap_err().to_string();
+            assert!(error.contains(&file), "{text}: {error}");
+            // A later folder overrides it.
+            write(last.path(), "a.toml", &format!("name = \"{name}\"\ntitle = \"Last\""));
+            let agents = Agents::open(&[&folders[..], &[last.path().to_owned()]].concat());
+            assert_eq!(agents.load(name).await.unwrap().title, "Last");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_read_hides_all_agents_before_it() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(one.path(), "clerk.toml", "name = \"clerk\"");
+    write(two.path(), "file", "");
+    let agents = Agents::open(&[one.path().to_owned(), two.path().join("file")]);
+    for name in ["clerk", "default"] {
+        let error = agents.load(name).await.unwrap_err().to_string();
+        assert!(error.contains("failed to read the folder"), "{error}");
+    }
+    assert!(!agents.problems().is_empty());
+}
+
+#[tokio::test]
 async fn an_unknown_agent_is_reported_with_what_was_tried() {
     struct Custom;
     impl AgentResolver for Custom {

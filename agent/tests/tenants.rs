@@ -23,8 +23,8 @@ use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{
-    ExportedSession, Integration, Scope, SessionDeltas, SessionFiles, StoredSecrets, Tenant,
-    TenantStore,
+    ExportedSession, Integration, NextDelta, Scope, SessionDeltas, SessionFiles, StoredSecrets,
+    Tenant, TenantStore,
 };
 
 use place::Place;
@@ -242,8 +242,9 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.add_session_files("s", "[]".to_owned()).await.unwrap();
             let mut deltas = bob.session_deltas("s").await.unwrap();
             let found = bob.next_session_delta("s", &mut deltas).await.unwrap();
-            assert_eq!(found.as_deref(), Some("[]"));
-            assert_eq!(bob.next_session_delta("s", &mut deltas).await.unwrap(), None);
+            assert_eq!(found, NextDelta::Delta("[]".to_owned()));
+            let end = bob.next_session_delta("s", &mut deltas).await.unwrap();
+            assert_eq!(end, NextDelta::End);
         }
         "TenantStore::add_session_files" => {
             bob.add_session_files("s", "[]".to_owned()).await.unwrap();

@@ -29,6 +29,17 @@ capability! {
 
 /// Maximum number of images per run, including failed attempts.
 const PER_RUN: u32 = 2;
+/// The codes of failures before a request is sent. A failure after that has another code, so that a
+/// recorded result shows whether the call was counted.
+const BEFORE_REQUEST: &[Code] = &[
+    Code::EACCESS,
+    Code::EBOUND,
+    Code::EBUDGET,
+    Code::EEXIST,
+    Code::EKIND,
+    Code::ENOENT,
+    Code::EPARSE,
+];
 /// Maximum length of a prompt, in bytes.
 const MAX_PROMPT: usize = 4_000;
 /// Maximum size of an image, in bytes.
@@ -55,6 +66,19 @@ pub struct Image {
 pub struct ImageUse(Arc<AtomicU32>);
 
 impl ImageUse {
+    /// Returns true if a call that failed with `failure`, or that succeeded, was counted.
+    #[must_use]
+    pub fn counts(failure: Option<&Failure>) -> bool {
+        failure.is_none_or(|failure| !BEFORE_REQUEST.contains(&failure.code))
+    }
+
+    /// Removes images from the count, because a resumed run generates them again.
+    pub fn release(&self, images: u32) {
+        let subtract = |used: u32| Some(used.saturating_sub(images));
+        // The closure always returns a value, so the update cannot fail.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract);
+    }
+
     /// Counts images that the run used before it was resumed.
     pub fn charge(&self, images: u32) {
         let add = |used: u32| Some(used.saturating_add(images));
@@ -158,7 +182,6 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     let files = fs::files(run, "image.make")?;
     files.check_write(&path).map_err(|error| Failure::new(error.code(), error.to_string()))?;
     let image = run.config::<Image>()?;
-    image.count()?;
     let Some(generator) = &image.generator else {
         let message = "no images endpoint is configured; the operator sets `image.base_url` in the \
                        user file, or `WATTLE_IMAGE_BASE_URL`";
@@ -166,7 +189,9 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     };
     let passage = Passage::of(run, IMAGE.name);
     passage.check_text("the prompt", prompt.as_bytes()).await?;
-    let picture = generator.generate(prompt.trim().to_owned(), passage).await?;
+    image.count()?;
+    let generated = generator.generate(prompt.trim().to_owned(), passage).await;
+    let picture = generated.map_err(after_request)?;
     let remote = |message: String| Err(Failure::new(Code::EREMOTE, message));
     let Some(kind) = Kind::of(&picture) else {
         return remote(
@@ -179,14 +204,39 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     let (size, name) = (picture.len(), path.clone());
     let written = tokio::task::spawn_blocking(move || files.write(&name, &picture)).await;
     let written = written.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
-    written.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+    written.map_err(|error| after_request(Failure::new(error.code(), error.to_string())))?;
     let but = if kind == wanted { "" } else { "; its extension is that of another format" };
     Ok(format!("wrote {path} ({size} bytes, {kind}{but})"))
+}
+
+/// Changes the code of a failure after the request if it is the code of a failure before it.
+fn after_request(failure: Failure) -> Failure {
+    let code = if ImageUse::counts(Some(&failure)) { failure.code } else { Code::EREMOTE };
+    Failure { code, ..failure }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_without_a_request_is_not_counted() {
+        assert!(ImageUse::counts(None));
+        for code in [Code::EREMOTE, Code::ETIME, Code::ENOMEM] {
+            assert!(ImageUse::counts(Some(&Failure::new(code, "why"))), "{code}");
+        }
+        for code in [Code::EBOUND, Code::EACCESS, Code::EBUDGET] {
+            let failure = Failure::new(code, "why");
+            assert!(!ImageUse::counts(Some(&failure)), "{code}");
+            assert!(ImageUse::counts(Some(&after_request(failure))), "{code}");
+        }
+        let used = ImageUse::default();
+        used.charge(2);
+        used.release(1);
+        assert_eq!(used.0.load(Ordering::Relaxed), 1);
+        used.release(5);
+        assert_eq!(used.0.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn kinds_are_recognized_by_magic_numbers() {

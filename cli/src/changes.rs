@@ -68,7 +68,16 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
 /// # Errors
 /// If some changes cannot be applied. The error names them.
 pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
-    let Err(error) = files.apply() else { return Ok(()) };
+    apply_chosen(files, |_| true)
+}
+
+/// Applies the changes for which `chosen` returns true, in the same way as [`apply`]. The others
+/// stay in the overlay.
+///
+/// # Errors
+/// If some of these changes cannot be applied. The error names them.
+pub(crate) fn apply_chosen(files: &Files, chosen: impl Fn(&Change) -> bool) -> Result<(), Fault> {
+    let Err(error) = files.apply_chosen(chosen) else { return Ok(()) };
     let mut text = error.to_string();
     match keep(files, &error) {
         Ok(Some(folder)) => {

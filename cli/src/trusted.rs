@@ -72,7 +72,8 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
 
 fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
     let Some(root) = &config.publish_root.value else { return Ok(None) };
-    let base = Files::open_base(root).map_err(|error| {
+    let host = crate::setup::host_files(config);
+    let base = Files::open_protected_base(root, host).map_err(|error| {
         Fault::configuration(format!("`publish.root`: {error}")).hint("make the folder first")
     })?;
     Ok(Some(Arc::new(Files::write_through(base))))

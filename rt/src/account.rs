@@ -251,15 +251,14 @@ impl Account {
 
     fn add_cpu(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.cpu.fetch_add(nanos, Relaxed);
-        if let Some(next) = self.charged_next() {
-            next.add_cpu(time);
-        }
+        self.charged().for_each(|account| _ = account.0.cpu.fetch_add(nanos, Relaxed));
     }
 
-    /// Returns the account to which everything that this one spends is charged, too.
-    fn charged_next(&self) -> Option<&Account> {
-        self.0.above.as_ref().or(self.0.parent.as_ref())
+    /// Returns this account, those of the runs above, and that of the process, in this order.
+    fn charged(&self) -> impl Iterator<Item = &Account> {
+        std::iter::successors(Some(self), |account| {
+            account.0.above.as_ref().or(account.0.parent.as_ref())
+        })
     }
 
     /// Returns this account and those of the runs above, the nearest first.
@@ -286,32 +285,33 @@ impl Account {
     /// Returns the message for a run that has used up its processor time, or that of a run above.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
-        let spent = self.runs().find(|account| account.cpu() >= account.0.limits.cpu);
-        let who = if spent.is_some_and(|spent| spent != self) { "a run above" } else { "the run" };
+        let spent = self.runs().find(|run| run.cpu() >= run.0.limits.cpu).unwrap_or(self);
         format!(
-            "{who} used up its {:?} of processor time, all of its programs together; do less in \
-             one run, or raise the setting `limits.cpu`",
-            spent.unwrap_or(self).0.limits.cpu
+            "{} used up its {:?} of processor time, all of its programs together; do less in one \
+             run, or raise the setting `limits.cpu`",
+            self.name_of(spent),
+            spent.0.limits.cpu
         )
+    }
+
+    /// Returns the words that name the run of `account`, which is this account or one above.
+    fn name_of(&self, account: &Account) -> &'static str {
+        if account == self { "the run" } else { "a run above" }
     }
 
     /// Charges bytes that the run received from the network.
     ///
     /// # Errors
-    /// `EBUDGET` if the limit on received bytes is exceeded.
+    /// `EBUDGET` if the limit on received bytes of the run, or of a run above it, is exceeded.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Failure> {
-        let received =
-            self.0.received.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
-        if let Some(next) = self.charged_next() {
-            next.take_bytes(bytes)?;
-        }
-        if received <= self.0.limits.received {
-            return Ok(());
-        }
+        self.charged().for_each(|account| _ = account.0.received.fetch_add(bytes as u64, Relaxed));
+        let over = self.runs().find(|run| run.received() > run.0.limits.received);
+        let Some(over) = over else { return Ok(()) };
         let reason = format!(
-            "the run received more than {} from the network, all of its programs together; fetch \
-             less in one run, or raise the setting `limits.received_mb`",
-            amount(self.0.limits.received)
+            "{} received more than {} from the network, all of its programs together; fetch less \
+             in one run, or raise the setting `limits.received_mb`",
+            self.name_of(over),
+            amount(over.0.limits.received)
         );
         Err(Failure::new(Code::EBUDGET, reason))
     }

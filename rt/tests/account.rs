@@ -95,7 +95,9 @@ async fn processor_time_and_bytes_are_charged_once_to_a_shared_account() {
     assert!(run.take_bytes(600).is_ok());
     let failure = run.clone().take_bytes(600).unwrap_err();
     assert!(
-        failure.code == Code::EBUDGET && failure.reason.contains("`limits.received_mb`"),
+        failure.code == Code::EBUDGET
+            && failure.reason.starts_with("the run received more than")
+            && failure.reason.contains("`limits.received_mb`"),
         "{failure}"
     );
 }
@@ -113,6 +115,7 @@ fn a_child_run_spends_for_the_runs_above_and_holds_memory_alone() {
     assert!(one.take_bytes(600).is_ok() && below.take_bytes(400).is_ok());
     let failure = below.take_bytes(1).unwrap_err();
     assert_eq!(failure.code, Code::EBUDGET);
+    assert!(failure.reason.starts_with("a run above received more than 1 KiB"), "{failure}");
     assert_eq!((top.received(), process.received()), (1_001, 1_001));
     assert!(one.spend_cpu(Duration::from_millis(60)).is_ok());
     assert_eq!(below.cpu_left(), Duration::from_millis(40));

@@ -1,5 +1,7 @@
 //! The components that the server provides to the run service for runs started over HTTP.
 
+mod files;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,28 +9,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::capability::ai::Inference;
-use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Files, HostFiles};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::capability::search::Embedder;
 use wattle_agent::capability::secrets::Secrets;
+use wattle_agent::journal::RunLimits;
 use wattle_agent::ledger::Signer;
 use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
 use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleError, AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
-    Access, Host, IssueFile, Meter, ModelInference, SessionDeltas, Settings, StoreError, Tenant,
-    TenantStore, Trusted,
+    Access, Host, IssueFile, Meter, ModelInference, Settings, Tenant, TenantStore, Trusted,
 };
 
-use crate::caller::Caller;
-use crate::error::ApiError;
+pub(crate) use files::{FilesFault, delta_cost};
+
 use crate::operator::Operator;
 use crate::origin::{OutputOrigin, RunOrigin, needs};
-
-/// Maximum number of file deltas per session before they are merged.
-const MAX_DELTAS: usize = 32;
 
 /// Maximum number of tokens in the answer of a run without programs.
 const MAX_PLAIN_TOKENS: u32 = 1_000;
@@ -239,59 +238,6 @@ impl App {
         Ok(parts)
     }
 
-    /// Returns the files of a session, including changes by its runs.
-    pub(crate) async fn files(
-        &self,
-        store: &TenantStore,
-        session: &str,
-    ) -> Result<Files, FilesFault> {
-        let deltas = store.session_deltas(session).await?;
-        self.restore(store, session, deltas).await
-    }
-
-    /// Returns the files of a session for a request, which holds their memory until it is over.
-    pub(crate) async fn files_for(
-        &self,
-        caller: &Caller,
-        session: &str,
-    ) -> Result<Files, ApiError> {
-        let deltas = caller.store.session_deltas(session).await?;
-        let charge = caller.memory.charge(restore_cost(&deltas))?;
-        let files = self.restore(&caller.store, session, deltas).await?;
-        caller.memory.keep(charge, usize::try_from(files.used()).unwrap_or(usize::MAX))?;
-        Ok(files)
-    }
-
-    /// Restores the files of a session. Loads the deltas one at a time, and merges them if there
-    /// are many.
-    async fn restore(
-        &self,
-        store: &TenantStore,
-        session: &str,
-        mut deltas: SessionDeltas,
-    ) -> Result<Files, FilesFault> {
-        let base = match &self.0.base {
-            Some(folder) => Some(Files::open_protected_base(folder, self.0.host_files.clone())?),
-            None => None,
-        };
-        let files = Files::overlay(base, OVERLAY_LIMIT);
-        while let Some(delta) = store.next_session_delta(session, &mut deltas).await? {
-            files.restore(&delta)?;
-        }
-        if deltas.count() > MAX_DELTAS {
-            files.mark_all_changed();
-            let joined = files.take_delta();
-            // The merge is optional: without it, the session is only slower to open.
-            let replaced = store.replace_session_files(session, deltas.newest(), joined).await;
-            if let Err(error) = replaced {
-                tracing::warn!(session, %error, "failed to join the file changes of a session");
-            }
-        }
-        // Restored files are not changes made by the next run.
-        drop(files.take_delta());
-        Ok(files)
-    }
-
     /// Returns true if the tenant may start trusted runs.
     pub(crate) fn may_trust(&self, tenant: &Tenant) -> bool {
         self.tenant(tenant).is_ok_and(|parts| parts.may_trust())
@@ -381,7 +327,7 @@ impl App {
                 None => {
                     let files = self.files(run.store, run.state).await.map_err(|why| match why {
                         FilesFault::Store(why) => AssembleError::Store(why),
-                        FilesFault::Files(why) => AssembleError::Refused(why.to_string()),
+                        why => AssembleError::Refused(why.to_string()),
                     });
                     (Arc::new(files?), None)
                 }
@@ -443,6 +389,10 @@ impl RunAssembler for App {
         App::agents(self).clone()
     }
 
+    fn limits(&self) -> RunLimits {
+        RunLimits { max_steps: self.0.max_steps, timeout: self.0.settings.timeout }
+    }
+
     /// Returns a string that lists the requirements that a server must meet to drive a run with
     /// this origin.
     fn needs(&self, origin: &Json) -> String {
@@ -458,27 +408,4 @@ impl RunAssembler for App {
         let trusted = [false, true].into_iter().filter(|exec| !exec || self.0.default.may_trust());
         trusted.flat_map(|exec| models().map(move |model| needs(exec, has_base, model))).collect()
     }
-}
-
-/// Returns the memory that loading and decoding a delta of this size takes, in bytes.
-pub(crate) fn delta_cost(size: u64) -> usize {
-    // The delta's text, and the largest file as text and as bytes.
-    usize::try_from(size.saturating_mul(3)).unwrap_or(usize::MAX)
-}
-
-/// Returns the memory that restoring a session's files takes, in bytes.
-fn restore_cost(deltas: &SessionDeltas) -> usize {
-    let all = deltas.total().min(OVERLAY_LIMIT);
-    let merged = if deltas.count() > MAX_DELTAS { all } else { 0 };
-    let restored = usize::try_from(all).unwrap_or(usize::MAX);
-    delta_cost(deltas.largest().max(merged)).saturating_add(restored)
-}
-
-/// The reason why a session's files cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FilesFault {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Files(#[from] wattle_agent::capability::files::FilesError),
 }

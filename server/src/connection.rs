@@ -18,7 +18,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::metrics::gauge::Gauge;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -36,6 +36,10 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Maximum time until the head of a request on a reserved connection is complete.
 const RESERVED_HEAD_TIME: Duration = Duration::from_secs(2);
+
+/// Maximum time after which the system probes the peer of an idle connection.
+#[cfg(target_os = "linux")]
+const MAX_IDLE: Duration = Duration::from_secs(3_600);
 
 /// The routes that every client may use over a reserved connection.
 const STATE_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -91,10 +95,32 @@ fn is_finite(status: StatusCode, headers: &HeaderMap) -> bool {
     !is_stream && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
+/// Makes the system end a connection whose peer has vanished: it acknowledges nothing for `limit`,
+/// whether the server has sent something or the connection is idle.
+#[cfg(target_os = "linux")]
+fn watch(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+    // The system's numbers are signed, and 0 is its default.
+    let millis = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).clamp(1, u32::MAX >> 1);
+    let idle = limit.clamp(Duration::from_secs(1), MAX_IDLE);
+    sockopt::set_tcp_keepidle(stream, idle)?;
+    sockopt::set_tcp_keepintvl(stream, (idle / 4).max(Duration::from_secs(1)))?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    Ok(sockopt::set_tcp_user_timeout(stream, millis)?)
+}
+
+/// Makes the system ask now and then whether the peer of an idle connection has vanished.
+#[cfg(not(target_os = "linux"))]
+fn watch(stream: &TcpStream, _: Duration) -> io::Result<()> {
+    Ok(sockopt::set_socket_keepalive(stream, true)?)
+}
+
 /// Serves requests until the client or the server ends the connection.
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router, seat: Seat) {
     // Sends each frame immediately instead of waiting for a full packet.
     drop(stream.set_nodelay(true));
+    if let Err(error) = watch(&stream, shared.limits.write_time) {
+        tracing::debug!(%error, "the system does not watch the peer of a connection");
+    }
     let stream = Arc::new(stream);
     let mut limits = shared.limits;
     if seat.is_reserved {
@@ -201,4 +227,27 @@ async fn linger(stream: &TcpStream) {
         }
     };
     drop(timeout(LINGER, drained).await);
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_ends_connections_whose_peer_has_vanished() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let limit = Duration::from_secs(60);
+        watch(&stream, limit).unwrap();
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 60_000);
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), limit);
+        for extreme in [Duration::ZERO, Duration::MAX] {
+            watch(&stream, extreme).unwrap();
+        }
+    }
 }

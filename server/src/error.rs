@@ -216,11 +216,12 @@ impl ApiError {
             .hint("use smaller files, or raise the setting `limits.process_memory_mb`")
     }
 
-    /// Marks the error as one that occurred after the request had its effect, so that clients do
-    /// not repeat the request.
-    pub(crate) fn after_effect(self) -> Self {
-        let hint = "the request was carried out, but its response could not be sent";
-        ApiError { retry: None, ..self.hint(hint) }
+    /// Creates the error for a request that had its effect, but whose response does not fit in the
+    /// memory. Repeating the request might have the effect again.
+    pub(crate) fn response_dropped() -> Self {
+        let message = "the request was carried out, but there is no memory for its response";
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "response_dropped", message)
+            .hint("do not repeat the request; read its result with a `GET` request")
     }
 
     /// Creates the error for an internal failure. The cause is logged, but not sent to the client.
@@ -360,6 +361,10 @@ impl IntoResponse for ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(seconds) = self.retry {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        } else {
+            // The clients of the OpenAI API repeat requests by their status unless this header says
+            // otherwise.
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -417,6 +422,7 @@ impl From<FilesFault> for ApiError {
         match fault {
             FilesFault::Store(error) => error.into(),
             FilesFault::Files(error) => error.into(),
+            FilesFault::Replaced => ApiError::overloaded(fault.to_string()),
         }
     }
 }
@@ -469,7 +475,9 @@ impl From<AnswerError> for ApiError {
                 conflict("not_waiting", "`GET /api/run/{id}` lists what the run waits for")
             }
             AnswerError::Held => conflict("held", "try again when the other process has ended"),
-            AnswerError::TooFar { .. } => ApiError::invalid_field(error.to_string()),
+            AnswerError::TooFar { .. } | AnswerError::OverLimit { .. } => {
+                ApiError::invalid_field(error.to_string())
+            }
             AnswerError::Start(error) => error.into(),
             AnswerError::Store(error) => error.into(),
         }

@@ -111,7 +111,7 @@ pub(crate) async fn pass(
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("x-session-id, x-run-id, location, retry-after"),
+        HeaderValue::from_static("x-session-id, x-run-id, location, retry-after, x-should-retry"),
     );
     headers.append(header::VARY, HeaderValue::from_static("origin"));
     response

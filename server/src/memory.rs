@@ -146,7 +146,7 @@ impl RequestMemory {
             Some(size) => match self.charge(size.unwrap_or(usize::MAX)) {
                 Ok(charge) => (Some(charge), None, PART),
                 Err(error) if is_repeatable => return error.into_response(),
-                Err(error) => return error.after_effect().into_response(),
+                Err(_) => return ApiError::response_dropped().into_response(),
             },
             None if stream.is_none() => return response,
             None => (None, stream, usize::MAX),
@@ -261,7 +261,15 @@ mod tests {
         assert_eq!(memory.account.held(), 0);
         drop(small);
         let _all = memory.charge(4 << 20).unwrap();
-        let refused = memory.respond(Body::from(text).into_response(), None, true);
+        let refused = memory.respond(Body::from(text.clone()).into_response(), None, true);
         assert_eq!(refused.status(), 503);
+        assert!(refused.headers().contains_key("retry-after"));
+        // The request had an effect, so clients must not repeat it.
+        let dropped = memory.respond(Body::from(text).into_response(), None, false);
+        assert_eq!(dropped.status(), 500);
+        assert!(!dropped.headers().contains_key("retry-after"));
+        assert_eq!(dropped.headers()["x-should-retry"], "false");
+        let body = dropped.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("\"response_dropped\""), "{body:?}");
     }
 }

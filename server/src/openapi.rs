@@ -76,7 +76,7 @@ fn operation(route: &Route, document: &mut dyn FnMut(SchemaOf) -> Json) -> Json 
     let mut common = vec![
         (400, "The request is not valid HTTP, or its `Host` or its path is invalid."),
         (403, "The host or the origin is not allowed, or the token lacks the scope."),
-        (500, "The server failed; its log says why."),
+        (500, "The server failed, or has no memory for its response."),
         (503, "The server is full or about to stop."),
     ];
     if route.scope.is_some() {

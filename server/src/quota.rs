@@ -57,6 +57,9 @@ struct Share {
 enum Holder {
     Token(TokenKey),
     Tenant(Tenant),
+    /// All tokens of the store together.
+    Created,
+    /// All tokens, including the server's own.
     All,
 }
 
@@ -109,7 +112,8 @@ impl Quotas {
             Some(token) => vec![
                 (Holder::Token(token), share.token),
                 (Holder::Tenant(tenant.clone()), share.tenant),
-                (Holder::All, share.created),
+                (Holder::Created, share.created),
+                (Holder::All, share.all),
             ],
             None => vec![(Holder::All, share.all)],
         };
@@ -165,7 +169,7 @@ impl Kind {
         match holder {
             Holder::Token(_) => ApiError::too_many(code, what, "token", limit),
             Holder::Tenant(_) => ApiError::too_many(code, what, "tenant", limit),
-            Holder::All => {
+            Holder::Created | Holder::All => {
                 ApiError::overloaded(format!("the maximum number of {what} is active: {limit}"))
             }
         }
@@ -222,6 +226,27 @@ mod tests {
         drop(quotas.take(Kind::Stream, Some([1; 32]), &Tenant::new("a").unwrap()).unwrap());
         drop(held);
         assert!(quotas.active.lock().is_empty());
+    }
+
+    #[test]
+    fn the_servers_own_token_takes_nothing_of_the_share_of_other_tokens() {
+        let quotas = Quotas::new(&Limits::default());
+        let take = |kind: Kind, token: u8| {
+            let tenant = Tenant::new(&format!("t{token}")).unwrap();
+            quotas.take(kind, (token > 0).then_some([token; 32]), &tenant)
+        };
+        let share = Kind::Stream.share(&quotas.limits);
+        let _own: Vec<Slot> = (0..share.created).map(|_| take(Kind::Stream, 0).unwrap()).collect();
+        let tokens = (1..=u8::MAX).flat_map(|token| std::iter::repeat_n(token, share.token));
+        let created: Vec<Slot> = tokens.map_while(|token| take(Kind::Stream, token).ok()).collect();
+        assert_eq!(created.len(), share.created);
+        // Both use the same slots for programs.
+        let _own: Vec<Slot> = (0..2).map(|_| take(Kind::Program, 0).unwrap()).collect();
+        let tokens = (1..=u8::MAX).flat_map(|token| std::iter::repeat_n(token, 2));
+        let created: Vec<Slot> =
+            tokens.map_while(|token| take(Kind::Program, token).ok()).collect();
+        assert_eq!(created.len(), 14);
+        assert!(take(Kind::Program, 0).is_err());
     }
 
     #[test]

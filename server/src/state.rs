@@ -108,8 +108,9 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .merge(page::router())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(state(), gate::pass))
         .layer(from_fn_with_state(state(), connection::admit))
+        // Outside of the other check, so that pages can read its errors, too.
+        .layer(from_fn_with_state(state(), gate::pass))
         .layer(from_fn_with_state(state(), measure))
         .with_state(state())
 }

@@ -1,8 +1,8 @@
 //! Tests of the plain dialect, in which the model calls nothing.
 
 use wattle_machine::{
-    Dialect, Effect, Ending, FunctionCall, Input, ModelAnswer, PromptParts, Settings, Setup, State,
-    step, system_prompt,
+    Bound, Dialect, Effect, Ending, FunctionCall, Input, ModelAnswer, PromptParts, Settings, Setup,
+    State, step, system_prompt,
 };
 
 /// Returns the effects of an answer to a message.
@@ -42,6 +42,17 @@ fn a_function_call_is_not_performed() {
     };
     let effects = answered(ModelAnswer { calls: vec![call], ..ModelAnswer::default() });
     assert!(matches!(effects.last(), Some(Effect::Finish(Ending::Failed { .. }))), "{effects:?}");
+}
+
+#[test]
+fn an_empty_answer_fails_unless_the_model_used_up_its_length() {
+    let message = "error: the model returned an empty answer".to_owned();
+    let failed = answered(ModelAnswer::default());
+    assert_eq!(failed.last(), Some(&Effect::Finish(Ending::Failed { message })));
+    let reasoning = Some("a title is".to_owned());
+    let answer = ModelAnswer { reasoning, is_truncated: true, ..ModelAnswer::default() };
+    let ending = Ending::Exhausted { text: String::new(), bound: Bound::Length, data: None };
+    assert_eq!(answered(answer).last(), Some(&Effect::Finish(ending)));
 }
 
 #[test]

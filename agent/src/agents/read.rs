@@ -1,6 +1,7 @@
 //! Parsing and validation of agents and traits.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -122,6 +123,19 @@ fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
         let line = before.map(|before| before.matches('\n').count() + 1);
         SpecError { line, message: explain(error.message()) }
     })
+}
+
+/// Returns the name that an invalid file seems to declare. If its text shows no valid name, this is
+/// the name of the file without its extension.
+pub(super) fn seeming_name(path: &Path, text: &str) -> String {
+    let of = |toml: &str| {
+        let table: toml::Table = toml::from_str(toml).ok()?;
+        table.get("name")?.as_str().map(str::to_owned)
+    };
+    let mut lines = text.lines().filter(|line| line.trim_start().starts_with("name"));
+    let name = of(text).or_else(|| lines.find_map(of)).filter(|name| is_name(name));
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    name.unwrap_or_else(stem)
 }
 
 /// Returns true if `text` is a valid name for an agent.

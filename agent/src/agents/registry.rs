@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,9 +42,9 @@ struct Loaded {
     folders: Vec<AgentFolder>,
     traits: Traits,
     agents: BTreeMap<String, Arc<AgentSpec>>,
-    /// The names that several files of one folder declare, each with the problem. They name no
-    /// agent, unless a later folder declares one.
-    ambiguous: BTreeMap<String, AgentProblem>,
+    /// The names whose declaration cannot be used, each with the problem. They name no agent,
+    /// unless a later folder declares one.
+    unusable: BTreeMap<String, AgentProblem>,
     problems: Vec<AgentProblem>,
     checked: Instant,
 }
@@ -63,9 +63,10 @@ impl Default for Agents {
 
 impl Agents {
     /// Reads the agents in the folders. An agent overrides any agent with the same name in an
-    /// earlier folder. Even the built-in agent can be overridden. If several files of one folder
-    /// declare the same name, there is no agent with this name. A file that cannot be used is
-    /// listed in [`problems`](Agents::problems).
+    /// earlier folder. Even the built-in agent can be overridden. If the declaration of a name
+    /// cannot be used, or several files of one folder declare the same name, there is no agent with
+    /// this name: neither an agent of an earlier folder nor the built-in one is used instead. The
+    /// problem is listed in [`problems`](Agents::problems).
     #[must_use]
     pub fn open(folders: &[PathBuf]) -> Agents {
         let folder = |path: &PathBuf| AgentFolder {
@@ -98,6 +99,13 @@ impl Agents {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<AgentSpec>> {
         self.state().agents.get(name).cloned()
+    }
+
+    /// Returns true if there is an agent with this name, or its declaration cannot be used.
+    #[must_use]
+    pub fn is_declared(&self, name: &str) -> bool {
+        let state = self.state();
+        state.agents.contains_key(name) || state.unusable.contains_key(name)
     }
 
     /// Returns the file of the agent with this name, or `None` if no file declares it.
@@ -157,7 +165,7 @@ impl Agents {
                 Err(why) => return Err(UnknownAgent::unresolved(reference, &why)),
             }
         }
-        if let Some(problem) = self.state().ambiguous.get(reference) {
+        if let Some(problem) = self.state().unusable.get(reference) {
             tried.push(format!("the names ({problem})"));
             return Err(UnknownAgent { reference: reference.to_owned(), tried, nearest: None });
         }
@@ -199,75 +207,49 @@ impl Loaded {
         let mut traits: Traits =
             TraitSpec::built_in().into_iter().map(|one| (one.name.clone(), one)).collect();
         for folder in &folders {
-            let each = folder.traits.declared();
-            let named = by_name(each, "trait", |one| &one.name, &mut problems);
-            for (name, declared) in named {
+            if folder.traits.unread().is_some() {
+                traits.clear();
+            }
+            for (name, declared) in folder.traits.by_name(&mut problems) {
                 match declared {
-                    Ok((_, one)) => _ = traits.insert(name, one.as_ref().clone()),
-                    Err(_) => _ = traits.remove(&name),
+                    Ok((_, one)) => _ = traits.insert(name.to_owned(), one.as_ref().clone()),
+                    Err(_) => _ = traits.remove(name),
                 }
             }
             problems.extend(folder.traits.problems().cloned());
         }
-        let mut agents = BTreeMap::from([(DEFAULT_AGENT.to_owned(), Arc::default())]);
-        let mut ambiguous = BTreeMap::new();
+        let mut agents: BTreeMap<String, Arc<AgentSpec>> =
+            BTreeMap::from([(DEFAULT_AGENT.to_owned(), Arc::default())]);
+        let mut unusable = BTreeMap::new();
         for folder in &folders {
-            let each = folder.agents.declared();
-            for (name, declared) in by_name(each, "agent", |one| &one.name, &mut problems) {
-                let (path, agent) = match declared {
-                    Ok(declared) => declared,
-                    Err(problem) => {
-                        agents.remove(&name);
-                        ambiguous.insert(name, problem);
-                        continue;
-                    }
-                };
-                match agent.with_traits(&traits) {
+            // The folder may declare any of these names, with stricter limits.
+            if let Some(problem) = folder.agents.unread() {
+                let hidden = std::mem::take(&mut agents).into_keys();
+                unusable.extend(hidden.map(|name| (name, problem.clone())));
+            }
+            for (name, declared) in folder.agents.by_name(&mut problems) {
+                let complete = declared.and_then(|(path, agent)| {
+                    agent.with_traits(&traits).map_err(|why| {
+                        let problem = AgentProblem::new(path, why.to_string());
+                        problems.push(problem.clone());
+                        problem
+                    })
+                });
+                match complete {
                     Ok(agent) => {
-                        ambiguous.remove(&name);
-                        agents.insert(name, Arc::new(agent));
+                        unusable.remove(name);
+                        agents.insert(name.to_owned(), Arc::new(agent));
                     }
-                    Err(why) => problems.push(AgentProblem::new(path, why.to_string())),
+                    Err(problem) => {
+                        agents.remove(name);
+                        unusable.insert(name.to_owned(), problem);
+                    }
                 }
             }
             problems.extend(folder.agents.problems().cloned());
         }
-        Loaded { folders, traits, agents, ambiguous, problems, checked: Instant::now() }
+        Loaded { folders, traits, agents, unusable, problems, checked: Instant::now() }
     }
-}
-
-/// A declaration with the path of its file, or the problem with a name that several files of one
-/// folder declare.
-type Named<'a, T> = Result<(&'a Path, &'a Arc<T>), AgentProblem>;
-
-/// Returns the declarations in a folder, keyed by name. If several files declare the same name,
-/// none of them is used, because the order of the files must not decide which limits apply. Each
-/// file but the first is reported as a problem, which also names the first file.
-fn by_name<'a, T: 'a>(
-    declared: impl Iterator<Item = (&'a Path, &'a Arc<T>)>,
-    kind: &str,
-    name: impl Fn(&T) -> &String,
-    problems: &mut Vec<AgentProblem>,
-) -> BTreeMap<String, Named<'a, T>> {
-    let mut firsts: BTreeMap<&str, &Path> = BTreeMap::new();
-    let mut named: BTreeMap<String, Named<'a, T>> = BTreeMap::new();
-    for (path, one) in declared {
-        let name = name(one);
-        match firsts.get(name.as_str()) {
-            Some(first) => {
-                let first = first.display();
-                let message = format!("the {kind} `{name}` is also in {first}; neither is used");
-                let problem = AgentProblem::new(path, message);
-                problems.push(problem.clone());
-                named.insert(name.clone(), Err(problem));
-            }
-            None => {
-                firsts.insert(name, path);
-                named.insert(name.clone(), Ok((path, one)));
-            }
-        }
-    }
-    named
 }
 
 /// The error for a reference to an agent that does not exist.

@@ -279,8 +279,12 @@ pub(crate) async fn resume_locked(
         &job.tree,
     )
     .await?;
-    if !job.cancel.is_cancelled() {
-        budget::restore(journal, run, &job.tree, &job.grants).await?;
+    let is_ending = job.cancel.is_cancelled();
+    match budget::restore(journal, run, &job.tree, &job.grants, is_ending).await {
+        Err(error) if is_ending => {
+            tracing::warn!(run, %error, "failed to read the usage of a run that is cancelled");
+        }
+        restored => restored?,
     }
     Ok(drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await?)
 }

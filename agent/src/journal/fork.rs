@@ -1,6 +1,7 @@
 //! Forks: new runs that share the history of another run up to a given step.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use wattle_machine::{Effect, Envelope, Input, Message, Role, State, Usage, step};
 
@@ -9,6 +10,37 @@ use super::turn::EffectRecorder;
 use super::{RecordedCall, RecordedEffect, RunEnd, RunRecord, RunStart, SharedJournal, Turn};
 use crate::error::StoreError;
 use crate::sink::Stamp;
+
+/// The operator's limits, which hold for every new run, whatever its request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Maximum number of steps. `None` and 0 mean no limit.
+    pub max_steps: Option<u32>,
+    /// Maximum duration. `None` means no limit.
+    pub timeout: Option<Duration>,
+}
+
+impl RunLimits {
+    /// Returns the start of a fork, whose timeout is at most that of the operator.
+    ///
+    /// # Errors
+    /// If the recorded run may have more steps than the operator allows. Its limit cannot be
+    /// lowered, because the recorded prompt states it.
+    fn apply(self, recorded: &RunStart) -> Result<RunStart, ForkError> {
+        let mut start = recorded.clone();
+        let steps = start.setup.settings.max_steps;
+        if let Some(limit) = self.max_steps.filter(|limit| *limit > 0)
+            && (steps == 0 || steps > limit)
+        {
+            return Err(ForkError::OverLimit { limit });
+        }
+        if let Some(limit) = self.timeout {
+            let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            start.timeout_ms = Some(start.timeout_ms.map_or(limit, |own| own.min(limit)));
+        }
+        Ok(start)
+    }
+}
 
 /// The reason why a run cannot be forked.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +53,12 @@ pub enum ForkError {
         /// Number of steps in the run.
         has: u32,
     },
+    /// The run may have more steps than the operator allows now.
+    #[error("the run may have more steps than the {limit} that are allowed now; start a new run")]
+    OverLimit {
+        /// The operator's maximum number of steps.
+        limit: u32,
+    },
     /// The journal cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -29,17 +67,22 @@ pub enum ForkError {
 /// Creates an open run that shares the history of another run, including its files, up to the end
 /// of step `at`. Step 0 is the start of the run. With a message, the new run starts another
 /// exchange after the shared conversation. Without a message, it asks the model for the next step
-/// again.
+/// again. Returns the new run.
+///
+/// The new run has the limits of the other run, but at most the timeout of `limits`.
 ///
 /// # Errors
-/// If the other run has fewer steps, or the journal cannot be read or written.
+/// If the other run has fewer steps, if it may have more steps than `limits` allow, or if the
+/// journal cannot be read or written.
 pub async fn fork(
     journal: &SharedJournal,
     of: &RunRecord,
     at: u32,
     message: Option<String>,
     id: String,
-) -> Result<(), ForkError> {
+    limits: RunLimits,
+) -> Result<RunRecord, ForkError> {
+    let start = limits.apply(&of.start)?;
     let turns = journal.turns(&of.id).await?;
     let mut state = State::new(of.start.setup.clone());
     let mut prefix: Vec<Turn> = Vec::new();
@@ -72,7 +115,8 @@ pub async fn fork(
             ..RunRecord::new(id.clone(), start)
         };
         let Some(message) = message else {
-            journal.open(open(RunStart { forked, parent: None, ..of.start.clone() })).await?;
+            let run = open(RunStart { forked, parent: None, ..start });
+            journal.open(run.clone()).await?;
             for (number, turn) in (0..).zip(prefix) {
                 let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
                 journal.calls(&id, calls).await?;
@@ -80,9 +124,9 @@ pub async fn fork(
                 let turn = Turn { files: files(number..=number), ..turn };
                 journal.turn(&id, turn, Vec::new(), events).await?;
             }
-            return Ok(());
+            return Ok(run);
         };
-        let start = restart(&of.start, state.conversation(), message);
+        let start = restart(&start, state.conversation(), message);
         let (_, effects) =
             step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
         let first = Turn {
@@ -93,9 +137,11 @@ pub async fn fork(
             elapsed_ms: 0,
             files: files(0..=u32::try_from(prefix.len()).unwrap_or(u32::MAX).saturating_sub(1)),
         };
-        journal.open(open(RunStart { forked, parent: None, ..start })).await?;
+        let run = open(RunStart { forked, parent: None, ..start });
+        journal.open(run.clone()).await?;
         let events = events(&id, &first);
-        Ok(journal.turn(&id, first, Vec::new(), events).await?)
+        journal.turn(&id, first, Vec::new(), events).await?;
+        Ok(run)
     }
     .await;
     if written.is_err() {

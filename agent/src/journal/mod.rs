@@ -37,7 +37,7 @@ pub use durable::{
     resume, run,
 };
 pub(crate) use durable::{refuse, resume_locked};
-pub use fork::{ForkError, fork};
+pub use fork::{ForkError, RunLimits, fork};
 pub use locks::lock_session;
 pub(crate) use locks::{lock_name, lock_run};
 pub(crate) use record::advance;

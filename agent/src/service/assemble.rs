@@ -11,6 +11,7 @@ use wattle_rt::Grants;
 use crate::agents::Agents;
 use crate::error::StoreError;
 use crate::host::Host;
+use crate::journal::RunLimits;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
@@ -31,6 +32,12 @@ pub trait RunAssembler: Send + Sync {
     /// Returns the agents that runs may delegate to.
     fn agents(&self) -> Agents {
         Agents::default()
+    }
+
+    /// Returns the operator's limits, to which the recorded limits of a forked run are lowered. By
+    /// default, there are none. [`assemble`](RunAssembler::assemble) applies them to other runs.
+    fn limits(&self) -> RunLimits {
+        RunLimits::default()
     }
 
     /// Returns the name of the requirement that a process must meet to drive a run with this

@@ -26,6 +26,7 @@ use crate::journal::{
     Status, record_answers,
 };
 use crate::store::TenantStore;
+use crate::tree::RunTree;
 
 /// The call id of a pending approval that asks an operator to release a child run.
 const RELEASE: &str = "release";
@@ -38,6 +39,9 @@ const DELAY: Duration = Duration::from_millis(500);
 
 /// The reason for cancelling a run whose parent has ended.
 const PARENT_ENDED: &str = "the run that started it has ended";
+
+/// The reason for not driving a child run whose parent is no longer driven by this process.
+const PARENT_LEFT: &str = "this process no longer drives the run that started it";
 
 /// The port through which one run controls its child runs.
 #[derive(Clone)]
@@ -71,6 +75,21 @@ impl RunService {
         // Boxed, because ending a run calls this function again.
         let ending = async move { service.cancel_children(&store, &run).await }.boxed();
         self.0.tasks.spawn(ending);
+    }
+
+    /// Stops this process from driving the child runs of a run that it no longer drives, although
+    /// the run has not ended. The process that resumes the run resumes them, too. A child run that
+    /// is cancelled still ends in this process.
+    pub(super) fn abandon_children(&self, store: &TenantStore, run: &str, live: &LiveRun) {
+        let Some(tree) = live.tree.get() else { return };
+        tree.waiting().abandon();
+        for (_, child) in self.live_tree(store.tenant(), &live.root) {
+            let parent = child.tree.get().and_then(RunTree::parent);
+            let is_child = parent.is_some_and(|parent| parent.run == run);
+            if is_child && !child.cancel.is_cancelled() {
+                child.handed_over.cancel();
+            }
+        }
     }
 
     async fn cancel_children(&self, store: &TenantStore, run: &str) {
@@ -130,6 +149,9 @@ impl ServiceChildren {
     }
 
     async fn try_child(&self, request: &ChildRequest) -> Result<ChildEnd, ChildError> {
+        if request.tree.is_orphan() {
+            return Err(ChildError::Refused(PARENT_LEFT.to_owned()));
+        }
         let known = self.store.run(&request.id).await?;
         if let Some(ended) = known.as_ref().filter(|run| run.status == Status::Ended) {
             return Self::ended(ended);
@@ -145,14 +167,19 @@ impl ServiceChildren {
             () = cancel.cancelled() => None,
         };
         let root = tree.root(&id).to_owned();
-        let lineage = Lineage { tree: Some(tree), files: self.files.clone() };
         let recorded = self.store.last_event(&id).await?;
         let (live, is_new) = self.service.add(self.store.tenant(), (&id, &root), recorded);
         if is_new {
+            let tree = live.tree.get_or_init(|| tree).clone();
+            // If the parent was abandoned before this, the child run was not found in its tree.
+            if tree.is_orphan() {
+                live.handed_over.cancel();
+            }
+            let lineage = Lineage { tree: Some(tree), files: self.files.clone() };
             let request = (id, message.clone(), origin);
-            self.drive(request, known, (Arc::clone(&live), cancel), lineage).await;
+            self.drive(request, known, Arc::clone(&live), lineage);
         }
-        Ok(match live.outcome().await {
+        Ok(match self.outcome(&live, &cancel).await {
             Outcome::Ended(report) => {
                 ChildEnd::Ended { ending: report.ending.clone(), usage: report.usage }
             }
@@ -169,6 +196,21 @@ impl ServiceChildren {
             }
             Outcome::Suspended(reason) => return Err(ChildError::Suspended(reason)),
         })
+    }
+
+    /// Waits for the outcome of a child run. Until then, cancelling `cancel` cancels the child run,
+    /// even if it was started by an earlier request.
+    async fn outcome(&self, live: &LiveRun, cancel: &Cancel) -> Outcome {
+        tokio::select! {
+            biased;
+            outcome = live.outcome() => return outcome,
+            () = cancel.cancelled() => {}
+        }
+        // If the process is stopping, the parent and the child run are suspended instead.
+        if !self.service.0.suspending.is_cancelled() {
+            live.cancel.cancel(cancel.reason());
+        }
+        live.outcome().await
     }
 
     /// Returns the recorded ending and usage of a child run that has ended.
@@ -190,30 +232,19 @@ impl ServiceChildren {
         Ok(origin)
     }
 
-    /// Starts a background task that drives a child run until it stops. The task drives the run to
-    /// its end even if the caller cancels the run and no longer waits for it.
-    async fn drive(
+    /// Starts a background task that drives a child run until it stops, even if the caller no
+    /// longer waits for it.
+    fn drive(
         &self,
         (id, message, origin): (String, String, Json),
         known: Option<RunRecord>,
-        (live, cancel): (Arc<LiveRun>, Cancel),
+        live: Arc<LiveRun>,
         lineage: Lineage,
     ) {
         let (service, store) = (self.service.clone(), self.store.clone());
-        // A child run belongs to no session, so it never waits for a turn in a session's queue.
-        let mut position = Position::default();
-        let of_caller = Arc::clone(&live);
-        let suspending = service.0.suspending.clone();
-        let cancelled = async move {
-            cancel.cancelled().await;
-            // If the process is stopping, the caller and this run are suspended instead of
-            // cancelled.
-            if !suspending.is_cancelled() {
-                of_caller.cancel.cancel(cancel.reason());
-            }
-            std::future::pending().await
-        };
-        let driven = async move {
+        self.service.0.tasks.spawn(async move {
+            // A child run belongs to no session, so it never waits for a turn in a session's queue.
+            let mut position = Position::default();
             match known {
                 Some(run) => {
                     let driving = service.go_on(&store, &run, false, &mut position, &live, lineage);
@@ -224,12 +255,6 @@ impl ServiceChildren {
                     let driving = service.begin(&store, run, &mut position, &live, lineage);
                     service.lock_and_perform(&store, &id, &live, driving).await;
                 }
-            }
-        };
-        self.service.0.tasks.spawn(async move {
-            tokio::select! {
-                () = driven => {}
-                () = cancelled => {}
             }
         });
     }

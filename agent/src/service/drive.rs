@@ -110,12 +110,7 @@ impl RunService {
         release: bool,
     ) -> Result<RunHandle, AnswerError> {
         let slot = self.slot()?;
-        let position = self
-            .0
-            .sessions
-            .queue(store.tenant(), run.session.as_deref(), self.0.limits.waiting)
-            .await?;
-        let place = Place { position, slot: Some(slot) };
+        let place = self.place(store, run.session.as_deref(), slot).await?;
         Ok(self.drive_resumed(store.clone(), run, release, place, &Cancel::new()).await?)
     }
 
@@ -201,13 +196,20 @@ impl RunService {
         driving: impl Future<Output = Driven>,
         lock: Lock,
     ) {
+        let mut driving = Box::pin(driving);
         let driven = tokio::select! {
             biased;
             () = lock.lost() => Driven::Lost,
-            driven = driving => driven,
+            driven = &mut driving => driven,
             () = live.handed_over.cancelled() => Driven::Suspended(HANDED_OVER.to_owned()),
             () = self.0.suspending.cancelled() => Driven::Suspended(STOPPING.to_owned()),
         };
+        if !matches!(driven, Driven::Done { .. } | Driven::Parked(_)) {
+            self.abandon_children(store, run, live);
+        }
+        // Dropping the run's programs cancels the child runs that they wait for, unless the run is
+        // abandoned.
+        drop(driving);
         let outcome = match driven {
             Driven::Done { report, settle, keeps_files } => {
                 if let Some(settle) = settle {
@@ -317,7 +319,7 @@ impl RunService {
             signer,
             cancel: live.cancel.clone(),
             meter,
-            tree: lineage.tree.unwrap_or_default(),
+            tree: live.tree.get_or_init(|| lineage.tree.unwrap_or_default()).clone(),
             children: Some(self.children(store, &origin, &files)),
             delegates: DelegateNames::default(),
             output,
@@ -367,9 +369,13 @@ impl RunService {
         let origin = &run.start.origin;
         let files = shared_files(&parts.grants);
         let above = run.start.parent.clone().filter(|_| live.cancel.is_cancelled());
-        let of_run = || above.map(RunTree::ending).unwrap_or_default();
+        let of_run = || match above {
+            Some(above) => RunTree::ending(above),
+            None => self.kept_tree(store, id).unwrap_or_default(),
+        };
+        let tree = live.tree.get_or_init(|| lineage.tree.unwrap_or_else(of_run)).clone();
         let with = ResumeOptions {
-            tree: lineage.tree.unwrap_or_else(of_run),
+            tree,
             children: Some(self.children(store, origin, &files)),
             grants: parts.grants,
             label: parts.label,
@@ -402,6 +408,13 @@ impl RunService {
             }
             Err(cause) => failed(id, cause),
         }
+    }
+
+    /// Returns the tree of a root run that is resumed, if child runs went on while it was parked.
+    /// They charge what they use to this tree.
+    fn kept_tree(&self, store: &TenantStore, root: &str) -> Option<RunTree> {
+        let runs = self.live_tree(store.tenant(), root);
+        runs.iter().find_map(|(_, live)| live.tree.get()?.top())
     }
 
     /// Records that a run failed because its parts could not be created.

@@ -59,6 +59,12 @@ pub enum AnswerError {
         /// Number of steps in the run.
         has: u32,
     },
+    /// The run may have more steps than the operator allows now.
+    #[error("the run may have more steps than the {limit} that are allowed now; start a new run")]
+    OverLimit {
+        /// The operator's maximum number of steps.
+        limit: u32,
+    },
     /// The run cannot be started now.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -71,6 +77,7 @@ impl From<ForkError> for AnswerError {
     fn from(error: ForkError) -> AnswerError {
         match error {
             ForkError::TooFar { asked, has } => AnswerError::TooFar { asked, has },
+            ForkError::OverLimit { limit } => AnswerError::OverLimit { limit },
             ForkError::Store(error) => AnswerError::Store(error),
         }
     }

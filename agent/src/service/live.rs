@@ -5,7 +5,7 @@
 //! A follower whose position is no longer in the list reads the store.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use crate::cancel::Cancel;
 use crate::journal::ParkedRun;
 use crate::report::Report;
 use crate::sink::Sink;
+use crate::tree::RunTree;
 
 /// Maximum number of recorded events that a run keeps in memory.
 const MAX_EVENTS: usize = 256;
@@ -44,6 +45,8 @@ pub(super) struct LiveRun {
     pub(super) handed_over: CancellationToken,
     /// The id of the tree's root run.
     pub(super) root: String,
+    /// The run's view of its tree, once the run is driven.
+    pub(super) tree: OnceLock<RunTree>,
     state: Mutex<State>,
     version: watch::Sender<()>,
 }
@@ -116,6 +119,7 @@ impl LiveRun {
             cancel: Cancel::new(),
             handed_over: CancellationToken::new(),
             root: root.to_owned(),
+            tree: OnceLock::new(),
             state: Mutex::new(state),
             version: watch::Sender::new(()),
         }

@@ -299,8 +299,8 @@ impl RunService {
     /// handle.
     ///
     /// # Errors
-    /// If there is no such run or step, the service accepts no more runs, or the store cannot be
-    /// read or written.
+    /// If there is no such run or step, a [limit](ServiceLimits) is reached, the service is
+    /// stopping, or the store cannot be read or written. In that case no new run is driven.
     pub async fn fork(
         &self,
         store: &TenantStore,
@@ -309,11 +309,18 @@ impl RunService {
         message: Option<String>,
     ) -> Result<RunHandle, AnswerError> {
         let of = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        let (journal, id): (journal::SharedJournal, _) =
-            (Arc::new(store.clone()), journal::new_id());
-        journal::fork(&journal, &of, step, message, id.clone()).await?;
-        let forked = store.run(&id).await?.ok_or(AnswerError::Unknown)?;
-        self.resume_in_background(store, forked, false).await
+        // The place is taken before the new run is recorded: any process would drive a recorded run
+        // later, although the caller was refused.
+        let slot = self.slot_of(store).await?;
+        let place = self.place(store, of.session.as_deref(), slot).await?;
+        let journal: journal::SharedJournal = Arc::new(store.clone());
+        let (id, limits) = (journal::new_id(), self.0.assembler.limits());
+        let forked = journal::fork(&journal, &of, step, message, id.clone(), limits).await?;
+        let driven = self.drive_resumed(store.clone(), forked, false, place, &Cancel::new()).await;
+        if driven.is_err() {
+            drop(journal.end(&id, journal::RunEnd::default()).await);
+        }
+        Ok(driven?)
     }
 
     /// Returns a receiver that is notified when a run starts, is parked or ends in this process.

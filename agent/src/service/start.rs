@@ -137,19 +137,31 @@ impl RunService {
         store: &TenantStore,
         request: RunRequest,
     ) -> Result<RunHandle, StartError> {
-        let waiting = self.0.limits.waiting;
-        let session = request.session.as_deref();
-        let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
+        let place = self.place(store, request.session.as_deref(), slot).await?;
         let run = self.queued_run(request);
         // The run is locked before it is queued, so that no other process takes it from the queue.
         let lock = journal::lock_run(store, &run.id).await?.ok_or(StartError::Stopping)?;
         store.enqueue(run.clone()).await?;
-        let place = Place { position, slot: Some(slot) };
         Ok(self.drive_queued(store.clone(), run, place, lock, &Cancel::new()))
     }
 
+    /// Takes a position in the queue of a session, for a run that has a slot.
+    pub(super) async fn place(
+        &self,
+        store: &TenantStore,
+        session: Option<&str>,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Place, StartError> {
+        let waiting = self.0.limits.waiting;
+        let position = self.0.sessions.queue(store.tenant(), session, waiting).await?;
+        Ok(Place { position, slot: Some(slot) })
+    }
+
     /// Reserves a slot for a new run of a tenant.
-    async fn slot_of(&self, store: &TenantStore) -> Result<OwnedSemaphorePermit, StartError> {
+    pub(super) async fn slot_of(
+        &self,
+        store: &TenantStore,
+    ) -> Result<OwnedSemaphorePermit, StartError> {
         let slot = self.slot()?;
         if let Some(limit) = self.0.limits.runs_per_tenant
             && usize::try_from(store.load().await?.driven).is_ok_and(|driven| driven >= limit)

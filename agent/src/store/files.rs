@@ -62,6 +62,19 @@ impl SessionDeltas {
     }
 }
 
+/// The result of loading the next delta of a [`SessionDeltas`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextDelta {
+    /// The next delta.
+    Delta(String),
+    /// Listed deltas were replaced or removed in the meantime. The caller discards the deltas that
+    /// it has loaded and starts again with a new list, because the remaining deltas do not fit to
+    /// them, and may be larger than those of the list.
+    Restart,
+    /// All deltas were loaded.
+    End,
+}
+
 impl TenantStore {
     /// Returns a session's files, with the texts of all deltas. An unknown session has none.
     ///
@@ -106,9 +119,8 @@ impl TenantStore {
         Ok(SessionDeltas { deltas: deltas.await?, next: 0 })
     }
 
-    /// Loads the next delta of a session's files, or returns `None` after the last one. If the last
-    /// delta was replaced in the meantime, continues with the current deltas, the first of which is
-    /// complete.
+    /// Loads the next delta of a session's files. All deltas that are loaded between a list and its
+    /// end are those that the session had when the list was created.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -116,24 +128,29 @@ impl TenantStore {
         &self,
         session: &str,
         files: &mut SessionDeltas,
-    ) -> Result<Option<String>, StoreError> {
-        while let Some(&(number, _)) = files.deltas.get(files.next) {
-            files.next += 1;
-            let session_id = session.to_owned();
-            let stored = self.read(move |transaction, (tenant, _)| {
-                let query = "SELECT delta, object FROM session_file
-                             WHERE tenant = ?1 AND session = ?2 AND number = ?3";
-                let row = transaction.first(query, params![tenant, session_id, number])?;
-                row.map(|row| StoredText::of_row(&row, "delta", "object")).transpose()
-            });
-            match stored.await? {
-                Some(stored) => return self.load_text(stored).await.map(Some),
-                // A later delta contains this one.
-                None if files.next < files.deltas.len() => {}
-                None => *files = self.session_deltas(session).await?,
+    ) -> Result<NextDelta, StoreError> {
+        let Some(&(number, _)) = files.deltas.get(files.next) else { return Ok(NextDelta::End) };
+        let (session, newest) = (session.to_owned(), files.newest());
+        let stored = self.read(move |transaction, (tenant, _)| {
+            // Deltas are only replaced or removed together with all earlier ones, so their number
+            // is smaller then. A single delta has the same content if it was replaced.
+            let query = "SELECT delta, object,
+                            (SELECT COUNT(*) FROM session_file AS listed
+                             WHERE listed.tenant = ?1 AND listed.session = ?2
+                                AND listed.number <= ?4)
+                         FROM session_file
+                         WHERE tenant = ?1 AND session = ?2 AND number = ?3";
+            let row = transaction.first(query, params![tenant, session, number, newest])?;
+            let Some(row) = row else { return Ok(None) };
+            Ok(Some((row.get::<i64>(2)?, StoredText::of_row(&row, "delta", "object")?)))
+        });
+        match stored.await? {
+            Some((count, stored)) if usize::try_from(count) == Ok(files.deltas.len()) => {
+                files.next += 1;
+                self.load_text(stored).await.map(NextDelta::Delta)
             }
+            _ => Ok(NextDelta::Restart),
         }
-        Ok(None)
     }
 
     /// Adds a delta to a session's files. Creates the session if it does not exist.

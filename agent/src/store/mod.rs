@@ -57,7 +57,7 @@ pub use blob::{BlobStore, S3Bucket};
 pub use client::Integration;
 pub use copy::{CopiedTable, CopyPhase, CopyProgress, StoreCopy, copy_store};
 pub use db::StoreTransaction;
-pub use files::{SessionDeltas, SessionFiles};
+pub use files::{NextDelta, SessionDeltas, SessionFiles};
 pub use inspect::{Finding, Inspection};
 pub use keep::{PruneError, Pruned, Retention};
 pub use memory::{LazyMemory, StoredMemory};

@@ -15,8 +15,10 @@ pub(crate) struct RecordedUse {
     pub(crate) ai_calls: u32,
     /// Number of tokens of these requests.
     pub(crate) ai_tokens: u64,
-    /// Number of images that its programs generated.
+    /// Number of images that its programs generated, except the repeated ones.
     pub(crate) images: u32,
+    /// Number of images that its programs generate again when the run is resumed.
+    pub(crate) repeated_images: u32,
 }
 
 /// A recorded run below the run that is resumed.
@@ -45,6 +47,7 @@ impl RunTree {
     pub(crate) fn restore(&self, used: &RecordedUse, answered: &[(String, Usage)]) {
         let children = self.shared.lock();
         self.charge_recorded(&self.node, used);
+        self.shared.images.release(used.repeated_images);
         // The usage that was reported since the last turn was recorded is reported again.
         _ = self.node.child_usage.take();
         for child in children.values() {
@@ -55,8 +58,8 @@ impl RunTree {
         for (child, usage) in answered {
             if let Some(child) = children.get(child) {
                 child.budget().is_reported = true;
-                self.node.child_usage.add(*usage);
             }
+            self.node.child_usage.add(*usage);
         }
     }
 
@@ -88,7 +91,7 @@ impl RunTree {
         node.charge(used.usage.beyond(known));
         if !std::mem::replace(&mut node.budget().is_counted, true) {
             node.ai.charge(used.ai_calls, used.ai_tokens);
-            self.shared.images.charge(used.images);
+            self.shared.images.charge(used.images.saturating_add(used.repeated_images));
         }
     }
 }
@@ -135,8 +138,22 @@ mod tests {
         // A known run can be asked again, but no new one.
         assert!(middle.child("middle", "leaf").is_ok());
         let refused = middle.child("middle", "other").err().unwrap();
-        assert!(refused.reason.contains("max_tokens_total (30)"), "{refused}");
+        let reason = "no more agents can be asked: the run reached max_tokens_total (30)";
+        assert_eq!(refused.reason, reason);
         assert!(tree.child("top", "other").is_ok());
+    }
+
+    #[test]
+    fn images_that_are_generated_again_are_counted_once() {
+        let tree = RunTree::default();
+        let used = RecordedUse { repeated_images: 1, ..RecordedUse::default() };
+        let below = RecordedRun { used: used.clone(), ..run("child", "top", 0) };
+        let count = || format!("{:?}", tree.shared.images);
+        let none = count();
+        tree.restore_below("top", &below);
+        assert_ne!(count(), none, "the child run may never go on");
+        tree.child("top", "child").unwrap().restore(&used, &[]);
+        assert_eq!(count(), none, "the child run generates it again");
     }
 
     #[test]
@@ -148,6 +165,9 @@ mod tests {
         assert!(child.report(), "the program asks again");
         tree.restore(&used(0), &[("child".to_owned(), usage)]);
         assert!(!child.report(), "the program finds the answer on its tape");
+        assert_eq!(tree.child_usage().take(), usage);
+        // This process has not seen the child run.
+        tree.restore(&used(0), &[("other".to_owned(), usage)]);
         assert_eq!(tree.child_usage().take(), usage);
     }
 }

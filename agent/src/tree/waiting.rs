@@ -18,6 +18,8 @@ pub(crate) struct Waiting(Mutex<State>);
 struct State {
     /// If true, a child run waits for a person.
     is_waiting: bool,
+    /// If true, this process no longer drives the run, although it has not ended.
+    is_abandoned: bool,
     /// The handles of the child runs whose programs have ended since.
     left: Vec<Cancel>,
 }
@@ -28,10 +30,29 @@ impl Waiting {
         self.lock().is_waiting = true;
     }
 
+    /// Records that this process no longer drives the run, although it has not ended. Its child
+    /// runs are not cancelled, because the run goes on elsewhere and asks for them again.
+    pub(crate) fn abandon(&self) {
+        *self.lock() = State { is_abandoned: true, ..State::default() };
+    }
+
+    /// Records that this process drives the run, from its start or again.
+    pub(crate) fn resume(&self) {
+        *self.lock() = State::default();
+    }
+
+    /// Returns true if this process no longer drives the run, although it has not ended.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.lock().is_abandoned
+    }
+
     /// Cancels a child run whose program has ended, unless it is not yet known whether the run is
     /// suspended.
     pub(crate) fn leave(&self, child: Cancel) {
         let mut state = self.lock();
+        if state.is_abandoned {
+            return;
+        }
         if state.is_waiting {
             state.left.push(child);
             return;
@@ -78,5 +99,11 @@ mod tests {
         waiting.keep();
         waiting.end();
         assert_eq!(cancelled(), [true, true, true, false]);
+        waiting.abandon();
+        waiting.leave(children[3].clone());
+        assert!(waiting.is_abandoned() && !children[3].is_cancelled());
+        waiting.resume();
+        waiting.leave(children[3].clone());
+        assert!(!waiting.is_abandoned() && children[3].is_cancelled());
     }
 }

@@ -332,7 +332,36 @@ impl Files {
     /// that were not.
     pub fn apply(&self) -> Result<Vec<Change>, ApplyError> {
         match &mut *self.store.lock() {
-            Store::Overlay(overlay) => overlay.apply(),
+            Store::Overlay(overlay) => overlay.apply(|_| true),
+            Store::WriteThrough(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Applies only the changes for which `chosen` returns true, in the same way as
+    /// [`Files::apply`]. The other changes stay in the overlay. A change in a new folder needs the
+    /// change that creates the folder.
+    ///
+    /// ```
+    /// use wattle_files::{Files, OVERLAY_LIMIT};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let workdir = dir.path();
+    /// let files = Files::overlay(Some(Files::open_base(workdir)?), OVERLAY_LIMIT);
+    /// files.write("notes/a.txt", b"rain")?;
+    /// files.write("notes/b.txt", b"snow")?;
+    /// files.apply_chosen(|change| change.path != "notes/b.txt").unwrap();
+    /// assert!(workdir.join("notes/a.txt").exists() && !workdir.join("notes/b.txt").exists());
+    /// assert_eq!(files.changes()?.len(), 1);
+    /// # Ok::<(), wattle_files::FilesError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a chosen change could not be applied. The error lists the chosen changes.
+    pub fn apply_chosen(
+        &self,
+        chosen: impl Fn(&Change) -> bool,
+    ) -> Result<Vec<Change>, ApplyError> {
+        match &mut *self.store.lock() {
+            Store::Overlay(overlay) => overlay.apply(chosen),
             Store::WriteThrough(_) => Ok(Vec::new()),
         }
     }

@@ -1,11 +1,20 @@
 //! The host's own files. They may be in a workdir, but runs cannot change them, and some are hidden
 //! from runs.
 
-use std::ffi::{OsStr, OsString};
+mod inodes;
+mod paths;
+mod route;
+
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use self::paths::HostPaths;
+
+use self::inodes::Inodes;
+use self::route::Route;
+use crate::git_names::is_named;
 use crate::jail::Meta;
 use crate::path::{Intent, RunPath};
 use crate::{EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, PROJECT_FILE, TRACE_FILE};
@@ -19,12 +28,6 @@ const HOST_WRITTEN: &[(&str, &str)] = &[
 ];
 /// Prefix of the names of staging folders and staged files.
 pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
-/// Maximum number of files in a folder that are recognized by their inodes.
-const MAX_FOLDER_FILES: usize = 1_000;
-
-/// Maximum number of links that are followed on the path of one of the host's own files. Linux has
-/// the same limit.
-const MAX_LINKS: usize = 40;
 
 /// Minimum time between two reads of the inodes. No run can create a hard link, so a run cannot
 /// exploit a file that appears between them.
@@ -55,6 +58,15 @@ struct HostFile {
     /// The extensions of the files that the host loads from this folder. Empty if the whole folder
     /// is protected even if it is the workdir.
     loaded: Vec<String>,
+}
+
+impl HostFile {
+    /// Returns true if the host would load a file with this name from the folder.
+    fn has_loaded_extension(&self, path: &Path) -> bool {
+        path.extension().and_then(OsStr::to_str).is_some_and(|extension| {
+            self.loaded.iter().any(|loaded| loaded.eq_ignore_ascii_case(extension))
+        })
+    }
 }
 
 impl HostFiles {
@@ -138,10 +150,9 @@ impl HostFiles {
 #[derive(Default)]
 pub(crate) struct HostFileRules {
     rules: Vec<Rule>,
-    /// Device and inode of each hidden file that exists.
-    hidden: Vec<(u64, u64)>,
-    /// Device and inode of each protected file that exists.
-    protected: Vec<(u64, u64)>,
+    /// The path of the workdir on the host.
+    top: PathBuf,
+    inodes: Inodes,
     refreshed: Option<Instant>,
 }
 
@@ -194,34 +205,19 @@ impl Rule {
     fn is_loaded(&self, path: &RunPath) -> bool {
         self.loads == Some(LoadsFrom::Workdir)
             && path.depth() == 1
-            && self.has_loaded_extension(Path::new(path.as_str()))
+            && self.file.has_loaded_extension(Path::new(path.as_str()))
     }
+}
 
-    fn has_loaded_extension(&self, path: &Path) -> bool {
-        path.extension().and_then(OsStr::to_str).is_some_and(|extension| {
-            self.file.loaded.iter().any(|loaded| loaded.eq_ignore_ascii_case(extension))
-        })
-    }
-
-    /// Adds the device and inode of each existing file that the rule protects. Includes the files
-    /// in a folder, because they may have hard links elsewhere.
-    fn add_inodes(&self, inodes: &mut Vec<(u64, u64)>) {
-        let entries = || std::fs::read_dir(&self.file.path).into_iter().flatten();
-        if self.loads.is_some() {
-            // Neither the workdir nor the other entries of the folder are protected.
-            let files = entries().flatten().filter(|entry| {
-                self.has_loaded_extension(&entry.path())
-                    && entry.file_type().is_ok_and(|kind| kind.is_file())
-            });
-            files.take(MAX_FOLDER_FILES).for_each(|entry| {
-                add_inode(&entry.path(), inodes);
-            });
-        } else if add_inode(&self.file.path, inodes) == Some(true) {
-            entries().take(MAX_FOLDER_FILES).flatten().for_each(|entry| {
-                add_inode(&entry.path(), inodes);
-            });
-        }
-    }
+/// The kind of an entry that a run may not change because of its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A file of the host's own that runs cannot see.
+    Hidden,
+    /// A file of the host's own that runs can read.
+    Protected,
+    /// The workdir's repository.
+    Repository,
 }
 
 /// The reason why a run may not use an entry.
@@ -237,39 +233,27 @@ pub(crate) struct Refusal<'a> {
 impl HostFileRules {
     pub(crate) fn new(files: HostFiles, top: &Path) -> HostFileRules {
         let rules = files.0.into_iter().map(|file| Rule::new(file, top)).collect();
-        HostFileRules { rules, ..HostFileRules::default() }
+        HostFileRules { rules, top: top.to_owned(), ..HostFileRules::default() }
     }
 
-    /// Rereads the device and inode numbers of the hidden and protected files, unless they were
-    /// read a moment ago.
+    /// Rereads the device and inode numbers of the host's own files and of the folders on their
+    /// paths, unless they were read a moment ago.
     pub(crate) fn refresh(&mut self) {
-        if self.rules.is_empty()
-            || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL)
-        {
+        if self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL) {
             return;
         }
         self.refreshed = Some(Instant::now());
-        self.hidden.clear();
-        self.protected.clear();
-        for rule in &self.rules {
-            let hidden = rule.file.hidden;
-            rule.add_inodes(if hidden { &mut self.hidden } else { &mut self.protected });
-        }
+        self.inodes = Inodes::read(&self.rules, &self.top);
     }
 
     /// Returns true if an entry is hidden because of its inode.
     pub(crate) fn hides(&self, meta: &Meta) -> bool {
-        self.hidden.contains(&meta.identity())
+        self.inodes.hides(meta.identity())
     }
 
     /// Returns true if an entry is hidden because of its path.
     pub(crate) fn hides_path(&self, path: &RunPath) -> bool {
         is_staging(path) || self.rules.iter().any(|rule| rule.file.hidden && rule.covers(path))
-    }
-
-    /// Returns true if there are no rules for the host's own files.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rules.is_empty()
     }
 
     /// Returns the reason why a run may not use a path, or `None` if it may. The rule for a folder
@@ -291,7 +275,7 @@ impl HostFileRules {
         let alone = path.names().nth(1).is_none();
         let line = HOST_WRITTEN
             .iter()
-            .find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
+            .find(|(line, _)| alone && intent == Intent::Write && is_named(name, line));
         if let Some((name, what)) = line {
             return Some(Refusal { name, what, hidden: false, in_folder: false });
         }
@@ -319,9 +303,21 @@ impl HostFileRules {
         self.rules.iter().find(passes).map(|rule| rule.file.what.as_str())
     }
 
-    /// Returns true if an entry is protected because of its inode.
-    pub(crate) fn protects(&self, meta: &Meta) -> bool {
-        self.protected.contains(&meta.identity())
+    /// Returns the kind of the host's own files to which an existing entry belongs because of its
+    /// inode, or `None` if it is an ordinary entry.
+    pub(crate) fn owner(&self, identity: (u64, u64)) -> Option<Owner> {
+        self.inodes.owner(identity)
+    }
+
+    /// Returns the paths that the rules know for an existing entry: the root of the workdir, or an
+    /// entry on the path of one of the host's own files.
+    pub(crate) fn places(&self, identity: (u64, u64)) -> impl Iterator<Item = &RunPath> {
+        self.inodes.places(identity)
+    }
+
+    /// Returns true if an existing file is hidden from runs.
+    pub(crate) fn hides_any(&self) -> bool {
+        self.inodes.hides_any()
     }
 }
 
@@ -336,23 +332,14 @@ pub(crate) fn is_host_written(name: &str) -> bool {
     HOST_WRITTEN.iter().any(|(written, _)| *written == name)
 }
 
-/// Returns true if `name` is the name of a project file, in any letter case.
+/// Returns true if `name` is the name of a project file, in any spelling.
 pub(crate) fn is_project_file(name: &str) -> bool {
-    name.eq_ignore_ascii_case(PROJECT_FILE)
+    is_named(name, PROJECT_FILE)
 }
 
 /// Returns true if a path is a staging path or is under one.
 pub(crate) fn is_staging(path: &RunPath) -> bool {
     path.names().any(|name| name.starts_with(STAGING_PREFIX))
-}
-
-/// Adds the device and inode of an entry to `inodes`. Returns true if the entry is a folder, and
-/// `None` if it does not exist.
-fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
-    use std::os::unix::fs::MetadataExt as _;
-    let meta = std::fs::metadata(path).ok()?;
-    inodes.push((meta.dev(), meta.ino()));
-    Some(meta.is_dir())
 }
 
 /// Returns the paths at and under the host folder `top`, relative to that folder. Omits all other
@@ -363,91 +350,4 @@ fn in_base(paths: &[PathBuf], top: &Path) -> Vec<RunPath> {
         RunPath::parse(&format!("/{path}")).ok()
     });
     paths.collect()
-}
-
-/// The route from the root of the host's file system to a file.
-#[derive(Default)]
-struct Route {
-    /// The absolute paths of the file: as written, after each link that is followed, and resolved.
-    paths: Vec<PathBuf>,
-    /// The links on the route, and the folders that a `..` leaves. If one of these entries is
-    /// replaced, the path leads to a different file.
-    passed: Vec<PathBuf>,
-}
-
-impl Route {
-    /// Finds the route to a file, which need not exist.
-    fn to(path: &Path) -> Route {
-        let Ok(path) = std::path::absolute(path) else { return Route::default() };
-        let mut route = Route::default();
-        let end = route.follow(&path);
-        route.add(end);
-        // The operating system may spell names differently, for example in another case.
-        route.add(with_real_parents(&path));
-        if let Ok(real) = path.canonicalize() {
-            route.add(real);
-        }
-        route
-    }
-
-    /// Follows all links on an absolute path and returns the resulting path.
-    fn follow(&mut self, path: &Path) -> PathBuf {
-        let (mut at, mut rest, mut links) = (PathBuf::new(), path.to_owned(), 0);
-        while let Some((first, after)) = split_first(&rest) {
-            if first == ".." {
-                self.passed.push(at.clone());
-                at.pop();
-            }
-            if first == "." || first == ".." {
-                rest = after;
-                continue;
-            }
-            let next = at.join(first);
-            rest = match std::fs::read_link(&next) {
-                Ok(target) if links < MAX_LINKS => {
-                    links += 1;
-                    self.add_link(next, &after);
-                    target.join(after)
-                }
-                _ => {
-                    at = next;
-                    after
-                }
-            };
-        }
-        at
-    }
-
-    /// Adds a link on the route. `rest` leads from the link to the file. If `rest` contains `..`,
-    /// the link followed by `rest` is not added to the paths of the file, because `..` would be
-    /// relative to the target of the link.
-    fn add_link(&mut self, link: PathBuf, rest: &Path) {
-        if !rest.components().any(|part| part == Component::ParentDir) {
-            self.add(link.join(rest));
-        }
-        self.passed.push(link);
-    }
-
-    fn add(&mut self, path: PathBuf) {
-        if !self.paths.contains(&path) {
-            self.paths.push(path);
-        }
-    }
-}
-
-/// Splits a path into its first component and the rest, or returns `None` if it is empty.
-fn split_first(path: &Path) -> Option<(OsString, PathBuf)> {
-    let mut parts = path.components();
-    let first = parts.next()?;
-    Some((first.as_os_str().to_owned(), parts.as_path().to_owned()))
-}
-
-/// Returns an absolute path whose nearest existing ancestor is spelled as the operating system
-/// spells it.
-fn with_real_parents(path: &Path) -> PathBuf {
-    let real = path
-        .ancestors()
-        .skip(1)
-        .find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
-    real.unwrap_or_else(|| path.to_owned())
 }

@@ -49,8 +49,8 @@
 //!
 //! # Modules
 //! Each module imports only modules listed above it.
-//! - `path`, `printable`, `hex`, `jail`, `stamp`, `entry`, `host_files`, `error`, `host_lines`,
-//!   `git_names`, `reader`: shared types, errors and helpers.
+//! - `path`, `printable`, `hex`, `jail`, `stamp`, `entry`, `git_names`, `host_files`, `error`,
+//!   `host_lines`, `reader`: shared types, errors and helpers.
 //! - `base`: the workdir on disk.
 //! - `tree`: the trait `Tree`, and the rules that apply to both of its implementations: resolving
 //!   paths, looking up entries, changing them, and protecting repositories.
@@ -82,7 +82,7 @@ pub use entry::{Change, ChangeKind, Entry, EntryKind, Stat};
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use files::Files;
 pub use git_names::{has_repository_layout, is_repository};
-pub use host_files::HostFiles;
+pub use host_files::{HostFiles, HostPaths};
 pub use host_lines::{append_line, open_lines, open_lines_to_read, truncate_partial_line};
 pub use reader::Reader;
 pub use stamp::FileStamp as Version;

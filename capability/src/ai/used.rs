@@ -7,6 +7,9 @@ use wattle_rt::{Code, Failure};
 
 use super::Budget;
 
+/// The codes of failures before a request is sent.
+const BEFORE_REQUEST: &[Code] = &[Code::EACCESS, Code::EBOUND, Code::EBUDGET, Code::EPARSE];
+
 /// The requests and tokens that the programs of one run used. Clones share the counter. What a
 /// child run uses is also counted for the runs above it, so that their budgets apply to all of them
 /// together.
@@ -45,6 +48,13 @@ impl AiUse {
     /// Returns this counter and those of the runs above, the nearest first.
     fn runs(&self) -> impl Iterator<Item = &AiUse> {
         std::iter::successors(Some(self), |used| used.0.above.as_ref())
+    }
+
+    /// Returns true if a call that failed with `failure`, or that succeeded, sent a request.
+    #[must_use]
+    pub fn counts(failure: Option<&Failure>) -> bool {
+        let is_before = |failure: &Failure| BEFORE_REQUEST.contains(&failure.code);
+        !failure.is_some_and(is_before)
     }
 
     /// Counts requests and tokens that the run used before it was resumed.

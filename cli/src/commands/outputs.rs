@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use wattle_agent::capability::files::{
-    EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, has_repository_layout, is_repository,
+    EVENTS_FILE, HostPaths, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, has_repository_layout,
+    is_repository,
 };
 use wattle_agent::journal;
 
@@ -44,7 +45,7 @@ struct Protected {
     /// The root of the workdir.
     root: PathBuf,
     /// The host's own files and folders.
-    host_files: Vec<PathBuf>,
+    host_files: HostPaths,
 }
 
 impl OutputFolder {
@@ -158,8 +159,8 @@ impl OutputFolder {
         if is_root && HOST_WRITTEN.iter().any(|file| name.eq_ignore_ascii_case(file)) {
             return Some("only the host writes this file");
         }
-        let is_host_file = self.protected.host_files.iter().any(|file| path.starts_with(file));
-        is_host_file.then_some("it is one of the host's own files")
+        let is_host_file = self.protected.host_files.covers(&path);
+        is_host_file.then_some("it is one of the host's own files, or on the path to one")
     }
 
     /// Returns true if the folder is in a bare repository, or would become a bare repository with
@@ -177,8 +178,8 @@ impl OutputFolder {
 impl Protected {
     fn of(config: &Config) -> Protected {
         Protected {
-            root: real(&config.root.value).unwrap_or_default(),
-            host_files: host_files(config).paths().filter_map(real).collect(),
+            root: config.root.value.canonicalize().unwrap_or_default(),
+            host_files: host_files(config).locate(&config.root.value),
         }
     }
 }
@@ -299,11 +300,4 @@ fn fill(mut file: File, data: &[u8], mode: Option<Mode>) -> io::Result<()> {
 /// a given name.
 fn is_layout(has: impl Fn(&str) -> bool) -> bool {
     has_repository_layout(|part| Ok::<_, std::convert::Infallible>(has(part))).unwrap_or(true)
-}
-
-/// Returns the absolute path without links. The last name of the path need not exist. Returns
-/// `None` if its folder does not exist, so that nothing can be written there.
-fn real(path: &Path) -> Option<PathBuf> {
-    let by_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-    path.canonicalize().ok().or_else(by_folder)
 }

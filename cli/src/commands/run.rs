@@ -8,7 +8,8 @@ use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{
-    self, Approval, Journal as _, ParkedRun, RunFilter, RunRecord, SharedJournal,
+    self, Approval, ForkError, Journal as _, ParkedRun, RunFilter, RunLimits, RunRecord,
+    SharedJournal,
 };
 use wattle_agent::machine::{Bound, Ending, Envelope, Event};
 use wattle_agent::model::Model;
@@ -306,12 +307,12 @@ async fn fork(
     message: Option<String>,
 ) -> Result<RunRecord, Fault> {
     let journal: SharedJournal = Arc::new(store.clone());
-    let id = journal::new_id();
-    journal::fork(&journal, of, step, message, id.clone()).await.map_err(|error| match error {
-        journal::ForkError::TooFar { .. } => Fault::usage(error.to_string()),
-        journal::ForkError::Store(_) => failed(error),
-    })?;
-    journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run was removed"))
+    // The user of the command is the operator, so the new run keeps the limits of the other one.
+    let (id, limits) = (journal::new_id(), RunLimits::default());
+    journal::fork(&journal, of, step, message, id, limits).await.map_err(|error| match error {
+        ForkError::TooFar { .. } | ForkError::OverLimit { .. } => Fault::usage(error.to_string()),
+        ForkError::Store(_) => failed(error),
+    })
 }
 
 /// Finds a run in the store by its id, or the newest run if `run` is `last`.

@@ -352,6 +352,21 @@ fn artifacts_are_written_neither_to_a_linked_folder_nor_to_a_protected_file() {
 }
 
 #[test]
+fn an_artifact_neither_replaces_a_link_to_a_file_of_the_host_nor_is_loaded_later() {
+    let place = Place::new();
+    let store = place.home().join("elsewhere.db");
+    symlink(&store, place.work().join("store.db")).unwrap();
+    let args = ["exec", "-", "store.db", "--artifacts", ".", "--store", "store.db"];
+    place.wattle(args).stdin(LEAVES).run().code(1).reports(&["the host's own files"]);
+    assert_eq!(std::fs::read_link(place.work().join("store.db")).unwrap(), store);
+    for (name, code) in [("notes.txt", 0), ("a.wat", 1), ("a.WAT", 1)] {
+        let args = ["exec", "-", name, "--artifacts", ".", "--catalog", "."];
+        place.wattle(args).stdin(LEAVES).run().code(code);
+        assert_eq!(place.work().join(name).exists(), code == 0, "{name}");
+    }
+}
+
+#[test]
 fn check_reports_each_file() {
     let place = Place::new();
     place.write("good.wat", ECHO);

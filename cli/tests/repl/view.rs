@@ -273,6 +273,29 @@ fn changes_are_applied_and_dropped_by_path() {
 }
 
 #[test]
+fn a_change_applied_or_dropped_by_path_leaves_the_others_in_its_folder() {
+    let place = Place::new();
+    let screen = screen!(place, 100,);
+    screen.types("(fs.write \"D/x\" \"1\") (fs.write \"D/y\" \"2\") (fs.write \"D/z\" \"3\")");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/drop D/z");
+    screen.shows("dropped 1 change");
+    screen.types("/apply D/x");
+    screen.shows("applied 2 changes");
+    assert_eq!(std::fs::read_to_string(place.work("D/x")).unwrap(), "1");
+    assert!(!place.work("D/y").exists());
+    screen.types("/files");
+    let content = screen.shows("\ncreated D/y (1 byte)\n");
+    assert!(!content.contains("\ncreated D/x ("), "{content}");
+    screen.types("/apply");
+    screen.shows("applied 1 change");
+    assert_eq!(std::fs::read_to_string(place.work("D/y")).unwrap(), "2");
+    assert!(!place.work("D/z").exists());
+}
+
+#[test]
 fn inputs_continue_each_other_and_repeat_no_call() {
     let place = Place::new();
     let screen = screen!(place, 100,);

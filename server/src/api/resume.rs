@@ -165,8 +165,13 @@ async fn fork(
     let ForkBody { step, message } = read_json(request, &shared.limits).await?;
     let message = message.map(|message| message.0);
     let slot = slot(&shared, &caller)?;
-    let forked = shared.service.fork(&caller.store, &id, step, message).await?;
-    let forked = held(forked, slot);
+    let (service, store) = (shared.service.clone(), caller.store.clone());
+    // A client that disconnects does not leave an incomplete copy, which a server would drive.
+    let fork = async move {
+        let forked = service.fork(&store, &id, step, message).await?;
+        Ok::<_, ApiError>(held(forked, slot))
+    };
+    let forked = shared.finish(fork).await?;
     Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &forked).await?))))
 }
 

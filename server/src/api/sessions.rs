@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::journal::RunFilter;
 use wattle_agent::machine::{Message, Role};
-use wattle_agent::{ExportedSession, Scope, SessionLine};
+use wattle_agent::{ExportedSession, NextDelta, Scope, SessionDeltas, SessionLine, TenantStore};
 
 use super::files::{SessionFile, list_files};
 use super::runs::RunLine;
 use super::{INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::delta_cost;
+use crate::app::{FilesFault, delta_cost};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -220,18 +220,43 @@ async fn fork(
     let exported = exported(&caller, &id).await?;
     let new = new.unwrap_or_else(SessionId::generate).0;
     let copy = async move {
+        let files = caller.store.session_deltas(&id).await?;
+        let _memory = caller.memory.charge(delta_cost(files.largest()))?;
         if !caller.store.import(&new, ExportedSession { id: new.clone(), ..exported }).await? {
             return Err(ApiError::taken("session", &new));
         }
-        let mut files = caller.store.session_deltas(&id).await?;
-        let _memory = caller.memory.charge(delta_cost(files.largest()))?;
-        while let Some(delta) = caller.store.next_session_delta(&id, &mut files).await? {
-            caller.store.add_session_files(&new, delta).await?;
+        if let Err(error) = copy_files(&caller.store, &id, &new, files).await {
+            // The client may repeat the request, so no part of the copy stays.
+            if let Err(error) = caller.store.remove(&new).await {
+                tracing::error!(session = %new, %error, "failed to remove an incomplete session");
+            }
+            return Err(error);
         }
         Ok(new)
     };
     let id = shared.finish(copy).await?;
     Ok((StatusCode::CREATED, Json(Forked { id })))
+}
+
+/// Adds the files of the session `of` to the session `new`.
+async fn copy_files(
+    store: &TenantStore,
+    of: &str,
+    new: &str,
+    mut files: SessionDeltas,
+) -> Result<(), ApiError> {
+    loop {
+        match store.next_session_delta(of, &mut files).await? {
+            NextDelta::Delta(delta) => store.add_session_files(new, delta).await?,
+            NextDelta::Restart => {
+                return Err(match store.has_session(of).await? {
+                    true => FilesFault::Replaced.into(),
+                    false => ApiError::not_found("session", of),
+                });
+            }
+            NextDelta::End => return Ok(()),
+        }
+    }
 }
 
 async fn export(

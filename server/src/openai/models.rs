@@ -43,10 +43,9 @@ pub(super) fn names(shared: &Shared) -> Vec<String> {
 /// Returns the agent that a request's model name selects.
 pub(super) async fn agent(shared: &Shared, name: &str) -> Result<Arc<AgentSpec>, ApiError> {
     let is_default = name == AGENT || name == shared.app.model().name();
-    match shared.app.agents().get(name) {
-        None if is_default => choose(shared, None, &BTreeMap::new()).await,
-        _ => choose(shared, Some(name), &BTreeMap::new()).await,
-    }
+    let is_agent = shared.app.agents().is_declared(name);
+    let name = Some(name).filter(|_| is_agent || !is_default);
+    choose(shared, name, &BTreeMap::new()).await
 }
 
 /// A list of models.

@@ -1,8 +1,13 @@
 //! Tests forks: runs that begin with the first steps of another run.
 
-use wattle_agent::journal::{ForkError, fork};
+use std::time::Duration;
+
+use wattle_agent::journal::{ForkError, RunLimits, fork};
 
 use crate::place::{ByTurn, Place, answer, done, observations, wat};
+
+/// No limits.
+const ALL: RunLimits = RunLimits { max_steps: None, timeout: None };
 
 fn script(second: &str) -> ByTurn {
     ByTurn(vec![
@@ -21,7 +26,7 @@ async fn a_fork_shares_the_first_steps() {
     let run = place.opened("r").await;
     let second = script(&wat(r#"(resv (fs.read? "log.txt"))"#));
 
-    fork(&place.journal(), &run, 1, None, "f".to_owned()).await.unwrap();
+    fork(&place.journal(), &run, 1, None, "f".to_owned(), ALL).await.unwrap();
     assert_eq!(place.opened("f").await.start.forked, Some(("r".to_owned(), 1)));
     let (ended, files) = place.resume(&second, "f", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
@@ -32,12 +37,12 @@ async fn a_fork_shares_the_first_steps() {
     assert!(was[1].ends_with("first") && is[1].contains("\none"), "{is:?}");
     assert_eq!(place.replay("f").await.difference, None);
 
-    fork(&place.journal(), &run, 0, None, "g".to_owned()).await.unwrap();
+    fork(&place.journal(), &run, 0, None, "g".to_owned(), ALL).await.unwrap();
     let (ended, _) = place.resume(&first, "g", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("2"), "the first step is part of the fork");
 
-    let error = fork(&place.journal(), &run, 7, None, "h".to_owned()).await.unwrap_err();
+    let error = fork(&place.journal(), &run, 7, None, "h".to_owned(), ALL).await.unwrap_err();
     assert!(matches!(error, ForkError::TooFar { asked: 7, has: 2 }), "{error}");
 }
 
@@ -47,9 +52,8 @@ async fn a_fork_may_have_another_message() {
     let first = script(&wat(r#"(resv "first")"#));
     place.run(&place.journal(), &first, "r").await;
     let run = place.opened("r").await;
-    fork(&place.journal(), &run, 1, Some("now read the log".to_owned()), "f".to_owned())
-        .await
-        .unwrap();
+    let message = Some("now read the log".to_owned());
+    fork(&place.journal(), &run, 1, message, "f".to_owned(), ALL).await.unwrap();
     let (ended, files) = place.resume(&script(&done()), "f", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(&*files.read("log.txt").unwrap(), b"one\n", "what the first step wrote is there");
@@ -62,4 +66,32 @@ async fn a_fork_may_have_another_message() {
         "{last}"
     );
     assert_eq!(place.replay("f").await.difference, None);
+}
+
+#[tokio::test]
+async fn a_fork_has_no_more_steps_and_time_than_the_operator_allows() {
+    let place = Place::new();
+    let first = script(&wat(r#"(resv "first")"#));
+    place.run(&place.journal(), &first, "r").await;
+    let run = place.opened("r").await;
+    let limits = RunLimits { max_steps: Some(2), timeout: Some(Duration::from_secs(50)) };
+    let again = || Some("again".to_owned());
+    for message in [None, again()] {
+        let forked = fork(&place.journal(), &run, 1, message, "no".to_owned(), limits).await;
+        assert!(matches!(forked, Err(ForkError::OverLimit { limit: 2 })), "{forked:?}");
+    }
+    let limits = RunLimits { max_steps: None, ..limits };
+    for (id, at, message) in [("a", 1, None), ("b", 1, again()), ("c", 2, again())] {
+        let forked = fork(&place.journal(), &run, at, message, id.to_owned(), limits).await;
+        assert_eq!(forked.unwrap().id, id);
+        assert_eq!(place.opened(id).await.start.timeout_ms, Some(50_000));
+    }
+    let (ended, _) = place.resume(&first, "a", &[]).await;
+    assert_eq!(answer(&ended.unwrap()), "done");
+    assert_eq!(place.replay("a").await.difference, None, "the shared steps are the same");
+    // Higher limits change nothing.
+    let limits = RunLimits { max_steps: Some(1_000), timeout: Some(Duration::MAX) };
+    let forked = fork(&place.journal(), &run, 2, None, "e".to_owned(), limits).await.unwrap();
+    let steps = |start: &wattle_agent::journal::RunStart| start.setup.settings.max_steps;
+    assert_eq!(steps(&forked.start), steps(&run.start));
 }

@@ -116,7 +116,11 @@ async fn waiting_messages_of_a_session_are_limited() {
 
 #[tokio::test]
 async fn connections_are_limited() {
-    let world = World::with(|settings| settings.limits.connections = 2).await;
+    let world = World::with(|settings| {
+        settings.limits.connections = 2;
+        settings.allowed_origins = vec!["https://app.example".parse().unwrap()];
+    })
+    .await;
     let [page, health] = ["GET /", "GET /healthz"].map(|line| bare(line, &["Host: localhost"]));
     let (mut first, mut second) = (world.client().await, world.client().await);
     first.send(api(TOKEN, "POST /api/tokens", r#"{"name":"n","scope":"admin"}"#)).await;
@@ -124,6 +128,12 @@ async fn connections_are_limited() {
     second.send(&health).await;
     assert_eq!(second.answer().await.head.status, 200);
     world.ask(&page).await.refused(503, "overloaded");
+    // A page of a listed origin can read the error.
+    let origin = "Origin: https://app.example";
+    let listed = world.ask(bare("GET /", &["Host: localhost", origin])).await;
+    listed.refused(503, "overloaded");
+    let allowed = listed.head.get("access-control-allow-origin");
+    assert_eq!(allowed, Some("https://app.example"));
     world.ask(api(&token, "GET /api/runs", "")).await.refused(503, "overloaded");
     // Some connections are reserved for the server's state and for the server's own token.
     for path in ["/healthz", "/readyz"] {

@@ -277,6 +277,59 @@ async fn a_question_of_an_agent_parks_the_runs_above_it() {
 }
 
 #[tokio::test]
+async fn an_agent_that_goes_on_while_its_caller_is_parked_shares_its_budget() {
+    let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
+    let mut office = office("[budget]\nmax_tokens_total = 200\n", policy).await;
+    let run = office.boss().await;
+    let program = "(ret (str.join (par.map \"ask_clerk\" (str.split \"write,wait\" \",\")) \"+\"))";
+    office.asked("boss").await.say_using(10, &wat(program));
+    let (mut kept, mut has_written) = (None, false);
+    while kept.is_none() || !has_written {
+        let question = office.asked("clerk").await;
+        if question.last().starts_with("write") {
+            has_written = true;
+            question.say_using(10, &wat("(fs.write \"a.txt\" \"x\")"));
+        } else if has_written {
+            kept = Some(question);
+        } else {
+            // Until a request has ended, the budget has no room for another one.
+            question.say_using(10, &wat("(ret 1)"));
+        }
+    }
+    let view = office.world.until(&run, "parked").await;
+    let (child, call) = view["waiting"][0]["call"].as_str().unwrap().split_once('/').unwrap();
+    let answer = format!("POST /api/run/{child}/approvals/{call}");
+    assert_eq!(office.world.api(&answer, r#"{"approve":true}"#).await.head.status, 200);
+    let done = "<reasoning>done</reasoning>\nToolCall::Response(\"\"\"\nwritten\n\"\"\")";
+    office.asked("clerk").await.say_using(200, done);
+    office.world.until(child, "done").await;
+    // The other clerk may not ask its model again, and neither may the boss.
+    kept.unwrap().say_using(1, &wat("(ret 2)"));
+    office.world.until(&run, "stopped").await;
+    office.world.no_question();
+    let children = office.children(&run).await;
+    let of_kept = children.iter().find(|one| one["id"] != child).unwrap();
+    let refused = "stopped: reached max_tokens_total (200) of the agent `boss` above it";
+    assert_eq!(of_kept["result"], refused, "{of_kept}");
+}
+
+#[tokio::test]
+async fn a_parked_run_that_is_cancelled_reports_what_its_ended_delegates_used() {
+    let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
+    let mut office = office("", policy).await;
+    let run = office.boss().await;
+    let program = "(out (agent.delegate \"clerk\" \"a\"))\n(out (agent.delegate \"coder\" \"b\"))";
+    office.asked("boss").await.say_using(10, &wat(program));
+    let done = "<reasoning>done</reasoning>\nToolCall::Response(\"\"\"\nyes\n\"\"\")";
+    office.asked("clerk").await.say_using(30, done);
+    office.asked("coder").await.say_using(0, &wat("(fs.write \"a.txt\" \"x\")"));
+    office.world.until(&run, "parked").await;
+    office.world.api(&format!("DELETE /api/run/{run}"), "").await;
+    let view = office.world.until(&run, "cancelled").await;
+    assert_eq!(view["usage"]["prompt"], 40, "{view}");
+}
+
+#[tokio::test]
 async fn a_tree_goes_on_in_the_next_process_where_it_stopped() {
     let (agents, _folder) = agents("");
     let store = store();

@@ -18,6 +18,7 @@ mod client;
 mod delegates;
 mod exec;
 mod files;
+mod fork;
 mod gate;
 mod openai;
 mod openapi;

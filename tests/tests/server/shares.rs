@@ -23,7 +23,7 @@ async fn until(world: &World, request: &str, status: u16) -> Answer {
 }
 
 /// Creates another token of the tenant to which `admin` belongs.
-async fn new_token(world: &World, admin: &str, name: &str) -> String {
+pub(crate) async fn new_token(world: &World, admin: &str, name: &str) -> String {
     let body = json!({"name": name, "scope": "admin"}).to_string();
     let created = world.ask(api(admin, "POST /api/tokens", &body)).await.json();
     created["token"].as_str().unwrap().to_owned()
@@ -38,7 +38,11 @@ async fn begin(world: &World, request: &str) -> Client {
 
 /// Sends a request over several connections at the same time. Returns the first response, and the
 /// connections that still wait for theirs.
-async fn first_answer(world: &World, request: &str, count: usize) -> (Answer, Vec<Client>) {
+pub(crate) async fn first_answer(
+    world: &World,
+    request: &str,
+    count: usize,
+) -> (Answer, Vec<Client>) {
     let mut clients = Vec::new();
     for _ in 0..count {
         clients.push(begin(world, request).await);

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::catalog::{Catalog, Folders};
-use wattle_agent::machine::Message;
+use wattle_agent::machine::{Message, Usage};
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::Limits as Bounds;
 use wattle_agent::{Host, Settings, Tenant, TenantStore};
@@ -35,7 +35,7 @@ pub(crate) struct World {
 /// end with `|`.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
-    reply: oneshot::Sender<Option<String>>,
+    reply: oneshot::Sender<Option<(String, u64)>>,
 }
 
 struct Puppet(mpsc::UnboundedSender<Question>);
@@ -46,7 +46,12 @@ impl Question {
     }
 
     pub(crate) fn say(self, text: &str) {
-        self.reply.send(Some(text.to_owned())).expect("nobody waits for the answer");
+        self.say_using(0, text);
+    }
+
+    /// Answers a request that has used this many tokens.
+    pub(crate) fn say_using(self, tokens: u64, text: &str) {
+        self.reply.send(Some((text.to_owned(), tokens))).expect("nobody waits for the answer");
     }
 
     /// Fails the request.
@@ -77,7 +82,10 @@ impl Puppet {
             .send(Question { messages: request.messages.iter().map(plain).collect(), reply })
             .ok();
         match answer.await {
-            Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
+            Ok(Some((text, prompt))) => {
+                let usage = Usage { prompt, ..Usage::default() };
+                Ok(ModelReply { text, usage, ..ModelReply::default() })
+            }
             // An empty recording returns an error, like a failed model.
             Ok(None) => {
                 Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#)

@@ -15,7 +15,8 @@ use crate::{
 
 impl State {
     /// Asks the model again after an empty answer. If the step's retries are used up, abandons the
-    /// pending repair, or ends the run if no repair is pending.
+    /// pending repair, or ends the run if no repair is pending. Without retries, the run fails at
+    /// the first empty answer.
     pub(super) fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
             return self.retry(
@@ -26,8 +27,10 @@ impl State {
         match (turn.failed_program, turn.purpose) {
             (Some(failed), _) => self.give_up_repair(failed),
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
-            (None, _) => self
-                .end(Ending::failed("the model returned an empty answer, and so did every retry")),
+            (None, _) => self.end(Ending::failed(match self.settings.max_retries {
+                0 => "the model returned an empty answer",
+                _ => "the model returned an empty answer, and so did every retry",
+            })),
         }
     }
 

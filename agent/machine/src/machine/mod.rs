@@ -12,7 +12,7 @@ mod remember;
 
 use crate::{
     call::{Call, Execution},
-    dialect::{Context, Intent, PlannedCall},
+    dialect::{Context, Dialect, Intent, PlannedCall},
     ending::{Bound, Ending},
     event::Event,
     mark::escape_marks,
@@ -168,6 +168,9 @@ impl State {
         let parsed = parsed.unwrap_or_else(|| self.dialect.read(&answer, context));
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
+        // The model has used up the length of its answer, possibly for its thoughts alone. A run
+        // without programs ends with whatever was answered.
+        let is_spent = is_truncated && self.dialect == Dialect::Plain;
         let step = self.steps + 1;
         effects.extend(parsed.done.into_iter().map(|call| Effect::Done { step, call }));
         if !is_truncated && let Some((failed, why)) = refused_repair(&turn, &parsed.intent) {
@@ -180,7 +183,9 @@ impl State {
                 TRUNCATED.to_owned(),
             ),
             (Purpose::Amend, intent) => self.amended(turn, intent, is_truncated),
-            (_, Intent::Answer(text)) if text.is_empty() => self.retry_empty_answer(turn),
+            (_, Intent::Answer(text)) if text.is_empty() && !is_spent => {
+                self.retry_empty_answer(turn)
+            }
             (Purpose::Conclude, Intent::Answer(text)) => self.conclude(turn, parsed.message, text),
             (Purpose::Conclude, Intent::Calls(_)) => self.retry_call(turn),
             (_, Intent::Answer(text)) => {

@@ -4,7 +4,7 @@ use wattle_machine::{Input, Usage};
 
 use super::*;
 use crate::journal::{Journal as _, RunEnd, RunRecord, RunStart};
-use crate::store::Access;
+use crate::store::{Access, NextDelta};
 use crate::tenant::Tenant;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -113,25 +113,44 @@ async fn deltas_are_loaded_one_at_a_time_and_their_sizes_are_known_before() {
         assert_eq!(deltas.count(), 3);
         assert!(deltas.largest() >= INLINE as u64, "{deltas:?}");
         assert!(deltas.total() > 2 * INLINE as u64, "{deltas:?}");
-        let first = of.next_session_delta("s", &mut deltas).await.unwrap();
-        assert_eq!(first.as_deref(), Some("\"small\""));
-        // All deltas are merged before the others are loaded.
-        of.replace_session_files("s", deltas.newest(), Some(large('m'))).await.unwrap();
-        of.add_session_files("s", large('n')).await.unwrap();
-        let mut rest = Vec::new();
-        while let Some(text) = of.next_session_delta("s", &mut deltas).await.unwrap() {
-            rest.push(text);
+        for text in ["\"small\"".to_owned(), large('a'), large('b')] {
+            let next = of.next_session_delta("s", &mut deltas).await.unwrap();
+            assert_eq!(next, NextDelta::Delta(text));
+            // Later deltas do not belong to the list.
+            of.add_session_files("s", large('l')).await.unwrap();
         }
-        assert_eq!(rest, [large('m')], "the merged delta has the number of the last one");
+        assert_eq!(of.next_session_delta("s", &mut deltas).await.unwrap(), NextDelta::End);
+    }
+}
+
+#[tokio::test]
+async fn deltas_that_are_replaced_while_they_are_loaded_are_loaded_again() {
+    for fixture in Fixture::each() {
+        let of = &fixture.of;
+        for text in [large('a'), large('b'), large('c')] {
+            of.add_session_files("s", text).await.unwrap();
+        }
+        let listed = of.session_deltas("s").await.unwrap();
+        let (mut merged, mut removed) = (listed.clone(), listed.clone());
+        for deltas in [&mut merged, &mut removed] {
+            let first = of.next_session_delta("s", deltas).await.unwrap();
+            assert_eq!(first, NextDelta::Delta(large('a')));
+        }
+        // The merged delta has the number of the last one, and misses what the last one removed.
+        of.replace_session_files("s", listed.newest(), Some(large('m'))).await.unwrap();
+        of.add_session_files("s", large('n')).await.unwrap();
+        for _ in 0..2 {
+            let next = of.next_session_delta("s", &mut merged).await.unwrap();
+            assert_eq!(next, NextDelta::Restart);
+        }
         // All deltas are merged, including one that the list does not contain.
         let mut old = of.session_deltas("s").await.unwrap();
         of.add_session_files("s", large('o')).await.unwrap();
         let newest = of.session_deltas("s").await.unwrap().newest();
         of.replace_session_files("s", newest, Some(large('p'))).await.unwrap();
-        let found = of.next_session_delta("s", &mut old).await.unwrap();
-        assert_eq!(found, Some(large('p')));
-        assert_eq!(old.newest(), newest);
-        assert_eq!(of.next_session_delta("s", &mut old).await.unwrap(), None);
+        assert_eq!(of.next_session_delta("s", &mut old).await.unwrap(), NextDelta::Restart);
+        assert!(of.remove("s").await.unwrap());
+        assert_eq!(of.next_session_delta("s", &mut removed).await.unwrap(), NextDelta::Restart);
     }
 }
 

@@ -18,7 +18,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use crate::entry::EntryKind;
 use crate::error::FilesError;
-use crate::host_files::{HostFileRules, HostFiles, Refusal};
+use crate::host_files::{HostFileRules, HostFiles, Owner, Refusal};
 use crate::jail::{Jail, Meta, NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 use crate::path::{Intent, RunPath};
 use crate::stamp::FileStamp;
@@ -109,7 +109,8 @@ impl Base {
     }
 
     /// Returns an error if the path names one of the host's own files that a run may not use for
-    /// `intent`.
+    /// `intent`, or an entry in such a folder. Other names of these files and folders, such as
+    /// mounts, are recognized by the inodes of the entries on the path.
     pub(crate) fn check_host_files(
         &self,
         path: &RunPath,
@@ -118,15 +119,83 @@ impl Base {
         if let Some(refusal) = self.host_files.refusal(path, intent) {
             return Err(FilesError::host_file(intent, &refusal));
         }
-        let changes = intent == Intent::Write && !self.host_files.is_empty();
-        if changes
-            && self.meta(path).ok().flatten().is_some_and(|meta| self.host_files.protects(&meta))
-        {
-            let (name, what) = (path.as_str(), "a file of the host's own");
-            let refusal = Refusal { name, what, hidden: false, in_folder: false };
-            return Err(FilesError::host_file(intent, &refusal));
+        let writes = intent == Intent::Write;
+        if !writes && !self.host_files.hides_any() {
+            return Ok(());
+        }
+        let steps = self.steps_on_disk(path);
+        let name = path.as_str();
+        let refused = |what: &str, hidden: bool| {
+            let refusal = Refusal { name, what, hidden, in_folder: false };
+            Err(FilesError::host_file(intent, &refusal))
+        };
+        for (_, identity) in &steps {
+            match self.host_files.owner(*identity) {
+                Some(Owner::Hidden) => return refused("another name of a hidden file", true),
+                Some(Owner::Protected) if writes => {
+                    return refused("a file of the host's own", false);
+                }
+                Some(Owner::Repository) if writes => return Err(FilesError::repository(path)),
+                _ => {}
+            }
+        }
+        for other in self.other_paths(path, &steps) {
+            if let Some(Refusal { what, hidden, .. }) = self.host_files.refusal(&other, intent) {
+                return refused(what, hidden);
+            }
         }
         Ok(())
+    }
+
+    /// Checks that an entry contains none of the host's own files and is not on the path to one, so
+    /// that it may be moved, removed or replaced.
+    pub(crate) fn check_no_host_files(&self, entry: &RunPath) -> Result<(), FilesError> {
+        for path in self.paths_of(entry) {
+            if let Some(what) = self.host_files.passing(&path) {
+                return Err(FilesError::leads_to_host_file(entry, what));
+            }
+            if let Some((file, what)) = self.host_files.below(&path) {
+                return Err(FilesError::holds_host_file(entry, file, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a new link at `path` would not be on the path to one of the host's own files,
+    /// which need not exist yet. Otherwise, the host would later follow the link to a file that a
+    /// run wrote.
+    pub(crate) fn check_leads_to_no_host_file(&self, path: &RunPath) -> Result<(), FilesError> {
+        for other in self.paths_of(path) {
+            let below = self.host_files.below(&other).map(|(_, what)| what);
+            if let Some(what) = self.host_files.passing(&other).or(below) {
+                return Err(FilesError::leads_to_host_file(path, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the existing entries on a path, outermost first, with their devices and inodes.
+    fn steps_on_disk(&self, path: &RunPath) -> Vec<(RunPath, (u64, u64))> {
+        let meta = |step: RunPath| Some((self.jail.meta(&step).ok()?.identity(), step));
+        path.steps().map_while(meta).map(|(identity, step)| (step, identity)).collect()
+    }
+
+    /// Returns the other paths that lead to the same entry, as far as the rules for the host's own
+    /// files know them. `steps` are the existing entries on the path.
+    fn other_paths(&self, path: &RunPath, steps: &[(RunPath, (u64, u64))]) -> Vec<RunPath> {
+        let mut others = Vec::new();
+        for (step, identity) in steps {
+            let places = self.host_files.places(*identity).filter(|place| *place != step);
+            others.extend(places.filter_map(|place| path.relocate(step, place).ok()));
+        }
+        others
+    }
+
+    /// Returns a path and the other paths that lead to the same entry.
+    fn paths_of(&self, path: &RunPath) -> Vec<RunPath> {
+        let mut paths = self.other_paths(path, &self.steps_on_disk(path));
+        paths.insert(0, path.clone());
+        paths
     }
 
     /// Returns the part of an absolute link target that follows the workdir's path on the host, or

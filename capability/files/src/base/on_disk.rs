@@ -68,8 +68,13 @@ impl Disk for Base {
         Ok(data)
     }
 
-    fn permits_runs(&self, path: &RunPath) -> io::Result<bool> {
-        if path_is_in_repository(path) || self.check_host_files(path, Intent::Write).is_err() {
+    fn permits_runs(&self, path: &RunPath, staged: &RunPath) -> io::Result<bool> {
+        if path_is_in_repository(path)
+            || self.check_host_files(path, Intent::Write).is_err()
+            || self.check_no_host_files(path).is_err()
+            || (self.current(staged)? == CurrentEntry::Folder
+                && self.holds_protected(staged).unwrap_or(true))
+        {
             return Ok(false);
         }
         let has = |folder: &RunPath, part: &str| -> io::Result<bool> {

@@ -276,7 +276,8 @@ pub(crate) fn finish(
                 // applying the changes again succeeds.
                 Outcome::Restored if record.is_old(disk, &record.path).unwrap_or(false) => {}
                 Outcome::Restored => {
-                    notes.push(format!("`{}` was not changed", printable(&record.path)))
+                    let path = printable(&record.path);
+                    notes.push(format!("an unfinished change of `{path}` was undone"));
                 }
                 Outcome::Saved(name) => {
                     notes.push(FilesError::saved(&record.path, &name).to_string())
@@ -310,7 +311,8 @@ impl Record {
             && !is_staging(&self.path)
             && (self.staged.parent().as_ref() == Some(folder)
                 || is_registered(disk, folder, &self.staged)?)
-            && disk.permits_runs(&self.path)?;
+            && disk.permits_runs(&self.path, &self.staged)?
+            && disk.permits_runs(&self.path, &self.set_aside_path()?)?;
         if is_sound {
             return Ok(());
         }

@@ -1,8 +1,12 @@
 //! Walks a folder of the base, and hashes the folder with everything in it.
 
+use std::collections::BTreeMap;
+
 use super::{Base, EntryInfo};
 use crate::ENTRY_LIMIT;
 use crate::error::FilesError;
+use crate::git_names::{has_repository_layout, is_named, is_repository, is_repository_part};
+use crate::host_files::is_project_file;
 use crate::path::{Intent, RunPath};
 use crate::stamp::{FileStamp, Stamp};
 
@@ -47,6 +51,30 @@ impl Base {
     /// Hashes a folder and everything in it.
     pub(crate) fn tree_hash(&self, path: &RunPath) -> Result<blake3::Hash, FilesError> {
         Ok(hash(path, &self.walk(path)?))
+    }
+
+    /// Returns true if a folder is a repository, or contains a repository or a project file at any
+    /// depth.
+    pub(crate) fn holds_protected(&self, folder: &RunPath) -> Result<bool, FilesError> {
+        let mut parts: BTreeMap<RunPath, Vec<String>> = BTreeMap::new();
+        for found in self.walk(folder)? {
+            let Some((parent, name)) = found.path.split() else { continue };
+            if is_repository(name) || is_project_file(name) {
+                return Ok(true);
+            }
+            if is_repository_part(name) {
+                parts.entry(parent).or_default().push(name.to_owned());
+            }
+        }
+        for names in parts.values() {
+            let has = |part: &str| -> Result<bool, FilesError> {
+                Ok(names.iter().any(|name| is_named(name, part)))
+            };
+            if has_repository_layout(has)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns all entries under a folder in a fixed order, each folder before its entries. Follows

@@ -23,18 +23,25 @@ use crate::error::{ApplyError, FilesError};
 use crate::jail::is_absent;
 use crate::path::{Intent, RunPath};
 use crate::stamp::{CurrentEntry, FileStamp, Stamp};
-use crate::tree::resolve::check_access;
-use crate::tree::{Tree, contents};
+use crate::tree::Tree as _;
 
 impl Overlay {
-    /// Applies all changes and returns them.
-    pub(crate) fn apply(&mut self) -> Result<Vec<Change>, ApplyError> {
+    /// Applies the changes for which `chosen` returns true, and returns them. The other changes
+    /// stay in the overlay.
+    pub(crate) fn apply(
+        &mut self,
+        chosen: impl Fn(&Change) -> bool,
+    ) -> Result<Vec<Change>, ApplyError> {
         let all_failed =
             |reason| ApplyError { done: Vec::new(), failed: vec![(unknown_change(), reason)] };
         self.refresh();
         let steps = plan(&self.layer, self.base.as_ref()).map_err(all_failed)?;
+        let (steps, rest): (Vec<Step>, Vec<Step>) =
+            steps.into_iter().partition(|step| chosen(&step.change));
         if steps.is_empty() {
-            self.layer.clear();
+            if rest.is_empty() {
+                self.layer.clear();
+            }
             return Ok(Vec::new());
         }
         let Some(base) = &self.base else {
@@ -46,15 +53,20 @@ impl Overlay {
         let staging = base.staging_folder(&first);
         let staging =
             staging.map_err(|cause| all_failed(FilesError::io(Intent::Write, &first, cause)))?;
-        let results = apply_steps(base, staging.path(), steps, |step| self.check_step(step));
+        let carried = self.carried_links(&steps);
+        let check = |step: &Step| self.check_step(step, &carried);
+        let results = apply_steps(base, staging.path(), steps, check);
         drop(staging);
         self.reads.clear();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
-        let mut applied = BTreeSet::new();
+        let (mut applied, mut folders) = (BTreeSet::new(), Vec::new());
         for (step, result) in results {
             match result {
                 Ok(()) => {
-                    applied.insert(step.basis);
+                    if matches!(step.action, Action::Folder) {
+                        folders.push(step.path.clone());
+                    }
+                    applied.extend([step.basis, step.path]);
                     done.push(step.change);
                 }
                 Err(reason) => {
@@ -65,7 +77,7 @@ impl Overlay {
         }
         done.sort();
         failed.sort_by(|a, b| a.0.cmp(&b.0));
-        if failed.is_empty() {
+        if failed.is_empty() && rest.is_empty() {
             self.layer.clear();
             return Ok(done);
         }
@@ -75,18 +87,11 @@ impl Overlay {
                 self.layer.set_seen(&basis, seen);
             }
         }
-        Err(ApplyError { done, failed })
-    }
-
-    /// Checks that a step changes none of the host's own files, no project file and no repository.
-    /// The run's operations were checked by the same rules, but another process may have created
-    /// parts of a repository since then, and a restored overlay may contain anything.
-    fn check_step(&self, step: &Step) -> Result<(), FilesError> {
-        check_access(self, &step.path, Intent::Write)?;
-        match (&self.base, &step.action) {
-            (Some(base), Action::Remove) => contents::check_in_base(base, &step.path),
-            _ => Ok(()),
+        // What is in a new folder of the base was either applied or created by another process.
+        for folder in folders {
+            self.layer.merge(&folder);
         }
+        if failed.is_empty() { Ok(done) } else { Err(ApplyError { done, failed }) }
     }
 }
 

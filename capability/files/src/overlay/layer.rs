@@ -16,6 +16,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::base::EntryInfo;
+use crate::git_names::is_named;
 use crate::path::RunPath;
 use crate::stamp::Stamp;
 
@@ -199,14 +200,14 @@ impl Layer {
         })
     }
 
-    /// Returns true if a folder has an entry called `name`, in any letter case.
+    /// Returns true if a folder has an entry called `name`, in any spelling.
     pub(super) fn has_child(&self, folder: &RunPath, name: &str) -> bool {
         let Some(Body::Folder(folder)) = self.node(folder).map(|node| &node.body) else {
             return false;
         };
         let mut existing =
             folder.children.iter().filter(|(_, node)| !matches!(node.body, Body::Gone));
-        existing.any(|(child, _)| child.eq_ignore_ascii_case(name))
+        existing.any(|(child, _)| is_named(child, name))
     }
 
     /// Returns true if entries in the base are visible in the parent folder of `path`.
@@ -295,6 +296,15 @@ impl Layer {
     pub(super) fn set_modified(&mut self, path: &RunPath, time: SystemTime) {
         if let Some(node) = self.node_mut(path) {
             node.modified = time;
+            self.changed.insert(path.clone());
+        }
+    }
+
+    /// Makes a folder merged, because the base now has it.
+    pub(super) fn merge(&mut self, path: &RunPath) {
+        if let Some(Node { body: Body::Folder(folder), seen, .. }) = self.node_mut(path) {
+            folder.opaque = false;
+            *seen = Stamp::Folder;
             self.changed.insert(path.clone());
         }
     }

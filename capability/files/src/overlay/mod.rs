@@ -3,6 +3,7 @@
 mod apply;
 #[cfg(test)]
 mod apply_model;
+mod check;
 mod delta;
 mod layer;
 mod plan;

@@ -221,23 +221,10 @@ fn check_removable(tree: &dyn Tree, path: &RunPath, what: &str) -> Result<EntryI
 /// Checks that an entry contains none of the host's own files and is not on the path to one, so
 /// that it may be moved, removed or replaced.
 fn check_no_host_files(tree: &dyn Tree, entry: &RunPath) -> Result<(), FilesError> {
-    let Some(base) = tree.base() else { return Ok(()) };
-    if let Some(what) = base.host_files.passing(entry) {
-        return Err(FilesError::leads_to_host_file(entry, what));
-    }
-    match base.host_files.below(entry) {
-        Some((path, what)) => Err(FilesError::holds_host_file(entry, path, what)),
-        None => Ok(()),
-    }
+    tree.base().map_or(Ok(()), |base| base.check_no_host_files(entry))
 }
 
-/// Checks that a new link at `path` would not be on the path to one of the host's own files, which
-/// need not exist yet. Otherwise, the host would later follow the link to a file that a run wrote.
+/// Checks that a new link at `path` would not be on the path to one of the host's own files.
 fn check_leads_to_no_host_file(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
-    let Some(base) = tree.base() else { return Ok(()) };
-    let below = base.host_files.below(path).map(|(_, what)| what);
-    match base.host_files.passing(path).or(below) {
-        Some(what) => Err(FilesError::leads_to_host_file(path, what)),
-        None => Ok(()),
-    }
+    tree.base().map_or(Ok(()), |base| base.check_leads_to_no_host_file(path))
 }

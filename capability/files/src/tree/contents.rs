@@ -7,7 +7,7 @@ use super::Tree;
 use crate::ENTRY_LIMIT;
 use crate::base::{Base, EntryInfo};
 use crate::error::FilesError;
-use crate::git_names::{has_repository_layout, is_repository, is_repository_part};
+use crate::git_names::{has_repository_layout, is_named, is_repository, is_repository_part};
 use crate::host_files::is_project_file;
 use crate::path::{Intent, RunPath};
 
@@ -113,7 +113,7 @@ fn protected(name: &str) -> Option<&'static str> {
     is_project_file(name).then_some("a project file")
 }
 
-/// Returns true if one of the entries has this name, in any letter case.
+/// Returns true if one of the entries has this name, in any spelling.
 fn contains(children: &[Child], name: &str) -> bool {
-    children.iter().any(|(child, _)| child.eq_ignore_ascii_case(name))
+    children.iter().any(|(child, _)| is_named(child, name))
 }

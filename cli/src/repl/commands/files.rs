@@ -72,25 +72,18 @@ fn unified(old: &str, new: &str) -> String {
 pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
     let path = arguments.first().map(String::as_str);
-    let chosen = session.changes(path)?;
-    if path.is_none() {
+    let mut chosen = session.changes(path)?;
+    let Some(path) = path else {
         changes::apply(&session.files)?;
         session.renew()?;
         note("applied", chosen.len());
         return Ok(Next::Go);
-    }
-    // The selected changes are applied from a copy of the overlay. The copy also records the state
-    // of the workdir that the session's changes are based on, so conflicting changes that other
-    // processes made are still detected.
-    let part = session.copy()?;
-    let all = changes::of(&part)?;
-    for change in all.iter().rev().filter(|change| !chosen.contains(change)) {
-        forget(&part, &change.path)?;
-    }
-    changes::apply(&part)?;
-    for change in chosen.iter().rev() {
-        forget(&session.files, &change.path)?;
-    }
+    };
+    // A new entry needs its new parent folders.
+    let mut above = changes::of(&session.files)?;
+    above.retain(|change| !chosen.contains(change) && is_inside(path, &change.path));
+    chosen.extend(above);
+    changes::apply_chosen(&session.files, |change| chosen.contains(change))?;
     session.applied += 1;
     session.keep_changes()?;
     note("applied", chosen.len());
@@ -126,6 +119,11 @@ fn forget(files: &Files, path: &str) -> Result<(), Fault> {
     forgotten.map_err(|error| Fault::failed(format!("failed to drop `{path}`: {error}")))
 }
 
+/// Returns true if a path is `folder` or is in it.
+fn is_inside(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 impl Session {
     /// Returns all changes, or only those at a path. A folder's path includes the changes in the
     /// folder.
@@ -141,22 +139,13 @@ impl Session {
             }
             return Ok(all);
         };
-        let is_inside = |change: &Change| {
-            change
-                .path
-                .strip_prefix(path)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        // A new file needs its new parent folders.
-        let is_above = |change: &Change| {
-            change.kind == ChangeKind::Created
-                && path.strip_prefix(&change.path).is_some_and(|rest| rest.starts_with('/'))
-        };
-        if !all.iter().any(is_inside) {
+        let chosen: Vec<Change> =
+            all.into_iter().filter(|change| is_inside(&change.path, path)).collect();
+        if chosen.is_empty() {
             return Err(Fault::usage(format!("there is no change of `{path}`"))
                 .hint("`/files` lists the changes"));
         }
-        Ok(all.into_iter().filter(|change| is_inside(change) || is_above(change)).collect())
+        Ok(chosen)
     }
 
     /// Copies the overlay, with all of its changes.

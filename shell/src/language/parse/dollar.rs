@@ -93,8 +93,12 @@ impl Parser {
             self.close(line)?;
             return Ok(Parameter { index, action: Action::Length, ..Parameter::named(name) });
         }
+        // `${!#}` is the last argument, but `${!#x}` is `$!` without the prefix `x`.
         let indirect = self.peek() == Some('!')
-            && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '#' | '/'));
+            && match self.peek_at(1) {
+                Some('#') => self.peek_at(2) == Some('}'),
+                next => !matches!(next, Some('}' | ':' | '-' | '+' | '=' | '%' | '/')),
+            };
         if indirect {
             self.next();
         }

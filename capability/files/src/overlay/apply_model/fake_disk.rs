@@ -240,7 +240,7 @@ impl Disk for FakeDisk {
         }
     }
 
-    fn permits_runs(&self, _: &RunPath) -> io::Result<bool> {
+    fn permits_runs(&self, _: &RunPath, _: &RunPath) -> io::Result<bool> {
         Ok(true)
     }
 

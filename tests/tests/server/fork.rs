@@ -1,0 +1,74 @@
+//! Tests forks of runs and of sessions.
+
+use serde_json::json;
+use wattle_server::TenantParts;
+
+use crate::shares::{first_answer, new_token};
+use crate::world::{TOKEN, World, api, store};
+
+/// Starts a run and answers its only question.
+async fn ended(world: &mut World, body: &serde_json::Value) -> String {
+    let run = world.start(body).await;
+    world.question().await.respond("done");
+    world.until(&run, "done").await;
+    run
+}
+
+#[tokio::test]
+async fn a_fork_of_a_run_has_no_more_steps_than_the_operator_allows() {
+    let store = store();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let run = ended(&mut world, &json!({"prompt": "m", "max_steps": 9})).await;
+    world.shutdown.cancel();
+    world.ended().await;
+    let limited = |app: wattle_server::App| app.with_max_steps(Some(2));
+    let world = World::of(TenantParts::new(store.clone()), limited, |_| {}).await;
+    for body in [r#"{"step":0}"#, r#"{"step":0,"message":"again"}"#] {
+        let forked = world.api(&format!("POST /api/run/{run}/fork"), body).await;
+        assert_eq!(forked.head.status, 422, "{forked:?}");
+        assert!(forked.json().to_string().contains("start a new run"), "{forked:?}");
+    }
+    let runs = world.api("GET /api/runs", "").await.json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[tokio::test]
+async fn a_refused_fork_of_a_run_leaves_no_run() {
+    let mut world = World::with(|settings| settings.limits.runs = 1).await;
+    let run = ended(&mut world, &json!({"prompt": "m"})).await;
+    let active = world.start(&json!({"prompt": "m"})).await;
+    let question = world.question().await;
+    let forked = world.api(&format!("POST /api/run/{run}/fork"), r#"{"step":0}"#).await;
+    forked.refused(503, "overloaded");
+    let runs = world.api("GET /api/runs", "").await.json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2, "{runs}");
+    question.respond("done");
+    world.until(&active, "done").await;
+    world.no_question();
+}
+
+#[tokio::test]
+async fn a_refused_fork_of_a_session_leaves_no_session() {
+    let world = World::with_memory(64 << 20).await;
+    let token = new_token(&world, TOKEN, "n").await;
+    let stored = world.api("PUT /api/sessions/s/files/a", &"x".repeat(2 << 20)).await;
+    assert_eq!(stored.head.status, 204, "{stored:?}");
+    // A body that never arrives holds the memory that the copy needs.
+    let head = api(&token, "PUT /api/sessions/other/files/a", "");
+    let announced = head.replace("Content-Length: 0", "Content-Length: 14680064");
+    let (answer, waiting) = first_answer(&world, &announced, 2).await;
+    answer.refused(503, "overloaded");
+    let request = api(&token, "POST /api/sessions/s/fork", r#"{"id":"copy"}"#);
+    world.ask(&request).await.refused(503, "overloaded");
+    assert_eq!(world.api("GET /api/sessions/copy", "").await.head.status, 404);
+    drop(waiting);
+    let mut forked = world.ask(&request).await;
+    for _ in 0..500 {
+        if forked.head.status != 503 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        forked = world.ask(&request).await;
+    }
+    assert_eq!(forked.head.status, 201, "{forked:?}");
+}
