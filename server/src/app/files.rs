@@ -31,13 +31,8 @@ impl App {
         store: &TenantStore,
         session: &str,
     ) -> Result<Files, FilesFault> {
-        for _ in 0..MAX_ATTEMPTS {
-            let deltas = store.session_deltas(session).await?;
-            if let Some(files) = self.restore(store, session, deltas).await? {
-                return Ok(files);
-            }
-        }
-        Err(FilesFault::Replaced)
+        let (files, ()) = self.restored(store, session, |_| Ok::<_, FilesFault>(())).await?;
+        Ok(files)
     }
 
     /// Returns the files of a session for a request, which holds their memory until it is over.
@@ -46,12 +41,25 @@ impl App {
         caller: &Caller,
         session: &str,
     ) -> Result<Files, ApiError> {
+        let charge = |deltas: &SessionDeltas| caller.memory.charge(restore_cost(deltas));
+        let (files, charge) = self.restored(&caller.store, session, charge).await?;
+        caller.memory.keep(charge, usize::try_from(files.used()).unwrap_or(usize::MAX))?;
+        Ok(files)
+    }
+
+    /// Restores the files of a session, again if its deltas are replaced meanwhile. `prepare` is
+    /// called before each attempt. Returns its result for the attempt that succeeds.
+    async fn restored<T, E: From<FilesFault> + From<StoreError>>(
+        &self,
+        store: &TenantStore,
+        session: &str,
+        prepare: impl Fn(&SessionDeltas) -> Result<T, E>,
+    ) -> Result<(Files, T), E> {
         for _ in 0..MAX_ATTEMPTS {
-            let deltas = caller.store.session_deltas(session).await?;
-            let charge = caller.memory.charge(restore_cost(&deltas))?;
-            if let Some(files) = self.restore(&caller.store, session, deltas).await? {
-                caller.memory.keep(charge, usize::try_from(files.used()).unwrap_or(usize::MAX))?;
-                return Ok(files);
+            let deltas = store.session_deltas(session).await?;
+            let prepared = prepare(&deltas)?;
+            if let Some(files) = self.restore(store, session, deltas).await? {
+                return Ok((files, prepared));
             }
         }
         Err(FilesFault::Replaced.into())
