@@ -273,10 +273,10 @@ impl HostFileRules {
             return Some(Refusal { name, what: "a project file", hidden: false, in_folder: false });
         }
         let alone = path.names().nth(1).is_none();
-        let line = HOST_WRITTEN
-            .iter()
-            .find(|(line, _)| alone && intent == Intent::Write && is_named(name, line));
-        if let Some((name, what)) = line {
+        if intent == Intent::Write
+            && alone
+            && let Some((name, what)) = host_written(name)
+        {
             return Some(Refusal { name, what, hidden: false, in_folder: false });
         }
         let applies = |rule: &&Rule| rule.file.hidden || intent == Intent::Write;
@@ -330,6 +330,11 @@ impl fmt::Debug for HostFileRules {
 /// Returns true if `name` is the name of a file in a workdir's root that only the host writes.
 pub(crate) fn is_host_written(name: &str) -> bool {
     HOST_WRITTEN.iter().any(|(written, _)| *written == name)
+}
+
+/// Returns the entry of [`HOST_WRITTEN`] with this name, in any spelling.
+fn host_written(name: &str) -> Option<(&'static str, &'static str)> {
+    HOST_WRITTEN.iter().copied().find(|(written, _)| is_named(name, written))
 }
 
 /// Returns true if `name` is the name of a project file, in any spelling.

@@ -13,18 +13,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use wattle_agent::capability::files::{
-    EVENTS_FILE, HostPaths, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, has_repository_layout,
-    is_repository,
-};
+use wattle_agent::capability::files::{HostPaths, has_repository_layout, is_repository};
 use wattle_agent::journal;
 
-use crate::config::{Config, PROJECT_FILE};
+use crate::config::Config;
 use crate::fault::Fault;
 use crate::setup::host_files;
-
-/// The files that only the host writes, in the root of a workdir.
-const HOST_WRITTEN: [&str; 4] = [TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
 
 /// Flags for opening a folder.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -36,16 +30,7 @@ pub(crate) struct OutputFolder {
     path: PathBuf,
     /// The absolute path without links.
     real: PathBuf,
-    protected: Protected,
-}
-
-/// The files that a command never writes on behalf of a program or a model.
-#[derive(Default)]
-struct Protected {
-    /// The root of the workdir.
-    root: PathBuf,
-    /// The host's own files and folders.
-    host_files: HostPaths,
+    protected: HostPaths,
 }
 
 impl OutputFolder {
@@ -58,7 +43,7 @@ impl OutputFolder {
             Fault::usage(format!("failed to open the folder `{}`: {error}", path.display()))
                 .hint("choose another `--artifacts DIR`")
         })?;
-        folder.protected = Protected::of(config);
+        folder.protected = protected(config);
         let Some(why) = folder.refusal(OsStr::new("artifact")) else { return Ok(folder) };
         let message = format!("failed to use the folder `{}`: {why}", path.display());
         Err(Fault::usage(message).hint("choose another `--artifacts DIR`"))
@@ -77,7 +62,7 @@ impl OutputFolder {
             folder = open_next(&folder, name.as_os_str(), creates)?;
         }
         let (path, real) = (path.to_owned(), path.canonicalize()?);
-        Ok(OutputFolder { folder, path, real, protected: Protected::default() })
+        Ok(OutputFolder { folder, path, real, protected: HostPaths::default() })
     }
 
     /// Returns the absolute path of a file in the folder. If a command declares that it writes this
@@ -152,15 +137,7 @@ impl OutputFolder {
         if path.iter().any(is_git) || self.completes_repository(name) {
             return Some("it is in a Git repository's own folder");
         }
-        if name.eq_ignore_ascii_case(PROJECT_FILE) {
-            return Some("it is a project file");
-        }
-        let is_root = self.real == self.protected.root;
-        if is_root && HOST_WRITTEN.iter().any(|file| name.eq_ignore_ascii_case(file)) {
-            return Some("only the host writes this file");
-        }
-        let is_host_file = self.protected.host_files.covers(&path);
-        is_host_file.then_some("it is one of the host's own files, or on the path to one")
+        self.protected.refusal(&path)
     }
 
     /// Returns true if the folder is in a bare repository, or would become a bare repository with
@@ -175,13 +152,9 @@ impl OutputFolder {
     }
 }
 
-impl Protected {
-    fn of(config: &Config) -> Protected {
-        Protected {
-            root: config.root.value.canonicalize().unwrap_or_default(),
-            host_files: host_files(config).locate(&config.root.value),
-        }
-    }
+/// Returns the files that a command never writes on behalf of a program or a model.
+fn protected(config: &Config) -> HostPaths {
+    host_files(config).locate(&config.root.value)
 }
 
 /// The file that the answer is written to, in its open folder.
@@ -225,7 +198,7 @@ impl OutputFile {
     /// # Errors
     /// If the output file is protected.
     pub(super) fn protect(&mut self, config: &Config) -> Result<(), Fault> {
-        self.folder.protected = Protected::of(config);
+        self.folder.protected = protected(config);
         let Some(why) = self.folder.refusal(&self.name) else { return Ok(()) };
         let message = format!("failed to write `{}`: {why}", self.path.display());
         Err(Fault::usage(message).hint("choose another `--output FILE`"))

@@ -1,13 +1,18 @@
 //! The host's own files, for the files that the host writes on behalf of a program or a model.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::{HostFile, HostFiles, Route};
+use super::{HostFile, HostFiles, Route, host_written, is_project_file};
 
 /// The paths of the host's own files when this value was created, so that a run that changes links
 /// afterwards changes nothing about them.
 #[derive(Debug, Default)]
-pub struct HostPaths(Vec<Located>);
+pub struct HostPaths {
+    /// The root of the workdir, as an absolute path without links.
+    top: PathBuf,
+    files: Vec<Located>,
+}
 
 #[derive(Debug)]
 struct Located {
@@ -29,11 +34,36 @@ impl HostFiles {
                 !file.loaded.is_empty() && paths.iter().any(|path| top.starts_with(path));
             Located { file: file.clone(), paths, passed, holds_workdir }
         };
-        HostPaths(self.0.iter().map(locate).collect())
+        let files = self.0.iter().map(locate).collect();
+        HostPaths { top, files }
     }
 }
 
 impl HostPaths {
+    /// Returns the reason why the host does not write `path` on behalf of a program or a model, or
+    /// `None` if it may. `path` is an absolute path in a folder without links. The names of project
+    /// files and of the files that only the host writes are recognized in every spelling.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use wattle_files::HostFiles;
+    /// let paths = HostFiles::default().locate(Path::new("/work"));
+    /// let reason = paths.refusal(Path::new("/work/examples/Wattle.toml"));
+    /// assert_eq!(reason, Some("it is a project file"));
+    /// assert_eq!(paths.refusal(Path::new("/work/notes.txt")), None);
+    /// ```
+    #[must_use]
+    pub fn refusal(&self, path: &Path) -> Option<&'static str> {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if is_project_file(name) {
+            return Some("it is a project file");
+        }
+        if path.parent() == Some(&self.top) && host_written(name).is_some() {
+            return Some("only the host writes this file");
+        }
+        self.covers(path).then_some("it is one of the host's own files, or on the path to one")
+    }
+
     /// Returns true if `path`, an absolute path in a folder without links, is one of the files, is
     /// in one of the folders, or is a link that leads to one of them. In a folder that contains the
     /// workdir and from which the host loads files, only the files that it loads count.
@@ -51,7 +81,7 @@ impl HostPaths {
     /// ```
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
-        self.0.iter().any(|located| located.covers(path))
+        self.files.iter().any(|located| located.covers(path))
     }
 }
 
