@@ -20,21 +20,29 @@
 //! and have no cursor. A slow reader may miss them.
 //!
 //! **The end**: the last event of the root run, and the events after it, are held back until the
-//! end of that run is recorded. The stream ends after these events, once no child run is active.
+//! end of that run is recorded. The child runs that are still open are ended only after it, maybe by
+//! another process. The stream ends once they have ended. If they have not ended after some seconds,
+//! it ends without their last events, unless one of them is active in this process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
+use tokio::time::Instant;
 use wattle_machine::Envelope;
 
 use super::follow::{FollowError, PAGE, POLL};
 use super::live::{AnswerPosition, LiveRun, Outcome, is_last};
 use super::{RunService, Status};
 use crate::store::{TenantStore, Topic};
+
+/// Maximum time for which a follower waits until the child runs of an ended root run have ended, if
+/// none of them is active in this process.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Maximum length of a run's id in a cursor, in bytes.
 const MAX_ID: usize = 64;
@@ -102,9 +110,9 @@ pub struct TreeFollower {
     ready: VecDeque<TreeEvent>,
     /// If true, the store may have unread events.
     is_due: bool,
-    /// If true, at the last read of the store, the root run had ended but child runs were still
-    /// open.
-    lingers: bool,
+    /// The time until which the follower waits for the ends of child runs that are not active in
+    /// this process. `None` until the root run has ended.
+    lingers_until: Option<Instant>,
     is_over: bool,
 }
 
@@ -124,7 +132,7 @@ impl TreeFollower {
             seen: BTreeMap::new(),
             ready: VecDeque::new(),
             is_due: true,
-            lingers: false,
+            lingers_until: None,
             is_over: false,
         }
     }
@@ -242,10 +250,8 @@ impl TreeFollower {
         self.is_due = is_any;
         if has_ended && !is_any && live.is_empty() {
             let children_ended = status.as_ref().is_none_or(|status| status.children_ended);
-            // Child runs that are not active are ended only after the root run, so the store is
-            // read once more.
-            self.is_over = children_ended || self.lingers;
-            self.lingers = true;
+            let until = *self.lingers_until.get_or_insert_with(|| Instant::now() + LINGER);
+            self.is_over = children_ended || Instant::now() >= until;
         }
         Ok(is_any)
     }
