@@ -159,7 +159,7 @@ pub(crate) async fn drive(
             input = caught(run_id, Box::pin(performer.perform(&task))) => match input {
                 Ok(Ok(input)) => input,
                 Ok(Err(waiting)) => {
-                    job.tree.waiting().keep();
+                    job.tree.waiting().reset();
                     return Err(performer.suspend(waiting, &state));
                 }
                 Err(Bug) => Input::Failed(BUG.to_owned()),

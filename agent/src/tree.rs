@@ -147,7 +147,7 @@ impl RunTree {
     /// Sets the limits of a run that begins or is resumed. Returns its grants, with the counters of
     /// the tree.
     pub(crate) fn bind(&self, settings: &Settings, grants: &Grants) -> Grants {
-        self.node.waiting.resume();
+        self.node.waiting.reset();
         {
             let _nodes = self.shared.lock();
             let mut budget = self.node.budget();

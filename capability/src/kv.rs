@@ -73,8 +73,8 @@ pub trait Backend: Send + Sync {
     /// Atomically replaces the value of a key with the result of `change`.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// Updates a key like [`update`](Backend::update), but only once per idempotency key (`call`).
-    /// If the call is repeated, `change` receives the old value that `kept` restores, and nothing is
-    /// replaced. A backend whose state does not outlive its process need not track calls.
+    /// If the call is repeated, `change` receives the old value that `kept` restores, and nothing
+    /// is replaced. A backend whose state does not outlive its process need not track calls.
     fn update_once(
         &self,
         call: String,
@@ -93,8 +93,8 @@ pub trait Backend: Send + Sync {
 /// kept.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
-/// What a repeated call must know of the old value. A backend records only this, so that replacing a
-/// large value again and again does not fill its storage.
+/// What a repeated call must know of the old value. A backend records only this, so that replacing
+/// a large value again and again does not fill its storage.
 ///
 /// ```
 /// use wattle_capability::kv::Kept;
@@ -137,8 +137,8 @@ impl Kept {
         }
     }
 
-    /// Returns the old value that a repeated call receives. The record may also be a whole old value,
-    /// which earlier versions recorded.
+    /// Returns the old value that a repeated call receives. The record may also be a whole old
+    /// value, which earlier versions recorded.
     #[must_use]
     pub fn restore(&self, record: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let Kept::Equality(expected) = self else { return record };

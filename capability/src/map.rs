@@ -61,8 +61,8 @@ capability! {
     #[prompt(omitted)]
     fn add(h: map, key: str) -> new: bool = add;
 
-    /// Appends an item to the JSON array at a key, which is created if missing; JSON numbers, bools,
-    /// nulls, arrays and objects stay JSON, any other item becomes a string
+    /// Appends an item to the JSON array at a key, which is created if missing; JSON numbers,
+    /// bools, nulls, arrays and objects stay JSON, any other item becomes a string
     #[example = r#"(let $m (map.new)) (map.push $m "k" "a") (map.push $m "k" "2") (ret (map.get $m "k"))"# => r#"["a",2]"#]
     #[prompt(name)]
     fn push(h: map, key: str, item: bytes) ! EBOUND ENOMEM = push;

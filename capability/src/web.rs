@@ -22,8 +22,8 @@ capability! {
     /// Pages as readable text, and web search.
     pub const WEB: "web" 1;
 
-    /// Fetches a URL as text, HTML as Markdown; returns at most 4,000 characters from offset, then a
-    /// line with the total length
+    /// Fetches a URL as text, HTML as Markdown; returns at most 4,000 characters from offset, then
+    /// a line with the total length
     #[example = r#"(ret (web.fetch "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
     #[prompt(name)]
     #[effect(reads)]

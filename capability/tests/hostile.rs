@@ -365,7 +365,10 @@ async fn a_loop_over_a_large_text_takes_the_time_of_its_pieces() {
     // If each of the 20,000 calls read the whole text of 4 MB, they would read 80 GB in total.
     let world = World::new();
     let text = "
-        (let $s (str.repeat? \"0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghi\\n\" 20000))
+        (let $s (str.repeat? \"\
+         0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij\
+         0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij\
+         0123456789abcdefghij0123456789abcdefghi\\n\" 20000))
         (let $from 0)
         (let $lines 0)
         (let $end (str.find $s \"\\n\" 0))

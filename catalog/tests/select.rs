@@ -92,7 +92,8 @@ fn invalid_references_are_refused() {
              `what`, `max`",
         ),
         (
-            "tools = [{ id = \"find\", context = { max = 3 }, schema = { properties = { max = {} } } }]",
+            "tools = [{ id = \"find\", context = { max = 3 }, \
+             schema = { properties = { max = {} } } }]",
             "the schema of `find`: `max` is no parameter that a caller sets; there are `where`, \
              `what`",
         ),

@@ -36,11 +36,6 @@ impl Waiting {
         *self.lock() = State { is_abandoned: true, ..State::default() };
     }
 
-    /// Records that this process drives the run, from its start or again.
-    pub(crate) fn resume(&self) {
-        *self.lock() = State::default();
-    }
-
     /// Returns true if this process no longer drives the run, although it has not ended.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.lock().is_abandoned
@@ -61,8 +56,9 @@ impl Waiting {
         child.cancel(PROGRAM_ENDED);
     }
 
-    /// Keeps the child runs, because the run is suspended.
-    pub(crate) fn keep(&self) {
+    /// Returns to the initial state without cancelling child runs: when this process begins to
+    /// drive the run, from its start or again, and when the run is suspended.
+    pub(crate) fn reset(&self) {
         *self.lock() = State::default();
     }
 
@@ -96,13 +92,13 @@ mod tests {
         assert_eq!(children[1].reason(), PROGRAM_ENDED);
         waiting.begin();
         waiting.leave(children[3].clone());
-        waiting.keep();
+        waiting.reset();
         waiting.end();
         assert_eq!(cancelled(), [true, true, true, false]);
         waiting.abandon();
         waiting.leave(children[3].clone());
         assert!(waiting.is_abandoned() && !children[3].is_cancelled());
-        waiting.resume();
+        waiting.reset();
         waiting.leave(children[3].clone());
         assert!(!waiting.is_abandoned() && children[3].is_cancelled());
     }

@@ -147,7 +147,8 @@ fn reply(folder: &std::path::Path, head: &str, body: &[u8], answer: Answer) -> V
         Answer::Forbidden => return plain("403 Forbidden"),
         Answer::Moved => {
             return plain(
-                "302 Found\r\nLocation: https://127.0.0.1:1/site.git/info/refs?service=git-receive-pack",
+                "302 Found\r\nLocation: \
+                 https://127.0.0.1:1/site.git/info/refs?service=git-receive-pack",
             );
         }
     }

@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use wattle_cases::guests::SharedGuests;
+
 use crate::format::Row;
 use crate::text::Values;
 
@@ -17,6 +19,17 @@ const OWN: [&str; 4] = ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "event
 /// A home directory, a workdir, and a folder outside both. They are removed after the attack.
 pub(crate) struct Place(tempfile::TempDir);
 
+/// Returns the compiled guests that tests share.
+fn guests() -> SharedGuests {
+    SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR"))
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        guests().keep(&self.at("home"));
+    }
+}
+
 impl Place {
     pub(crate) fn new() -> Place {
         let place = Place(tempfile::tempdir().unwrap());
@@ -24,6 +37,7 @@ impl Place {
             std::fs::create_dir(place.at(name)).unwrap();
         }
         std::fs::write(place.at("outside/secret.txt"), CANARY).unwrap();
+        guests().lend(&place.at("home"));
         place
     }
 

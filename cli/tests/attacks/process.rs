@@ -20,10 +20,6 @@ pub(crate) struct Done {
     pub(crate) output: Vec<u8>,
 }
 
-/// The cache folder for compiled code, which all attacks share. Compiling the shell's commands
-/// takes a long time.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
-
 /// Prepares a command in the workdir, with a minimal environment.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
@@ -32,12 +28,11 @@ pub(crate) fn wattle(place: &Place) -> Command {
         .env_clear()
         .env("HOME", place.at("home"))
         .env("PATH", "/usr/bin:/bin");
-    command.env("XDG_CACHE_HOME", CACHE);
     command
 }
 
-/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless they are
-/// in the cache. Compiling them during an attack could exceed the attack's time limit.
+/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless a test
+/// has compiled them. Compiling them during an attack could exceed the attack's time limit.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod agents;
+mod artifacts;
 mod authoring;
+mod check;
 mod config;
 mod durable;
 mod eval;
 mod exec;
 mod first_try;
 mod init;
+mod inspect;
 mod interrupt;
 mod memory;
 mod models;

@@ -33,6 +33,11 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
+/// Parses a command's output as JSON.
+pub(crate) fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
 /// Returns the compiled guests that tests share.
 fn guests() -> SharedGuests {
     SharedGuests::in_folder(env!("CARGO_TARGET_TMPDIR"))

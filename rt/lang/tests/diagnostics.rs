@@ -118,7 +118,8 @@ fn diagnostics_have_a_json_form() {
         concat!(
             r#"{"severity":"error","code":"unknown-function","line":2,"column":7,"#,
             r#""span":{"start":18,"end":29,"line":2,"column":7,"end_line":2,"end_column":18},"#,
-            r#""message":"no host function `$http.fetch`","hint":"nearest: `$http.get (url) → (ptr, err)`","#,
+            r#""message":"no host function `$http.fetch`","#,
+            r#""hint":"nearest: `$http.get (url) → (ptr, err)`","#,
             r#""fix":{"description":"`$http.fetch` → `$http.get`","certainty":"safe","#,
             r#""edits":[{"start":18,"end":29,"text":"$http.get"}]}}"#
         )

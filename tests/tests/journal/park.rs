@@ -15,9 +15,8 @@ fn asking(rules: &[&str]) -> Place {
 fn script() -> ByTurn {
     ByTurn(vec![
         wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#),
-        wat(
-            "(resv (str.from_int (kv.incr? \"n\" 1)))\n(resv (http.post? \"https://a.example/form\" \"x\" \"\"))",
-        ),
+        wat("(resv (str.from_int (kv.incr? \"n\" 1)))\n\
+             (resv (http.post? \"https://a.example/form\" \"x\" \"\"))"),
         done(),
     ])
 }

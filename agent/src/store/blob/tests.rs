@@ -1,5 +1,7 @@
 //! Tests of the objects outside the database, with both engines.
 
+use std::sync::Arc;
+
 use wattle_machine::{Input, Usage};
 
 use super::*;

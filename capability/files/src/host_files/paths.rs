@@ -47,9 +47,14 @@ impl HostPaths {
     /// ```
     /// use std::path::Path;
     /// use wattle_files::HostFiles;
-    /// let paths = HostFiles::default().locate(Path::new("/work"));
+    /// let files = HostFiles::default()
+    ///     .hide("/work/store.db", "the store")
+    ///     .protect_folder("/work", &["wat"], "a folder of programs");
+    /// let paths = files.locate(Path::new("/work"));
     /// let reason = paths.refusal(Path::new("/work/examples/Wattle.toml"));
     /// assert_eq!(reason, Some("it is a project file"));
+    /// assert!(paths.refusal(Path::new("/work/store.db")).is_some());
+    /// assert!(paths.refusal(Path::new("/work/greet.wat")).is_some());
     /// assert_eq!(paths.refusal(Path::new("/work/notes.txt")), None);
     /// ```
     #[must_use]
@@ -67,20 +72,7 @@ impl HostPaths {
     /// Returns true if `path`, an absolute path in a folder without links, is one of the files, is
     /// in one of the folders, or is a link that leads to one of them. In a folder that contains the
     /// workdir and from which the host loads files, only the files that it loads count.
-    ///
-    /// ```
-    /// use std::path::Path;
-    /// use wattle_files::HostFiles;
-    /// let files = HostFiles::default()
-    ///     .hide("/work/store.db", "the store")
-    ///     .protect_folder("/work", &["wat"], "a folder of programs");
-    /// let paths = files.locate(Path::new("/work"));
-    /// assert!(paths.covers(Path::new("/work/store.db")));
-    /// assert!(paths.covers(Path::new("/work/greet.wat")));
-    /// assert!(!paths.covers(Path::new("/work/notes.txt")));
-    /// ```
-    #[must_use]
-    pub fn covers(&self, path: &Path) -> bool {
+    fn covers(&self, path: &Path) -> bool {
         self.files.iter().any(|located| located.covers(path))
     }
 }

@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn blocks_are_laid_out() {
-        let text = "# Title\n\nSome *text* with `code`.\n\n- one\n- two\n  1. a\n  2. b\n\n> quoted\n\n---\n\n```\nlet x\n\n  y\n```\n";
+        let text = "# Title\n\nSome *text* with `code`.\n\n- one\n- two\n  1. a\n  2. b\n\n\
+                    > quoted\n\n---\n\n```\nlet x\n\n  y\n```\n";
         assert_eq!(
             plain(text, 20),
             "Title\n\nSome text with code.\n\n• one\n• two\n  1. a\n  2. b\n\n│ quoted\n\n\

@@ -10,8 +10,8 @@ pub(crate) struct Pasted {
 /// Maximum number of lines to read.
 const MAX_LINES: usize = 200;
 
-/// Detects a program that is clearly written in another language. Returns the language and the first
-/// line that shows it, or `None` if no line does or if any line starts with a form.
+/// Detects a program that is clearly written in another language. Returns the language and the
+/// first line that shows it, or `None` if no line does or if any line starts with a form.
 pub(crate) fn language(source: &str) -> Option<Pasted> {
     let mut at = 0;
     let mut found = None;

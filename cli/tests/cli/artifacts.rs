@@ -1,0 +1,82 @@
+//! Tests of the artifacts that `exec` writes to a folder, which may contain links and files that no
+//! program may replace.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::place::Place;
+
+/// A program that leaves an artifact whose name is the program's argument.
+const LEAVES: &str = "(sys.artifact? (arg 0) \"new\") (ret)";
+
+#[test]
+fn an_artifact_replaces_a_link_and_is_never_written_through_it() {
+    let place = Place::new();
+    let secret = place.home().join("secret");
+    std::fs::write(&secret, "old").unwrap();
+    place.write(".git/config", "old");
+    place.write("sub/wattle.toml", "old");
+    let private = place.write("out/private", "old");
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let out = place.work().join("out");
+    symlink("../.git/config", out.join("config")).unwrap();
+    symlink("../sub/wattle.toml", out.join("settings")).unwrap();
+    symlink(&secret, out.join("trust.json")).unwrap();
+    symlink("../nothing", out.join("dangling")).unwrap();
+    let names = ["config", "settings", "trust.json", "dangling", "private", "fresh"];
+    for name in names {
+        place.wattle(["exec", "-", name, "--artifacts", "out"]).stdin(LEAVES).run().code(0);
+        assert!(out.join(name).symlink_metadata().unwrap().is_file(), "{name}");
+        assert_eq!(place.read(&format!("out/{name}")), "new", "{name}");
+    }
+    assert_eq!(place.read(".git/config"), "old");
+    assert_eq!(place.read("sub/wattle.toml"), "old");
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "old");
+    assert!(!place.work().join("nothing").exists());
+    assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), names.len());
+}
+
+#[test]
+fn artifacts_are_written_neither_to_a_linked_folder_nor_to_a_protected_file() {
+    let place = Place::new();
+    let keys = place.home().join(".ssh");
+    std::fs::create_dir(&keys).unwrap();
+    symlink(&keys, place.work().join("out")).unwrap();
+    for part in [".git/hooks/a", "bare/HEAD", "bare/objects/a", "bare/refs/a", "tools/a.txt"] {
+        place.write(part, "old");
+    }
+    let absolute = place.work().join("out").display().to_string();
+    for (folder, name, code, words) in [
+        ("out", "a", 2, "is a link"),
+        ("./out/sub", "a", 2, "is a link"),
+        (&*absolute, "a", 2, "is a link"),
+        (".git/hooks", "post-commit", 2, "Git repository"),
+        ("bare", "config", 2, "Git repository"),
+        ("bare/refs", "a", 2, "Git repository"),
+        ("tools", "a.wat", 2, "the host's own files"),
+        (".", "wattle.toml", 1, "project file"),
+        ("sub", "wattle.toml", 1, "project file"),
+        (".", "_ledger.jsonl", 1, "only the host"),
+    ] {
+        let args = ["exec", "-", name, "--catalog", "tools", "--artifacts", folder];
+        place.wattle(args).stdin(LEAVES).run().code(code).reports(&[words]);
+        assert!(!place.work().join(folder).join(name).exists() || name == "a", "{folder}/{name}");
+    }
+    assert_eq!(std::fs::read_dir(&keys).unwrap().count(), 0);
+    assert_eq!(place.read("bare/refs/a"), "old");
+}
+
+#[test]
+fn an_artifact_neither_replaces_a_link_to_a_file_of_the_host_nor_is_loaded_later() {
+    let place = Place::new();
+    let store = place.home().join("elsewhere.db");
+    symlink(&store, place.work().join("store.db")).unwrap();
+    let args = ["exec", "-", "store.db", "--artifacts", ".", "--store", "store.db"];
+    place.wattle(args).stdin(LEAVES).run().code(1).reports(&["the host's own files"]);
+    assert_eq!(std::fs::read_link(place.work().join("store.db")).unwrap(), store);
+    for (name, code) in [("notes.txt", 0), ("a.wat", 1), ("a.WAT", 1)] {
+        let args = ["exec", "-", name, "--artifacts", ".", "--catalog", "."];
+        place.wattle(args).stdin(LEAVES).run().code(code);
+        assert_eq!(place.work().join(name).exists(), code == 0, "{name}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Capabilities: namespaces of host functions, declared as tables of rows.
+
+mod link;
+mod row;
+
+use wasmtime::Linker;
+
+use crate::{CallEffect, Run, Signature};
+
+/// A namespace of host functions, with one row per function. The imports, the prompt, the manual
+/// and the checks of a call are derived from the rows.
+///
+/// A capability is declared with the [`capability!`](crate::capability!) macro.
+#[derive(Clone, Copy, Debug)]
+pub struct Capability {
+    /// The namespace, such as `str` in `str.len`.
+    pub name: &'static str,
+    /// The version, which is increased when the meaning of a function changes. A compiled program
+    /// is never used with a different version.
+    pub version: u32,
+    /// A one-sentence description of the namespace.
+    pub about: &'static str,
+    /// The functions, in the same order as in the manual.
+    pub functions: &'static [Function],
+}
+
+/// A host function: its signature, its documentation, and the code that links it.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    /// The full name, such as `str.len`.
+    pub name: &'static str,
+    /// The signature.
+    pub signature: Signature,
+    /// A one-sentence description in the third person, without a full stop.
+    pub about: &'static str,
+    /// A program that uses the function.
+    pub example: &'static str,
+    /// The results that the example prints, in order.
+    pub output: &'static [&'static str],
+    /// The part of the row that a model's prompt contains.
+    pub prompt_detail: PromptDetail,
+    /// If true, the function is asynchronous, so a call may wait.
+    pub waits: bool,
+    /// The effect that a call has outside the program.
+    pub effect: CallEffect,
+    #[doc(hidden)]
+    pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
+}
+
+/// The part of a row that a model's prompt contains. The manual contains the whole row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptDetail {
+    /// Nothing, for a function that has a substitute. Only the manual describes it.
+    Omitted,
+    /// The name only, for a function that is rarely used.
+    Name,
+    /// The signature only, for a function whose name and parameter names explain it.
+    Signature,
+    /// The signature and the sentence that describes the function.
+    Sentence,
+}
+
+/// Declares a capability as a table: a `const` [`Capability`] with rows of the form
+///
+/// ```text
+/// /// Sentence for prompt and manual, on one line or several.
+/// #[example = "a program that uses it" => "what it prints", …]
+/// #[prompt(signature)]
+/// #[effect(reads)]
+/// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
+/// ```
+///
+/// The attributes:
+///
+/// - `#[prompt(signature)]`, `#[prompt(name)]` or `#[prompt(omitted)]` selects the part of the row
+///   that a model's prompt contains ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
+///   also contains the sentence.
+/// - `#[effect(…)]` states the effect that a call has outside the program
+///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
+///   `changes`. Without it, a call to an `fn` row has no effect, and a call to an `async` row must
+///   not be performed twice.
+/// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
+///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
+///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` (including everything
+///   below it) or `writes "path"`. The run's guard is asked about each item before the function is
+///   called. A row that waits or has an effect, and whose arguments name nothing, must say
+///   `#[touches(nothing)]` if it accesses nothing. Otherwise the table does not compile.
+///
+/// A row whose name has a suffix, such as `sort/2`, is an overload of `sort` with different
+/// parameters ([`Signature::form`](crate::Signature::form)).
+///
+/// `fn` rows are synchronous; `async` rows may wait. A function with codes after `!` can fail, and
+/// pushes `err` last. If a function without codes fails, the program traps.
+///
+/// Types are [kinds](crate::kind):
+///
+/// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `opt_int`, `long`, `float`, `bool`,
+///   `arr`, `map`, `opt_map`, `addr`, and `any` (a number of unknown meaning, with the bytes that
+///   it points to).
+/// - Strings that name a resource outside the program: `url`, `read_path`, `write_path`,
+///   `tree_path` (including everything below it), `key`, `key_prefix`, `program`, `agent` and
+///   `tool` ([`Target`](crate::Target)). Otherwise they are like `str`.
+/// - Values that contain such names: `urls` and `programs` (handles to arrays), `script` (may
+///   access any file), `file_query` (may read any file), `plan` (may name any program) and
+///   `command` (may name any program and any key). The function gets an
+///   [`Unadmitted`](crate::Unadmitted), opens it to get the value and a [`Gate`](crate::Gate), and
+///   asks the gate about each name.
+///
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
+/// `Option<&[u8]>`, `i32`, `Option<i32>`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and
+/// returns `Result<V, Failure>`, where `V` implements [`Value`](crate::Value).
+///
+/// ```
+/// use wattle_rt::{Failure, Run};
+///
+/// wattle_rt::capability! {
+///     /// Greets.
+///     pub const GREET: "greet" 1;
+///
+///     /// Returns a greeting
+///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) (i32.const 0)"
+///         => "hello you"]
+///     fn hello(name: str) -> ptr: str ! ENOMEM = hello;
+/// }
+///
+/// fn hello(_run: &mut Run, name: &str) -> Result<String, Failure> {
+///     Ok(format!("hello {name}"))
+/// }
+///
+/// assert_eq!(GREET.functions[0].signature.to_string(), "greet.hello (name) → (ptr, err)");
+/// ```
+#[macro_export]
+macro_rules! capability {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis const $constant:ident : $module:literal $version:literal;
+        $(
+            $(#[doc = $sentence:literal])+
+            #[example = $example:literal $(=> $($output:literal),+)?]
+            $(#[prompt($detail:ident)])?
+            $(#[effect($effect:ident)])?
+            $(#[touches($($touch:ident $($at:literal)?),+)])?
+            $kind:ident $name:ident $(/ $suffix:tt)? ( $($param:ident : $ty:ident),* $(,)? )
+                $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
+        )*
+    ) => {
+        $(#[doc = $about])+
+        $vis const $constant: $crate::Capability = $crate::Capability {
+            name: $module,
+            version: $version,
+            about: concat!($($about),+).trim_ascii(),
+            functions: &[$(
+                $crate::Function {
+                    name: concat!($module, ".", stringify!($name) $(, "/", stringify!($suffix))?),
+                    signature: $crate::Signature {
+                        module: $module,
+                        name: concat!(stringify!($name) $(, "/", stringify!($suffix))?),
+                        params: &[$($crate::Param {
+                            name: stringify!($param),
+                            ty: <$crate::kind::word::$ty as $crate::kind::Kind>::TY,
+                            names: <$crate::kind::word::$ty as $crate::kind::Kind>::NAMES,
+                        }),*],
+                        results: &[$($crate::Param {
+                            name: stringify!($result),
+                            ty: <$crate::kind::word::$rty as $crate::kind::Kind>::TY,
+                            names: $crate::Names::Nothing,
+                        })?],
+                        errors: &[$($($crate::Code::$code),+)?],
+                        touches: $crate::__touches!($($($touch $($at)?),+)?),
+                    }
+                    .declared(
+                        &[$($(stringify!($touch)),+)?],
+                        $crate::__waits!($kind),
+                        $crate::__effect!($kind $($effect)?),
+                    ),
+                    about: concat!($($sentence),+).trim_ascii(),
+                    example: $example,
+                    output: &[$($($output),+)?],
+                    prompt_detail: $crate::__prompt_detail!($($detail)?),
+                    waits: $crate::__waits!($kind),
+                    effect: $crate::__effect!($kind $($effect)?),
+                    link: |linker, id| $crate::__link!(
+                        $kind [$($effect)?], linker, id, $module,
+                        concat!(stringify!($name) $(, "/", stringify!($suffix))?),
+                        ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
+                        $crate::__touches!($($($touch $($at)?),+)?), $function
+                    ),
+                },
+            )*],
+        };
+    };
+}
