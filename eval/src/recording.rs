@@ -16,7 +16,11 @@ use wattle_agent::model::{Cassette, ModelError};
 
 use crate::attempt::Approach;
 use crate::error::EvalError;
+use crate::place;
 use crate::task::Task;
+
+/// Maximum size of a recording, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The folder that contains a suite's recordings.
 #[derive(Clone, Debug)]
@@ -89,11 +93,10 @@ pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String
 /// Opens a recording. Errors name its path.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     let failed = |why: ModelError| EvalError::load(path, why.to_string());
+    let text = place::read_existing(path, MAX_BYTES)?;
     if path.extension().is_none_or(|extension| extension != "txt") {
-        return Cassette::open(path).map_err(failed);
+        return Cassette::parse(&text).map_err(failed);
     }
-    let text =
-        std::fs::read_to_string(path).map_err(|why| EvalError::load(path, why.to_string()))?;
     let replies = replies(&text).ok_or_else(|| {
         EvalError::load(path, "the text does not begin with a line `=== reply`").at(1)
     })?;

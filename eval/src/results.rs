@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use wattle_agent::capability::files::open_lines;
+use wattle_agent::capability::files::{open_lines, read_open_file, read_regular_file};
 
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
@@ -14,6 +14,9 @@ use crate::place;
 
 /// The name of the results file in a folder.
 const NAME: &str = "results.jsonl";
+
+/// Maximum size of a results file that is read, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
 
 /// A results file, and the attempts that it contained when it was opened.
 #[derive(Debug)]
@@ -55,7 +58,8 @@ impl Results {
         if earlier == Earlier::Discard {
             file.set_len(0).map_err(failed)?;
         } else {
-            let bytes = std::fs::read(&path).map_err(failed)?;
+            let bytes = read_open_file(&file, MAX_BYTES)
+                .map_err(|why| EvalError::load(&path, why.to_string()))?;
             let complete = complete(&bytes);
             previous = read(&path, bytes.get(..complete).unwrap_or_default())?;
             if earlier == Earlier::Refuse && !previous.is_empty() {
@@ -125,7 +129,9 @@ impl Results {
 /// If the file cannot be read, or any other line is not an attempt.
 pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
     let path = file(path);
-    let bytes = std::fs::read(&path).map_err(|why| EvalError::load(&path, why.to_string()))?;
+    let failed = |why: std::io::Error| EvalError::load(&path, why.to_string());
+    let bytes = read_regular_file(&path, MAX_BYTES).map_err(failed)?;
+    let bytes = bytes.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
     read(&path, bytes.get(..complete(&bytes)).unwrap_or_default())
 }
 

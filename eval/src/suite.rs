@@ -9,6 +9,7 @@ use wattle_agent::{DialectSetting, Settings};
 
 use crate::error::EvalError;
 use crate::keys::{SuiteKeys, TaskKeys};
+use crate::place;
 use crate::recording::Recordings;
 use crate::task::{Budget, Task};
 
@@ -131,10 +132,9 @@ impl Suite {
 /// empty if the file does not exist.
 fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
     let path = dir.join(SETTINGS);
-    if !path.exists() {
+    let Some(text) = place::read(&path, MAX_FILE_BYTES)? else {
         return Ok((String::new(), SuiteKeys::default()));
-    }
-    let text = read(&path)?;
+    };
     let keys: SuiteKeys = parse(&path, &text)?;
     if keys.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
         return Err(EvalError::load(&path, "the temperature is not between 0 and 2"));
@@ -193,7 +193,7 @@ fn task(
             "the names of tasks and kinds are letters, digits, `-`, `_` and `.`",
         ));
     }
-    let text = read(path)?;
+    let text = place::read_existing(path, MAX_FILE_BYTES)?;
     let mut keys: TaskKeys = parse(path, &text)?;
     if keys.prompt.trim().is_empty() {
         return Err(EvalError::load(path, "the prompt is empty"));
@@ -230,17 +230,6 @@ pub(crate) fn fingerprint(parts: &[&str]) -> String {
     let mut hex = hasher.finalize().to_hex().to_string();
     hex.truncate(16);
     hex
-}
-
-fn read(path: &Path) -> Result<String, EvalError> {
-    let unreadable = |why: std::io::Error| EvalError::load(path, why.to_string());
-    if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
-        return Err(EvalError::load(
-            path,
-            format!("the file is larger than {MAX_FILE_BYTES} bytes"),
-        ));
-    }
-    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, EvalError> {

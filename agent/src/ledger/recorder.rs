@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wattle_capability::files::{TRACE_FILE, open_lines_to_read, truncate_partial_line};
+use wattle_capability::files::{
+    TRACE_FILE, has_partial_line, open_lines_to_read, truncate_partial_line,
+};
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::file::LockedLedger;
@@ -23,6 +25,9 @@ const CLOCKS_MS: u64 = 60_000;
 pub struct Recorder {
     folder: PathBuf,
     lines: u64,
+    /// If true, the trace may end with an incomplete line of another process, to which nothing may
+    /// be appended.
+    may_be_partial: bool,
     chain: Option<SealedChain>,
 }
 
@@ -70,7 +75,7 @@ impl Recorder {
             is_behind: false,
             read: None,
         });
-        Recorder { folder: folder.to_owned(), lines: 0, chain }
+        Recorder { folder: folder.to_owned(), lines: 0, may_be_partial: true, chain }
     }
 
     /// Opens a trace like [`Recorder::open`], and passes each existing line of the run to `each`,
@@ -143,8 +148,11 @@ impl Recorder {
         // While the ledger is locked, no other process can add seals.
         let mut ledger = LockedLedger::open(&self.folder.join(LEDGER_FILE))?;
         chain.catch_up(&mut ledger)?;
-        if chain.is_behind {
+        if chain.is_behind || self.may_be_partial {
             truncate_partial_line(&steps)?;
+            self.may_be_partial = false;
+        }
+        if chain.is_behind {
             let (mut position, mut number) = chain.sealed_to.unwrap_or_default();
             if let Some(file) = open_lines_to_read(&steps)? {
                 let mut lines = LineReader::from(file, position)?;
@@ -188,8 +196,13 @@ impl Recorder {
         // The lock is held for both writes, so that lines and seals have the same order.
         let locked = self.lock(&mut |_| {});
         let Some(chain) = &mut self.chain else {
+            // Without a lock, another process may be about to complete the line, so it is not
+            // removed.
+            let begins_line = self.may_be_partial && has_partial_line(&steps)?;
+            let bytes = if begins_line { [&b"\n"[..], &bytes].concat() } else { bytes };
             append(&steps, &bytes)?;
             self.lines += 1;
+            self.may_be_partial = false;
             return Ok(());
         };
         // The process that took over the run has already written this line.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use wattle_capability::files::ISSUES_FILE;
+use wattle_capability::files::{ISSUES_FILE, open_lines_to_read};
 
 use super::{ReadSummary, Step, clip};
 use crate::lines::{Line, LineReader};
@@ -152,10 +152,10 @@ impl DigestBuilder {
     }
 }
 
-/// Returns the latest tickets in a file, at most 1,000.
+/// Returns the latest tickets in a file, at most 1,000. A file that is not a regular file has none.
 fn tickets(path: &Path) -> VecDeque<Ticket> {
     let mut tickets = VecDeque::new();
-    let Ok(file) = std::fs::File::open(path) else { return tickets };
+    let Ok(Some(file)) = open_lines_to_read(path) else { return tickets };
     let mut lines = LineReader::of(file);
     while let Ok(Some((_, line))) = lines.next() {
         let Line::Whole(line) = line else { continue };

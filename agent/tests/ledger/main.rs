@@ -193,6 +193,25 @@ fn an_incomplete_seal_is_removed_before_the_next_one() {
     assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
+#[test]
+fn a_run_does_not_continue_an_incomplete_line_of_another() {
+    let (traces, _) = in_turn(&["a"]);
+    let incomplete = "{\"run_id\":\"b\",\"st";
+    traces.add(STEPS_FILE, incomplete.as_bytes());
+    let mut run = begin(&traces, "c");
+    run.line(&step_line("c", 1)).unwrap();
+    run.end().unwrap();
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
+    // Without a ledger, the incomplete line stays on a line of its own.
+    traces.add(STEPS_FILE, incomplete.as_bytes());
+    let mut run = Recorder::begin(traces.folder.path(), "d", None);
+    run.line(&step_line("d", 1)).unwrap();
+    run.line(&step_line("d", 2)).unwrap();
+    let lines = traces.read(STEPS_FILE);
+    assert_eq!((lines.len(), lines[4].as_str()), (7, incomplete));
+}
+
 /// Locks the ledger of a trace, like a process that was paused while it wrote a seal.
 fn lock_ledger(traces: &TraceFolder) -> std::fs::File {
     let locked = std::fs::File::open(traces.folder.path().join(LEDGER_FILE)).unwrap();

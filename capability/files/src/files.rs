@@ -1,6 +1,8 @@
 //! The public operations on a run's files. Each operation holds the store's lock while it resolves
 //! its paths, asks the guard about them, and calls the tree.
 
+mod changes;
+
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -8,8 +10,8 @@ use bytes::Bytes;
 use wattle_lang::Target;
 
 use crate::base::Base;
-use crate::entry::{Change, Entry, Stat};
-use crate::error::{ApplyError, FilesError};
+use crate::entry::{Entry, Stat};
+use crate::error::FilesError;
 use crate::host_files::HostFiles;
 use crate::overlay::Overlay;
 use crate::path::{Intent, RunPath};
@@ -311,59 +313,6 @@ impl Files {
             let target = self.resolve(tree, to, Target::Tree, FinalLink::Keep)?;
             change::rename(tree, (&source, &entry), (&target, to))
         })
-    }
-
-    /// Returns the differences from the original base, sorted by path. In a run without a base,
-    /// returns everything that the run created.
-    ///
-    /// # Errors
-    /// If the base cannot be read.
-    pub fn changes(&self) -> Result<Vec<Change>, FilesError> {
-        self.store.lock().tree().changes()
-    }
-
-    /// Applies the overlay's changes to the base and returns them sorted by path. Each file appears
-    /// as a whole or not at all. An entry that another process has changed since the run read it is
-    /// left unchanged, and nothing is removed unless everything else succeeded. In a write-through
-    /// run, all changes are already in the base, so the list is empty.
-    ///
-    /// # Errors
-    /// If a change could not be applied. The error lists the changes that were applied and those
-    /// that were not.
-    pub fn apply(&self) -> Result<Vec<Change>, ApplyError> {
-        match &mut *self.store.lock() {
-            Store::Overlay(overlay) => overlay.apply(|_| true),
-            Store::WriteThrough(_) => Ok(Vec::new()),
-        }
-    }
-
-    /// Applies only the changes for which `chosen` returns true, in the same way as
-    /// [`Files::apply`]. The other changes stay in the overlay. A change in a new folder needs the
-    /// change that creates the folder.
-    ///
-    /// ```
-    /// use wattle_files::{Files, OVERLAY_LIMIT};
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let workdir = dir.path();
-    /// let files = Files::overlay(Some(Files::open_base(workdir)?), OVERLAY_LIMIT);
-    /// files.write("notes/a.txt", b"rain")?;
-    /// files.write("notes/b.txt", b"snow")?;
-    /// files.apply_chosen(|change| change.path != "notes/b.txt").unwrap();
-    /// assert!(workdir.join("notes/a.txt").exists() && !workdir.join("notes/b.txt").exists());
-    /// assert_eq!(files.changes()?.len(), 1);
-    /// # Ok::<(), wattle_files::FilesError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If a chosen change could not be applied. The error lists the chosen changes.
-    pub fn apply_chosen(
-        &self,
-        chosen: impl Fn(&Change) -> bool,
-    ) -> Result<Vec<Change>, ApplyError> {
-        match &mut *self.store.lock() {
-            Store::Overlay(overlay) => overlay.apply(chosen),
-            Store::WriteThrough(_) => Ok(Vec::new()),
-        }
     }
 
     /// Returns the number of bytes that the overlay uses for content and metadata. Returns 0 in a

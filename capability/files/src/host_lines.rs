@@ -39,30 +39,43 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Returns true if the file exists and its last line has no line break.
+///
+/// # Errors
+/// If the path is not a regular file, or the file cannot be read.
+pub fn has_partial_line(path: &Path) -> io::Result<bool> {
+    let Some(file) = open_lines_to_read(path)? else { return Ok(false) };
+    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(false) };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte != *b"\n")
+}
+
 /// Removes the last line if it has no line break. A process that was stopped while writing leaves
-/// such a line. Does nothing if the file does not exist.
+/// such a line. Does nothing if the file does not exist, or if the line is longer than any line
+/// that the host writes.
 ///
 /// # Errors
 /// If the path is not a regular file, or the file cannot be changed.
 pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
     const CHUNK: u64 = 1 << 16;
-    let file = match open(path, OpenOptions::new().read(true).write(true)) {
-        Err(cause) if is_absent(&cause) => return Ok(()),
-        opened => opened?,
-    };
-    let length = file.metadata()?.len();
-    let mut end = length;
-    while end > 0 {
-        let from = end.saturating_sub(CHUNK);
+    const LONGEST: u64 = 16 << 20;
+    if !has_partial_line(path)? {
+        return Ok(());
+    }
+    let file = open(path, OpenOptions::new().read(true).write(true))?;
+    let mut end = file.metadata()?.len();
+    let first = end.saturating_sub(LONGEST);
+    while end > first {
+        let from = end.saturating_sub(CHUNK).max(first);
         let mut chunk = vec![0; usize::try_from(end - from).unwrap_or(0)];
         file.read_exact_at(&mut chunk, from)?;
         if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
-            end = from + at as u64 + 1;
-            break;
+            return file.set_len(from + at as u64 + 1);
         }
         end = from;
     }
-    if end < length { file.set_len(end) } else { Ok(()) }
+    if first == 0 { file.set_len(0) } else { Ok(()) }
 }
 
 /// Opens a regular file without following a link.
@@ -71,4 +84,29 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.custom_flags(flags).open(path)?;
     regular_file_meta(&file)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incomplete_line_is_removed_unless_it_is_longer_than_any_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        truncate_partial_line(&path).unwrap();
+        assert!(!path.exists() && !has_partial_line(&path).unwrap());
+        let long = format!("a\n{}", "x".repeat(200_000));
+        for (text, left) in
+            [("", ""), ("a\n", "a\n"), ("a\nb", "a\n"), ("b", ""), (long.as_str(), "a\n")]
+        {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(has_partial_line(&path).unwrap(), text != left);
+            truncate_partial_line(&path).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), left);
+        }
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        truncate_partial_line(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().len(), 1 << 40);
+    }
 }

@@ -50,7 +50,7 @@
 //! # Modules
 //! Each module imports only modules listed above it.
 //! - `path`, `printable`, `hex`, `jail`, `stamp`, `entry`, `git_names`, `host_files`, `error`,
-//!   `host_lines`, `reader`: shared types, errors and helpers.
+//!   `host_lines`, `host_reads`, `reader`: shared types, errors and helpers.
 //! - `base`: the workdir on disk.
 //! - `tree`: the trait `Tree`, and the rules that apply to both of its implementations: resolving
 //!   paths, looking up entries, changing them, and protecting repositories.
@@ -66,6 +66,7 @@ mod git_names;
 mod hex;
 mod host_files;
 mod host_lines;
+mod host_reads;
 mod jail;
 mod overlay;
 mod path;
@@ -83,7 +84,10 @@ pub use error::{ApplyError, ErrorKind, FilesError};
 pub use files::Files;
 pub use git_names::{has_repository_layout, is_repository};
 pub use host_files::{HostFiles, HostPaths};
-pub use host_lines::{append_line, open_lines, open_lines_to_read, truncate_partial_line};
+pub use host_lines::{
+    append_line, has_partial_line, open_lines, open_lines_to_read, truncate_partial_line,
+};
+pub use host_reads::{read_open_file, read_regular_file};
 pub use reader::Reader;
 pub use stamp::FileStamp as Version;
 pub use tree::PathGuard;

@@ -111,13 +111,13 @@ async fn compile_and_run(
         }
         Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
     };
-    // The results are printed even if the changes cannot be applied.
+    // The results are printed even if the changes cannot be applied, or an artifact cannot be
+    // written.
     let changes = changes::of(&files).unwrap_or_default();
     let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
-    if let Some(folder) = &artifacts {
-        let each = outcome.artifacts.iter();
-        folder.write_all(each.map(|one| (one.name.as_str(), &one.data[..])))?;
-    }
+    let written = artifacts.as_ref().map_or(Ok(()), |folder| {
+        folder.write_all(outcome.artifacts.iter().map(|one| (one.name.as_str(), &one.data[..])))
+    });
     match json {
         true => output::json(&to_json(&outcome, &changes))?,
         false => print_outcome(&outcome, &source)?,
@@ -125,7 +125,10 @@ async fn compile_and_run(
     if setup.config.verbose.value && !json {
         output::note(&paint(DIM, &cost(&outcome)));
     }
-    settled.map(|()| if outcome.success() { Exit::Done } else { Exit::Failed })
+    if let (Err(_), Err(fault)) = (&settled, &written) {
+        output::fault(fault);
+    }
+    settled.and(written).map(|()| if outcome.success() { Exit::Done } else { Exit::Failed })
 }
 
 /// Describes the resources that the program used.

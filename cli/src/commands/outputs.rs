@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -71,21 +71,23 @@ impl OutputFolder {
         self.real.join(name)
     }
 
-    /// Writes artifacts. Replaces existing files and links with the same names.
+    /// Writes artifacts. Replaces existing files and links with the same names. An artifact that
+    /// cannot be written does not prevent the others from being written.
     ///
     /// # Errors
-    /// If a file is protected or cannot be written.
+    /// If a file is protected or cannot be written. The error names all such files.
     pub(super) fn write_all<'a>(
         &self,
         artifacts: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<(), Fault> {
-        for (name, data) in artifacts {
-            self.write(OsStr::new(name), data).map_err(|error| {
+        let failed: Vec<String> = artifacts
+            .filter_map(|(name, data)| {
+                let error = self.write(OsStr::new(name), data).err()?;
                 let path = self.path.join(name);
-                Fault::failed(format!("failed to write `{}`: {error}", path.display()))
-            })?;
-        }
-        Ok(())
+                Some(format!("failed to write `{}`: {error}", path.display()))
+            })
+            .collect();
+        if failed.is_empty() { Ok(()) } else { Err(Fault::failed(failed.join("\n"))) }
     }
 
     /// Writes a new file and renames it to `name`. An existing file or link with this name is
@@ -132,6 +134,10 @@ impl OutputFolder {
 
     /// Returns the reason why no file with this name may be written, or `None` if it may.
     fn refusal(&self, name: &OsStr) -> Option<&'static str> {
+        // The artifacts of a resumed run come from its record, in which a name could be any path.
+        if !Path::new(name).components().eq([Component::Normal(name)]) {
+            return Some("it is not the name of a file");
+        }
         let path = self.real.join(name);
         let is_git = |name: &OsStr| name.to_str().is_some_and(is_repository);
         if path.iter().any(is_git) || self.completes_repository(name) {
@@ -273,4 +279,29 @@ fn fill(mut file: File, data: &[u8], mode: Option<Mode>) -> io::Result<()> {
 /// a given name.
 fn is_layout(has: impl Fn(&str) -> bool) -> bool {
     has_repository_layout(|part| Ok::<_, std::convert::Infallible>(has(part))).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_of_a_file_in_the_folder_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("out");
+        let folder = OutputFolder::open(&top, true).unwrap();
+        let absolute = dir.path().join("absolute");
+        for name in ["../up", "a/b", "a/", "/", ".", "..", "", absolute.to_str().unwrap()] {
+            let error = folder.write(OsStr::new(name), b"x").unwrap_err().to_string();
+            assert_eq!(error, "it is not the name of a file", "{name:?}");
+        }
+        let artifacts = [("a.txt", b"1"), ("../b.txt", b"2"), ("c.txt", b"3")];
+        let written = folder.write_all(artifacts.iter().map(|(name, data)| (*name, &data[..])));
+        assert!(written.unwrap_err().to_string().contains("b.txt"));
+        let mut names: Vec<_> =
+            std::fs::read_dir(&top).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["a.txt", "c.txt"]);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 }

@@ -2,11 +2,12 @@
 //! accepted, and reading never blocks.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use wattle_agent::capability::files::{read_open_file, read_regular_file};
 
 /// Maximum size of a settings file, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;
@@ -50,27 +51,13 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
 /// # Errors
 /// The same as for [`in_folder`], except that the file may be a link.
 pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
-    match std::fs::metadata(path) {
-        Ok(data) if data.is_file() => {}
-        Ok(_) => return Err("it is not a regular file".to_owned()),
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|errno| io::Error::from(errno).to_string())?;
-    bounded(File::from(file), most).map(Some)
+    read_regular_file(path, most).map_err(|error| error.to_string())
 }
 
 fn bounded(file: File, most: u64) -> Result<Vec<u8>, String> {
     let stat = rustix::fs::fstat(&file).map_err(|errno| io::Error::from(errno).to_string())?;
     require_regular(FileType::from_raw_mode(stat.st_mode))?;
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    match bytes.len() as u64 > most {
-        true => Err(format!("it is larger than {} KiB", most >> 10)),
-        false => Ok(bytes),
-    }
+    read_open_file(&file, most).map_err(|error| error.to_string())
 }
 
 fn require_regular(kind: FileType) -> Result<(), String> {

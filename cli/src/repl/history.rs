@@ -23,19 +23,28 @@ pub(super) struct Undo {
 struct FilesState {
     /// The changes in the format of [`Files::restore`], or `None` if there are none.
     delta: Option<String>,
+    /// The hash of the changes after the action, or `None` if there were none.
+    after: Option<blake3::Hash>,
     /// Number of times that changes were applied before this state.
     applied: u64,
 }
 
 impl Session {
-    /// Returns the current state. The caller saves it before an action changes the session.
+    /// Returns the current state. The caller takes it before an action changes the session, and
+    /// passes it to [`push_undo`](Session::push_undo) after the action.
     ///
     /// # Errors
     /// If the conversation cannot be read.
     pub(super) async fn snapshot(&self, what: &'static str) -> Result<Undo, Fault> {
         let messages = self.conversation().await?;
-        let files = FilesState { delta: delta(&self.files), applied: self.applied };
+        let files = FilesState { delta: delta(&self.files), after: None, applied: self.applied };
         Ok(Undo { what, messages, files })
+    }
+
+    /// Makes the state before an action the one that `/undo` restores next.
+    pub(super) fn push_undo(&mut self, mut before: Undo) {
+        before.files.after = fingerprint(&self.files);
+        self.undo.push(before);
     }
 
     /// Returns the conversation.
@@ -64,13 +73,17 @@ impl Session {
         held.map_err(|error| Fault::failed(error.to_string()))
     }
 
-    /// Restores the files of an earlier state. If changes have since been applied or written to the
-    /// workdir, changes nothing and returns false.
+    /// Restores the files of the state before an action. Changes nothing and returns false if the
+    /// changes are no longer those that the action left, for example because a program of the user
+    /// wrote a file, or changes were dropped or applied.
     ///
     /// # Errors
     /// If the workdir cannot be opened.
     pub(super) fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
-        if state.files.applied != self.applied || !self.files.is_overlay() {
+        if state.files.applied != self.applied
+            || !self.files.is_overlay()
+            || state.files.after != fingerprint(&self.files)
+        {
             return Ok(false);
         }
         let files = self.setup.files()?;
@@ -91,6 +104,14 @@ pub(super) fn delta(files: &Files) -> Option<String> {
     // Taking a delta unmarks the changes, but the next delta of a journal must contain all of them.
     files.mark_all_changed();
     delta
+}
+
+/// Returns the hash of all changes to the files, or `None` if there are none.
+fn fingerprint(files: &Files) -> Option<blake3::Hash> {
+    if files.used() == 0 {
+        return None;
+    }
+    delta(files).map(|delta| blake3::hash(delta.as_bytes()))
 }
 
 /// Returns the indexes of the messages that the user wrote, each of which begins an exchange. The

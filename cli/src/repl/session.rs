@@ -114,7 +114,7 @@ impl Session {
         let done = self.message(message).await;
         self.next = quiet.end();
         if matches!(done, Ok(Next::Go)) {
-            self.undo.push(before);
+            self.push_undo(before);
         }
         done
     }

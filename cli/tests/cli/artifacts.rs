@@ -1,5 +1,4 @@
-//! Tests of the artifacts that `exec` writes to a folder, which may contain links and files that no
-//! program may replace.
+//! Tests of the folder that `--artifacts` names.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -79,4 +78,20 @@ fn an_artifact_neither_replaces_a_link_to_a_file_of_the_host_nor_is_loaded_later
         place.wattle(args).stdin(LEAVES).run().code(code);
         assert_eq!(place.work().join(name).exists(), code == 0, "{name}");
     }
+}
+
+#[test]
+fn an_artifact_that_cannot_be_written_hides_neither_the_results_nor_the_other_artifacts() {
+    let program = "(sys.artifact \"a.txt\" \"1\") (sys.artifact \"wattle.toml\" \"2\")
+        (sys.artifact \"z.txt\" \"3\") (out \"the result\")";
+    let place = Place::new();
+    let run = |args: &[&str]| {
+        let call = place.wattle(["exec", "-", "--artifacts", "out"].iter().chain(args));
+        call.stdin(program).run().code(1).reports(&["it is a project file"])
+    };
+    assert_eq!(run(&[]).stdout, "the result\n");
+    assert_eq!((place.read("out/a.txt"), place.read("out/z.txt")), ("1".into(), "3".into()));
+    assert!(!place.work().join("out/wattle.toml").exists());
+    let document = run(&["--json"]).json_lines().remove(0);
+    assert_eq!(document["results"][0], "the result");
 }

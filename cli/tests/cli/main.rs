@@ -11,6 +11,7 @@ mod durable;
 mod eval;
 mod exec;
 mod first_try;
+mod hostile;
 mod init;
 mod inspect;
 mod interrupt;

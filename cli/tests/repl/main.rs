@@ -8,6 +8,17 @@
     reason = "tests may panic"
 )]
 
+/// Starts a session on a screen of the given width. Returns from the test if tmux is not installed.
+macro_rules! screen {
+    ($place:expr, $columns:expr, $($arg:expr),*) => {
+        match $crate::tmux::Screen::start(&$place, $columns, &[$($arg),*]) {
+            Some(screen) => screen,
+            None => return,
+        }
+    };
+}
+
+mod changes;
 mod picture;
 mod readme;
 mod screen;

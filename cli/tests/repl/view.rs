@@ -9,16 +9,6 @@ use crate::terminal::Place;
 use crate::tmux::Screen;
 use crate::{ANSWER, acts, responds};
 
-/// Starts a session on a screen of the given width. Returns from the test if tmux is not installed.
-macro_rules! screen {
-    ($place:expr, $columns:expr, $($arg:expr),*) => {
-        match Screen::start(&$place, $columns, &[$($arg),*]) {
-            Some(screen) => screen,
-            None => return,
-        }
-    };
-}
-
 #[test]
 fn an_input_of_several_lines_is_one_message() {
     let (place, provider) = (Place::new(), Provider::start([responds("I see.")]));
@@ -201,33 +191,6 @@ fn a_fork_leaves_the_session_as_it_is() {
 }
 
 #[test]
-fn an_undone_message_is_gone_with_its_files() {
-    let write = "(fs.write \"a.txt\" \"one\")\n(ret \"written\")";
-    let script =
-        [responds("Hello."), acts("Write it.", write), responds("Wrote."), responds("Ok.")];
-    let (place, provider) = (Place::new(), Provider::start(script));
-    let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
-    screen.types("hello");
-    screen.shows("Hello.");
-    screen.prompts();
-    screen.types("write a file");
-    screen.shows("[y/N]");
-    screen.press(&["Enter"]);
-    screen.prompts();
-    screen.types("/diff");
-    screen.shows("+one");
-    screen.types("/undo");
-    screen.shows("undone: the last message");
-    screen.types("/files");
-    screen.shows("there are no changes");
-    screen.types("again");
-    screen.shows("Ok.");
-    let said = provider.requests().last().unwrap().messages();
-    assert!(said.iter().any(|text| text == "hello"), "{said:?}");
-    assert!(said.iter().all(|text| text != "write a file"), "{said:?}");
-}
-
-#[test]
 fn old_messages_are_replaced_by_a_summary() {
     let script =
         [responds("One."), responds("Two."), Answer::text("They counted."), responds("Three.")];
@@ -249,50 +212,6 @@ fn old_messages_are_replaced_by_a_summary() {
     assert!(said.iter().any(|text| text.ends_with("They counted.")), "{said:?}");
     assert!(said.iter().any(|text| text == "second"), "{said:?}");
     assert!(said.iter().all(|text| text != "first"), "{said:?}");
-}
-
-#[test]
-fn changes_are_applied_and_dropped_by_path() {
-    let place = Place::new();
-    let screen = screen!(place, 100,);
-    screen.types("(fs.write \"new/a.txt\" \"one\") (fs.write \"b.txt\" \"two\")");
-    screen.shows("[y/N]");
-    screen.press(&["Enter"]);
-    screen.prompts();
-    screen.types("/apply new/a.txt");
-    screen.shows("applied");
-    assert_eq!(std::fs::read_to_string(place.work("new/a.txt")).unwrap(), "one");
-    assert!(!place.work("b.txt").exists());
-    screen.types("/files");
-    let content = screen.shows("\ncreated b.txt (3 bytes)\n");
-    assert!(!content.contains("\ncreated new/a.txt"), "{content}");
-    screen.types("/drop b.txt");
-    screen.shows("dropped 1 change");
-    screen.types("/files");
-    screen.shows("there are no changes");
-}
-
-#[test]
-fn a_change_applied_or_dropped_by_path_leaves_the_others_in_its_folder() {
-    let place = Place::new();
-    let screen = screen!(place, 100,);
-    screen.types("(fs.write \"D/x\" \"1\") (fs.write \"D/y\" \"2\") (fs.write \"D/z\" \"3\")");
-    screen.shows("[y/N]");
-    screen.press(&["Enter"]);
-    screen.prompts();
-    screen.types("/drop D/z");
-    screen.shows("dropped 1 change");
-    screen.types("/apply D/x");
-    screen.shows("applied 2 changes");
-    assert_eq!(std::fs::read_to_string(place.work("D/x")).unwrap(), "1");
-    assert!(!place.work("D/y").exists());
-    screen.types("/files");
-    let content = screen.shows("\ncreated D/y (1 byte)\n");
-    assert!(!content.contains("\ncreated D/x ("), "{content}");
-    screen.types("/apply");
-    screen.shows("applied 1 change");
-    assert_eq!(std::fs::read_to_string(place.work("D/y")).unwrap(), "2");
-    assert!(!place.work("D/z").exists());
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod apply;
 mod apply_model;
 mod check;
 mod delta;
+mod discard;
 mod layer;
 mod plan;
 mod reads;

@@ -152,12 +152,22 @@ fn example_json(example: &Example) -> Json {
     })
 }
 
-/// Returns the program files of a folder, sorted.
+/// Returns the program files of a folder, sorted. Like the catalog, it leaves out links and
+/// everything else that is not a regular file, with a warning.
 ///
 /// # Errors
 /// If the folder cannot be read.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
-    wattle_agent::catalog::files_in(folder, "wat").map_err(|error| {
+    let mut paths = wattle_agent::catalog::files_in(folder, "wat").map_err(|error| {
         Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()))
-    })
+    })?;
+    paths.retain(|path| {
+        let is_file = path.symlink_metadata().is_ok_and(|data| data.is_file());
+        if !is_file {
+            let message = format!("`{}` is left out: it is not a regular file", path.display());
+            output::warn(&message);
+        }
+        is_file
+    });
+    Ok(paths)
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
 use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
 
@@ -29,7 +28,7 @@ pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
 pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &repl.session;
     let before = session.setup.files()?;
-    for change in session.changes(arguments.first().map(String::as_str))? {
+    for change in session.changes(path_of(&arguments).as_deref())? {
         output::styled(&paint(NAME, &visible(&change.to_string())))?;
         if change.entry != EntryKind::File {
             continue;
@@ -71,8 +70,8 @@ fn unified(old: &str, new: &str) -> String {
 /// Applies all changes to the workdir, or only those at a path.
 pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
-    let path = arguments.first().map(String::as_str);
-    let mut chosen = session.changes(path)?;
+    let path = path_of(&arguments);
+    let mut chosen = session.changes(path.as_deref())?;
     let Some(path) = path else {
         changes::apply(&session.files)?;
         session.renew()?;
@@ -81,7 +80,7 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     };
     // A new entry needs its new parent folders.
     let mut above = changes::of(&session.files)?;
-    above.retain(|change| !chosen.contains(change) && is_inside(path, &change.path));
+    above.retain(|change| !chosen.contains(change) && is_inside(&path, &change.path));
     chosen.extend(above);
     changes::apply_chosen(&session.files, |change| chosen.contains(change))?;
     session.applied += 1;
@@ -93,15 +92,16 @@ pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
 /// Drops all changes, or only those at a path.
 pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
     let session = &mut repl.session;
-    let chosen = session.changes(arguments.first().map(String::as_str))?;
-    if arguments.is_empty() {
-        session.files = session.setup.files()?;
-    } else {
-        let rest = session.copy()?;
-        for change in chosen.iter().rev() {
-            forget(&rest, &change.path)?;
+    let path = path_of(&arguments);
+    let chosen = session.changes(path.as_deref())?;
+    match path {
+        None => session.files = session.setup.files()?,
+        Some(path) => {
+            let rest = session.copy()?;
+            rest.discard(&path)
+                .map_err(|error| Fault::failed(format!("failed to drop `{path}`: {error}")))?;
+            session.files = rest;
         }
-        session.files = rest;
     }
     session.keep_changes()?;
     note("dropped", chosen.len());
@@ -112,11 +112,11 @@ fn note(what: &str, count: usize) {
     output::note(&paint(DIM, &format!("{what} {}", counted(count, "change"))));
 }
 
-/// Removes a change from an overlay, so that the path has the workdir's content again.
-fn forget(files: &Files, path: &str) -> Result<(), Fault> {
-    let removal: Json = json!([[path, null]]);
-    let forgotten = files.restore(&removal.to_string());
-    forgotten.map_err(|error| Fault::failed(format!("failed to drop `{path}`: {error}")))
+/// Returns the path that a command names, in the form in which changes are listed. Returns `None`
+/// if the command names no path, or the workdir itself.
+fn path_of(arguments: &[String]) -> Option<String> {
+    let parts = arguments.first()?.split('/').filter(|part| !matches!(*part, "" | "."));
+    Some(parts.collect::<Vec<_>>().join("/")).filter(|path| !path.is_empty())
 }
 
 /// Returns true if a path is `folder` or is in it.
@@ -133,7 +133,7 @@ impl Session {
                 .hint("without `--write` they stay in the session until `/apply`"));
         }
         let all = changes::of(&self.files)?;
-        let Some(path) = path.map(|path| path.trim_end_matches('/')) else {
+        let Some(path) = path else {
             if all.is_empty() {
                 output::note(&paint(DIM, "there are no changes"));
             }

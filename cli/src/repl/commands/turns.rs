@@ -107,7 +107,7 @@ pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
         [vec![opening, Message::assistant("I will continue from there.")], last.to_vec()];
     session.replace(replaced.concat()).await?;
     let removed = counted(old.len(), "message");
-    session.undo.push(before);
+    session.push_undo(before);
     if output::is_styled() {
         output::styled(&markdown::render(&summary, width::layout()))?;
     } else {
@@ -148,7 +148,7 @@ pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault>
     session.replace(state.messages.clone()).await?;
     let files = match session.restore_files(&state)? {
         true => "",
-        false => "; files that were written or applied to the workdir stay",
+        false => "; the files stay as they are, because they have changed since or were applied",
     };
     output::note(&paint(DIM, &format!("undone: {}{files}", state.what)));
     Ok(Next::Go)

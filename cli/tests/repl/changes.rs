@@ -1,0 +1,119 @@
+//! Tests of the commands for the session's changes to files.
+
+use wattle_tests::provider::Provider;
+
+use crate::terminal::Place;
+use crate::{acts, responds};
+
+#[test]
+fn an_undone_message_is_gone_with_its_files() {
+    let write = "(fs.write \"a.txt\" \"one\")\n(ret \"written\")";
+    let script =
+        [responds("Hello."), acts("Write it.", write), responds("Wrote."), responds("Ok.")];
+    let (place, provider) = (Place::new(), Provider::start(script));
+    let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
+    screen.types("hello");
+    screen.shows("Hello.");
+    screen.prompts();
+    screen.types("write a file");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/diff");
+    screen.shows("+one");
+    screen.types("/undo");
+    screen.shows("undone: the last message");
+    screen.types("/files");
+    screen.shows("there are no changes");
+    screen.types("again");
+    screen.shows("Ok.");
+    let said = provider.requests().last().unwrap().messages();
+    assert!(said.iter().any(|text| text == "hello"), "{said:?}");
+    assert!(said.iter().all(|text| text != "write a file"), "{said:?}");
+}
+
+#[test]
+fn an_undone_message_leaves_files_that_have_changed_since() {
+    let write = "(fs.write \"a.txt\" \"one\")\n(ret \"written\")";
+    let script = [acts("Write it.", write), responds("Wrote.")];
+    let (place, provider) = (Place::new(), Provider::start(script));
+    let screen = screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m");
+    screen.types("write a file");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("(fs.write \"b.txt\" \"mine\")");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/drop a.txt");
+    screen.shows("dropped 1 change");
+    screen.types("/undo");
+    screen.shows("undone: the last message; the files stay as they are");
+    screen.types("/files");
+    let content = screen.shows("\ncreated b.txt (4 bytes)\n");
+    assert!(!content.contains("\ncreated a.txt"), "{content}");
+}
+
+#[test]
+fn changes_are_applied_and_dropped_by_path() {
+    let place = Place::new();
+    let screen = screen!(place, 100,);
+    screen.types("(fs.write \"new/a.txt\" \"one\") (fs.write \"b.txt\" \"two\")");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/apply new/a.txt");
+    screen.shows("applied");
+    assert_eq!(std::fs::read_to_string(place.work("new/a.txt")).unwrap(), "one");
+    assert!(!place.work("b.txt").exists());
+    screen.types("/files");
+    let content = screen.shows("\ncreated b.txt (3 bytes)\n");
+    assert!(!content.contains("\ncreated new/a.txt"), "{content}");
+    screen.types("/drop b.txt");
+    screen.shows("dropped 1 change");
+    screen.types("/files");
+    screen.shows("there are no changes");
+}
+
+#[test]
+fn a_change_applied_or_dropped_by_path_leaves_the_others_in_its_folder() {
+    let place = Place::new();
+    let screen = screen!(place, 100,);
+    screen.types("(fs.write \"D/x\" \"1\") (fs.write \"D/y\" \"2\") (fs.write \"D/z\" \"3\")");
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/drop D/z");
+    screen.shows("dropped 1 change");
+    screen.types("/apply D/x");
+    screen.shows("applied 2 changes");
+    assert_eq!(std::fs::read_to_string(place.work("D/x")).unwrap(), "1");
+    assert!(!place.work("D/y").exists());
+    screen.types("/files");
+    let content = screen.shows("\ncreated D/y (1 byte)\n");
+    assert!(!content.contains("\ncreated D/x ("), "{content}");
+    screen.types("/apply");
+    screen.shows("applied 1 change");
+    assert_eq!(std::fs::read_to_string(place.work("D/y")).unwrap(), "2");
+    assert!(!place.work("D/z").exists());
+}
+
+#[test]
+fn a_change_that_is_dropped_in_a_replaced_folder_is_not_applied() {
+    let place = Place::new();
+    std::fs::create_dir(place.work("D")).unwrap();
+    ["D/x", "D/y"].iter().for_each(|path| std::fs::write(place.work(path), "1").unwrap());
+    let screen = screen!(place, 100,);
+    let removals = "(fs.remove \"D/x\") (fs.remove \"D/y\") (fs.remove \"D\")";
+    screen.types(&format!("{removals} (fs.write \"D/n\" \"2\")"));
+    screen.shows("[y/N]");
+    screen.press(&["Enter"]);
+    screen.prompts();
+    screen.types("/drop ./D/x");
+    screen.shows("dropped 1 change");
+    screen.types("/apply .");
+    screen.shows("applied 2 changes");
+    assert_eq!(std::fs::read_to_string(place.work("D/x")).unwrap(), "1");
+    assert!(place.work("D/n").exists() && !place.work("D/y").exists());
+}
